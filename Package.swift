@@ -1,0 +1,125 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+let package = Package(
+    name: "postern",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "WebAuthnVerify", targets: ["WebAuthnVerify"]),
+        .executable(name: "postern", targets: ["postern"]),
+    ],
+    dependencies: [
+        // HTTP server: routing, keep-alive, back-pressure, TLS; not what this project exists for.
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
+        // Hashing, HMAC, AES-GCM, ECDSA/EdDSA/ML-DSA (docs/decisions and design decision 12: fastest verification here).
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        // X.509 path validation of attestation certificates.
+        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.0"),
+        // Strict DER for signatures, keys and certificate extensions.
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.0"),
+        // HTTP field types shared with Hummingbird.
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        // Event loops and byte buffers underneath Hummingbird.
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        // Subcommands, options and --help of the executable.
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        // Structured logging facade.
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        // Start, SIGTERM drain and stop order of the long-running services.
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        // Logic-less templates of the text and HTML mails and of the pages.
+        .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.0"),
+        // HTTP client of `postern try`.
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    ],
+    targets: [
+        .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .target(
+            name: "WebAuthnVerify",
+            dependencies: [
+                "COpenSSL",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+            ],
+            swiftSettings: settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()]
+        ),
+        .target(
+            name: "Persistence",
+            dependencies: [
+                "CLibPQ",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "Grants",
+            dependencies: [
+                "Persistence", "WebAuthnVerify",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "Delivery",
+            dependencies: [
+                "Persistence", "CCurl",
+                .product(name: "Mustache", package: "swift-mustache"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            resources: [.embedInCode("Templates")],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "TokenEndpoint",
+            dependencies: [
+                "Grants", "Persistence",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdTLS", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "postern",
+            dependencies: [
+                "TokenEndpoint", "Delivery", "Persistence", "Grants",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(name: "WebAuthnVerifyTests", dependencies: ["WebAuthnVerify"], swiftSettings: settings),
+        .testTarget(name: "PersistenceTests", dependencies: ["Persistence"], swiftSettings: settings),
+        .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
+        .testTarget(name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], swiftSettings: settings),
+        .testTarget(
+            name: "TokenEndpointTests",
+            dependencies: [
+                "TokenEndpoint",
+                .product(name: "HummingbirdTesting", package: "hummingbird"),
+            ],
+            swiftSettings: settings),
+    ]
+)
