@@ -29,6 +29,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         // Event loops and byte buffers underneath Hummingbird.
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        // PEM certificate and key for TLS that ends here.
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
         // Subcommands, options and --help of the executable.
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         // Structured logging facade.
@@ -37,6 +39,8 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         // Logic-less templates of the text and HTML mails and of the pages.
         .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.0"),
+        // Settings from the environment and from a file of the same names.
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
         // HTTP client of `postern try`.
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
@@ -93,6 +97,7 @@ let package = Package(
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -105,6 +110,7 @@ let package = Package(
                 "TokenEndpoint", "Delivery", "Persistence", "Grants",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],

@@ -1,0 +1,37 @@
+import ArgumentParser
+import Delivery
+import Persistence
+
+/// `postern doctor`.
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Check configuration, key file, database, schema, clock and SMTP; exit 1 with the reasons.",
+        discussion: "Reads the same configuration as `postern serve` and changes nothing.")
+
+    @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
+    var config: String?
+
+    func run() async throws {
+        let settings = try await Settings(file: config)
+        print("ok    configuration")
+        var failures = 0
+        func check(_ name: String, _ body: () async throws -> Void) async {
+            do {
+                try await body()
+                print("ok    \(name)")
+            } catch {
+                failures += 1
+                print("FAIL  \(name): \(error)")
+            }
+        }
+        await check("key file") { _ = try settings.keyring() }
+        await check("database, roles, schema and clock") { try await Preflight.check(conninfo: try settings.databaseURL()) }
+        await check("SMTP") {
+            guard let smtpURL = settings.smtpURL else { throw CommandFailure("POSTERN_SMTP_URL is not set") }
+            guard let mailFrom = settings.mailFrom else { throw CommandFailure("POSTERN_MAIL_FROM is not set") }
+            try await SMTPTransport(url: SMTPURL(smtpURL), from: mailFrom).check()
+        }
+        if failures > 0 { throw CommandFailure("\(failures) of 3 checks failed") }
+    }
+}
