@@ -45,15 +45,17 @@ COMMENT ON FUNCTION postern.request_code(uuid, bytea, bytea, text, text, text, u
     'Records a request for a code under the rate limits given; the same work for every address';
 
 CREATE OR REPLACE FUNCTION postern.take_requests(p_limit integer)
-RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text, client uuid)
+RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text, client uuid,
+               display_name text, public_origin text, otp_lifetime integer)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client
-      FROM postern.auth_session AS a
+    SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client,
+           r.display_name, coalesce(r.public_origin, 'https://' || r.primary_domain), postern.seconds(r.otp_lifetime)
+      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
      WHERE a.pending
      ORDER BY a.created_at
      LIMIT p_limit
-       FOR NO KEY UPDATE SKIP LOCKED
+       FOR NO KEY UPDATE OF a SKIP LOCKED
 $$;
 COMMENT ON FUNCTION postern.take_requests(integer) IS 'The oldest undecided requests of all realms, locked for the caller''s transaction';
 
@@ -91,7 +93,7 @@ BEGIN
     END IF;
     SELECT c.id INTO v_recent
       FROM postern.login_code AS c
-     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key AND c.client IS NOT DISTINCT FROM v_request.client
+     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
        AND c.user_id = v_user.id AND c.expires_at > now() AND c.created_at > now() - v_request.resend_cooldown
      ORDER BY c.created_at DESC LIMIT 1;
     IF FOUND THEN

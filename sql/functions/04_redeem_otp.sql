@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION postern.redeem_otp(
     p_failure_permits integer, p_failure_per double precision, p_failure_burst integer,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT auth_time double precision, OUT db_now double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
-    OUT email text, OUT email_verified boolean, OUT refresh_expires_at double precision)
+    OUT email text, OUT email_verified boolean, OUT refresh_expires_at double precision, OUT session_expires_at double precision)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -123,15 +123,17 @@ BEGIN
         outcome := 'ok';
         auth_time := db_now;
         refresh_expires_at := extract(epoch FROM v_refresh_expires_at);
+        session_expires_at := extract(epoch FROM v_expires_at);
         RETURN;
     END IF;
 
     -- Refused. The hundredth in a row closes both forms for a day.
     IF v_consecutive >= 100 AND v_locked_until IS NULL THEN
         UPDATE postern.code_guard AS g SET locked_until = now() + interval '24 hours' WHERE g.realm_id = p_realm AND g.email_key = v_key;
-        INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
-        VALUES (p_realm, 'code_lockout', p_client, p_source,
-                jsonb_build_object('address', encode(sha256(convert_to(v_key, 'UTF8')), 'hex'), 'refusals', v_consecutive));
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+        VALUES (p_realm, 'code_lockout', p_client,
+                (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = v_key), p_source,
+                jsonb_build_object('refusals', v_consecutive));
     END IF;
     -- Why, for the log; and three comparisons' work whatever there was to compare.
     SELECT count(*), count(*) FILTER (WHERE c.expires_at > now()),

@@ -8,6 +8,7 @@ CREATE OR REPLACE FUNCTION postern.refresh(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
     p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
     OUT auth_time double precision, OUT token_salt bytea, OUT current_hash bytea, OUT db_now double precision,
     OUT expires_at double precision, OUT refresh_expires_at double precision, OUT email text,
@@ -46,6 +47,7 @@ BEGIN
        AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:refresh_token' = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
+       AND (p_scope IS NULL OR p_scope <@ s.scope) AND (p_resource IS NULL OR p_resource <@ s.resource)
     RETURNING s.user_id, s.scope, s.resource, s.amr, extract(epoch FROM s.auth_time), s.token_salt, s.current_hash,
               extract(epoch FROM s.expires_at), extract(epoch FROM s.refresh_expires_at), u.email
          INTO user_id, scope, resource, amr, auth_time, token_salt, current_hash, expires_at, refresh_expires_at, email;
@@ -78,6 +80,10 @@ BEGIN
            AND r.id = p_realm AND r.enabled;
         IF NOT FOUND THEN
             reason := 'disabled';
+        ELSIF v_session.generation <= p_generation + 1 AND NOT coalesce(p_scope <@ v_session.scope, true) THEN
+            outcome := 'invalid_scope';
+        ELSIF v_session.generation <= p_generation + 1 AND NOT coalesce(p_resource <@ v_session.resource, true) THEN
+            outcome := 'invalid_target';
         ELSIF v_session.generation = p_generation THEN
             reason := 'mismatch';
         ELSIF v_session.generation = p_generation + 1 AND v_session.current_hash = ANY (p_successor_hashes)
@@ -106,7 +112,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[]) IS
+COMMENT ON FUNCTION postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]) IS
     'Rotates a refresh token, or hands out the same successor again, or ends the family';
 
 -- Always one row; everything else is NULL when active is false.
@@ -114,7 +120,8 @@ CREATE OR REPLACE FUNCTION postern.introspect(
     p_realm uuid, p_session uuid, p_jti bytea,
     OUT active boolean, OUT user_id uuid, OUT client_id text, OUT client uuid, OUT scope text[], OUT resource text[], OUT amr text[],
     OUT auth_time double precision, OUT token_salt bytea, OUT created_at double precision, OUT email text, OUT email_verified boolean,
-    OUT first_name text, OUT last_name text, OUT db_now double precision)
+    OUT first_name text, OUT last_name text, OUT db_now double precision,
+    OUT expires_at double precision, OUT refresh_expires_at double precision, OUT current_hash bytea)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -123,8 +130,10 @@ DECLARE
 BEGIN
     v_set := set_config('postern.realm', p_realm::text, true);
     SELECT true, s.user_id, k.client_id, s.client, s.scope, s.resource, s.amr, extract(epoch FROM s.auth_time), s.token_salt,
-           extract(epoch FROM s.created_at), u.email, u.email_verified, u.first_name, u.last_name
-      INTO active, user_id, client_id, client, scope, resource, amr, auth_time, token_salt, created_at, email, email_verified, first_name, last_name
+           extract(epoch FROM s.created_at), u.email, u.email_verified, u.first_name, u.last_name,
+           extract(epoch FROM s.expires_at), extract(epoch FROM s.refresh_expires_at), s.current_hash
+      INTO active, user_id, client_id, client, scope, resource, amr, auth_time, token_salt, created_at, email, email_verified, first_name, last_name,
+           expires_at, refresh_expires_at, current_hash
       FROM postern.session AS s, postern.user_account AS u, postern.client AS k
      WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
        AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp
@@ -175,11 +184,11 @@ COMMENT ON FUNCTION postern.revoke_access_token(uuid, uuid, uuid, bytea, double 
     'Revokes one access token of a session of this client; false when it is foreign, expired or already revoked';
 
 REVOKE ALL ON FUNCTION
-    postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[]),
+    postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]),
     postern.introspect(uuid, uuid, bytea), postern.revoke_session(uuid, uuid, uuid, text),
     postern.revoke_access_token(uuid, uuid, uuid, bytea, double precision) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[]),
+    postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]),
     postern.introspect(uuid, uuid, bytea), postern.revoke_session(uuid, uuid, uuid, text),
     postern.revoke_access_token(uuid, uuid, uuid, bytea, double precision) TO postern_app;
 
