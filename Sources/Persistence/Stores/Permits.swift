@@ -19,6 +19,9 @@ public struct PermitRequest: Sendable, Equatable {
         self.burst.append(Int32(clamping: burst))
     }
 
+    /// Whether there is nothing to ask for.
+    public var isEmpty: Bool { keys.isEmpty }
+
     var parameters: [Parameter] {
         [.texts(keys), .ints(wanted), .ints(permits), .doubles(per), .ints(burst)]
     }
