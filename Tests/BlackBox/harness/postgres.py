@@ -37,6 +37,7 @@ class Cluster:
         self.root = Path(tempfile.mkdtemp(prefix=f"postern-{name}-"))
         self.data = self.root / "data"
         self.log = self.root / "postgresql.log"
+        self._postmaster = None
         self._as_postgres = []
         if os.geteuid() == 0:
             self._as_postgres = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
@@ -69,25 +70,34 @@ class Cluster:
 
     def start(self):
         """Starts and waits until connections are accepted."""
-        self._run("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "60", "start")
+        with open(self.log, "ab") as log:
+            self._postmaster = subprocess.Popen(
+                [*self._as_postgres, str(POSTGRES_BIN / "postgres"), "-D", str(self.data)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/",
+            )
+        deadline = time.monotonic() + 60
+        while self._run("pg_isready", "-q", "-h", self.root, "-d", "postgres", check=False).returncode != 0:
+            assert self._postmaster.poll() is None and time.monotonic() < deadline, self.log.read_text(errors="replace")[-2000:]
+            time.sleep(0.01)
 
     def stop(self, mode="fast"):
-        """Stops by pg_ctl; a cluster that is down already stays down."""
-        if (self.data / "postmaster.pid").exists():
-            self._run("pg_ctl", "-D", self.data, "-m", mode, "-w", "-t", "60", "stop", check=False)
+        """Stops as `pg_ctl -m fast|immediate` would; a cluster that is down stays down."""
+        if self._postmaster is not None:
+            self._postmaster.send_signal({"fast": signal.SIGINT, "immediate": signal.SIGQUIT}[mode])
+            self._postmaster.wait(60)
+            self._postmaster = None
 
     def kill(self):
         """SIGKILL for the postmaster and every backend at once, as a crash of the machine would."""
-        postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
+        postmaster = self._postmaster.pid
         os.kill(postmaster, signal.SIGSTOP)  # so that it starts nothing while we look
         victims = children_of(postmaster)
         for pid in [postmaster, *victims]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            os.kill(pid, signal.SIGKILL)
+        self._postmaster.wait(10)
+        self._postmaster = None
         deadline = time.monotonic() + 10
-        while any(alive(pid) for pid in [postmaster, *victims]):
+        while any(alive(pid) for pid in victims):
             assert time.monotonic() < deadline, "PostgreSQL did not die"
             time.sleep(0.01)
 
@@ -128,7 +138,7 @@ class Cluster:
         done = subprocess.run(
             [*self._as_postgres, str(POSTGRES_BIN / program), *map(str, arguments)],
             stdout=subprocess.PIPE if program == "pg_dump" else subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL if program == "pg_ctl" else subprocess.PIPE,
+            stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL, env=clean_environment(), timeout=180, cwd="/",
         )
         if check and done.returncode != 0:
