@@ -129,6 +129,13 @@ class Cluster:
         rows = self.sql(text, role)
         return rows[0][0] if rows else None
 
+    def psql_is_down(self):
+        """Whether a new session is refused."""
+        try:
+            return self.value("SELECT 1") != "1"
+        except SQLError:
+            return True
+
     def dump(self):
         """The whole database as pg_dump writes it."""
         done = self._run("pg_dump", "-h", self.root, "-U", "postgres", "-d", self.database, "--no-sync")
