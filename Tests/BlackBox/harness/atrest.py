@@ -13,7 +13,8 @@ _HEX = re.compile(r"(?<![0-9a-fA-F])(?:\\\\x|\\x)?([0-9a-fA-F]{16,})(?![0-9a-fA-
 def spellings(secret):
     """A secret raw, in hex, base64 and base64url, and the bytes that its own text spells, likewise."""
     raws = {secret.encode()}
-    for piece in {secret, *re.split(r"[._~]", secret)}:
+    after_prefixes = {secret[mark.end():] for mark in list(re.finditer(r"[._~-]", secret))[:3]}
+    for piece in {secret, *secret.split("."), *after_prefixes}:
         if len(piece) >= 16:
             for decode in (lambda t: base64.urlsafe_b64decode(t + "=" * (-len(t) % 4)), bytes.fromhex):
                 try:
