@@ -80,6 +80,11 @@ class Cluster:
             assert self._postmaster.poll() is None and time.monotonic() < deadline, self.log.read_text(errors="replace")[-2000:]
             time.sleep(0.01)
 
+    def ensure_up(self):
+        """Starts unless it runs."""
+        if self._postmaster is None or self._postmaster.poll() is not None:
+            self.start()
+
     def stop(self, mode="fast"):
         """Stops as `pg_ctl -m fast|immediate` would; a cluster that is down stays down."""
         if self._postmaster is not None:
