@@ -73,7 +73,6 @@ BEGIN
         SELECT * FROM (VALUES
             ('auth_session', 't.expires_at < now()'),
             ('login_code', 't.expires_at < now()'),
-            ('revoked_access_token', 't.expires_at < now()'),
             ('rate_bucket', 't.tat < now()'),
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),
             -- An hour beyond the last refresh the last access token is dead too.

@@ -39,20 +39,18 @@ CREATE TABLE postern.session (
     scope              text[] NOT NULL,
     resource           text[] NOT NULL,
     amr                text[] NOT NULL,
+    client_id          text NOT NULL,
+    revoked_jtis       bytea[],
+    revoked_untils     timestamptz[],
     PRIMARY KEY (realm_id, id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE,
-    CHECK ((current_hash IS NULL) = (refresh_expires_at IS NULL))
+    CHECK ((current_hash IS NULL) = (refresh_expires_at IS NULL)),
+    CHECK (cardinality(revoked_jtis) = cardinality(revoked_untils))
 ) WITH (fillfactor = 70);
 CREATE INDEX session_of_user ON postern.session (realm_id, user_id);
 COMMENT ON TABLE postern.session IS 'A sign-in and its refresh family; the live refresh token only as SHA-256';
-
-CREATE TABLE postern.revoked_access_token (
-    realm_id   uuid NOT NULL,
-    jti        bytea NOT NULL CHECK (octet_length(jti) = 16),
-    expires_at timestamptz NOT NULL,
-    PRIMARY KEY (realm_id, jti)
-);
-COMMENT ON TABLE postern.revoked_access_token IS 'Single access tokens revoked before their time, until they would have expired anyway';
+COMMENT ON COLUMN postern.session.client_id IS 'Copy of the client''s client_id, which never changes: introspection needs no join';
+COMMENT ON COLUMN postern.session.revoked_jtis IS 'Single access tokens revoked before their time; revoked_untils says until when to remember each';
 
 CREATE TABLE postern.passkey (
     realm_id        uuid NOT NULL,
@@ -90,6 +88,17 @@ COMMENT ON FUNCTION postern.user_account_restamp() IS 'Trigger: enabling, disabl
 CREATE TRIGGER user_account_restamp BEFORE UPDATE OF enabled, email ON postern.user_account
     FOR EACH ROW WHEN (OLD.enabled <> NEW.enabled OR OLD.email <> NEW.email) EXECUTE FUNCTION postern.user_account_restamp();
 
+CREATE FUNCTION postern.client_id_is_fixed() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = format('client_id "%s" cannot be renamed', OLD.client_id),
+        HINT = 'Make a new client: apps and sessions hold on to the name.';
+END
+$$;
+COMMENT ON FUNCTION postern.client_id_is_fixed() IS 'Trigger: a client keeps its client_id, of which sessions have a copy';
+CREATE TRIGGER client_id_is_fixed BEFORE UPDATE OF client_id ON postern.client
+    FOR EACH ROW WHEN (OLD.client_id <> NEW.client_id) EXECUTE FUNCTION postern.client_id_is_fixed();
+
 CREATE FUNCTION postern.client_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
@@ -104,7 +113,7 @@ DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['user_account', 'session', 'revoked_access_token', 'passkey'] LOOP
+    FOREACH t IN ARRAY ARRAY['user_account', 'session', 'passkey'] LOOP
         EXECUTE format('ALTER TABLE postern.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', t);
         EXECUTE format('CREATE POLICY realm ON postern.%I USING (realm_id = postern.current_realm()) WITH CHECK (realm_id = postern.current_realm())', t);
         EXECUTE format('CREATE POLICY owner ON postern.%I TO postern_owner USING (true) WITH CHECK (true)', t);
@@ -114,7 +123,6 @@ END
 $$;
 GRANT SELECT ON postern.user_account TO postern_app;
 GRANT SELECT, INSERT, UPDATE ON postern.session TO postern_app;
-GRANT SELECT, INSERT ON postern.revoked_access_token TO postern_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON postern.passkey TO postern_app;
 
 RESET ROLE;

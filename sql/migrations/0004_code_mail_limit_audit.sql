@@ -103,7 +103,6 @@ BEGIN
     DELETE FROM postern.login_code AS t WHERE t.realm_id = OLD.id;
     DELETE FROM postern.code_guard AS t WHERE t.realm_id = OLD.id;
     DELETE FROM postern.rate_bucket AS t WHERE t.realm_id = OLD.id;
-    DELETE FROM postern.revoked_access_token AS t WHERE t.realm_id = OLD.id;
     DELETE FROM postern.mail_outbox AS t WHERE t.realm_id = OLD.id;
     DELETE FROM postern.audit_event AS t WHERE t.realm_id = OLD.id;
     RETURN NULL;
