@@ -29,6 +29,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         // Event loops and byte buffers underneath Hummingbird.
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        // The HTTP part types of Hummingbird's pipeline, for the handler of `Expect: 100-continue`.
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.0"),
         // PEM certificate and key for TLS that ends here.
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
         // Subcommands, options and --help of the executable.
@@ -94,9 +96,11 @@ let package = Package(
             dependencies: [
                 "Grants", "Persistence",
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),

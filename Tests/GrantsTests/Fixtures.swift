@@ -47,7 +47,7 @@ extension Keyring {
     static func fixture(_ numbers: UInt8...) -> Keyring {
         let lines = (numbers.isEmpty ? [1] : numbers).map { number in Data(repeating: number, count: 32).base64EncodedString() }
         do {
-            return try Keyring(lines: lines)
+            return try Keyring(parsing: lines.joined(separator: "\n"))
         } catch {
             preconditionFailure("\(error)")
         }

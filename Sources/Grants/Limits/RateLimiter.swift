@@ -72,7 +72,7 @@ public final class RateLimiter: Sendable {
                 let key = Key(realm: realm.id, policy: policy, subject: subject)
                 if var entry = entries[key] {
                     if let until = entry.refusedUntil, until > now, let recheck = entry.recheckAt, recheck > now {
-                        refusal = Self.exceeded(policy, subject, seconds: Double(now.duration(to: until)))
+                        refusal = Self.exceeded(policy, subject, seconds: now.duration(to: until) / .seconds(1))
                         return
                     }
                     if entry.leased > 0, entry.leasedUntil > now {
@@ -130,12 +130,5 @@ public final class RateLimiter: Sendable {
         _ policy: RateLimit.Policy, _ subject: Subject, seconds: Double
     ) -> TokenError.ExceededLimit {
         .init(policy: policy, dimension: subject.dimension, retryAfterSeconds: max(1, Int(seconds.rounded(.up))))
-    }
-}
-
-extension Double {
-    /// Seconds.
-    init(_ duration: Duration) {
-        self = Double(duration.components.seconds) + Double(duration.components.attoseconds) * 1e-18
     }
 }

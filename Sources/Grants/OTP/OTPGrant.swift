@@ -36,57 +36,34 @@ public struct OTPGrant: Grant {
     /// Counts the try, compares, consumes the address's codes and opens the session in one statement.
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
-        let scope = request.access.scope
-        let audience = try request.access.audience(of: scope, realm: realm, client: request.client)
-        let signingKey = try await issuer.prepare(realm: realm, client: request.client, scope: scope)
+        let signIn = try await NewSignIn(request, issuer: issuer)
         guard let target = Target(request.form, realm: realm.id, keyring: keyring) else { throw Self.refused("no such address") }
         let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
-
-        let session = UUIDValue.random()
-        let salt = randomBytes(16)
-        let refreshToken =
-            scope.contains("offline_access") ? RefreshToken.first(realm: realm.id, session: session, keyring: keyring) : nil
         let redemption = SignInStore.Redemption(
             realm: realm.id, client: request.client.key, permission: grantType.permission, emailKey: target.emailKey,
-            handle: target.handle, keyed: target.keyed, session: session, tokenSalt: salt, refreshHash: refreshToken?.hash,
-            scope: scope, resources: audience, amr: Self.amr,
-            refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: request.client)),
-            source: request.source, permits: claim.permits, failures: Self.failureBudget(realm))
-        let signedIn = try await signIn(redemption, claim)
-        let authentication = Authentication(
-            session: session, user: signedIn.user, amr: Self.amr, authTime: Int(signedIn.now), scope: scope, audience: audience,
-            refreshToken: refreshToken, tokenSalt: salt, sessionExpiresAt: Int(signedIn.sessionExpiresAt),
-            now: Int(signedIn.now))
-        return try issuer.issue(authentication, realm: realm, client: request.client, signingKey: signingKey)
+            handle: target.handle, keyed: target.keyed, session: signIn.record(amr: Self.amr), permits: claim.permits,
+            failures: Self.failureBudget(realm))
+        return try signIn.respond(try await redeem(redemption, claim, signIn), amr: Self.amr)
     }
 
-    private func signIn(
-        _ redemption: SignInStore.Redemption, _ claim: RateLimiter.Claim
-    ) async throws(TokenError) -> (user: UUIDValue, now: Double, sessionExpiresAt: Double) {
+    private func redeem(
+        _ redemption: SignInStore.Redemption, _ claim: RateLimiter.Claim, _ signIn: NewSignIn
+    ) async throws(TokenError) -> SignedIn {
         do {
             let (outcome, verdict) = try await signIns.redeem(redemption)
             try limiter.settle(claim, verdict)
             switch outcome {
-            case .signedIn(let user, let now, let sessionExpiresAt): return (user, now, sessionExpiresAt)
+            case .signedIn(let user, let now, let expiresAt): return SignedIn(user: user, now: now, sessionExpiresAt: expiresAt)
             case .refused(let reason): throw Self.refused(reason)
             case .limited: throw TokenError.unavailable("limit without a verdict")
             }
         } catch let error as TokenError {
             throw error
         } catch StoreError.inDoubt {
-            return try await resolve(redemption)
+            return try await sessions.resolve(signIn)
         } catch {
             throw .unavailable("\(error)")
         }
-    }
-
-    /// The answer of the statement was lost (design decision 4): the session row, which only a success writes, tells.
-    private func resolve(
-        _ redemption: SignInStore.Redemption
-    ) async throws(TokenError) -> (user: UUIDValue, now: Double, sessionExpiresAt: Double) {
-        let found = try? await sessions.live(realm: redemption.realm, session: redemption.session, jti: randomBytes(16))
-        guard let session = found ?? nil else { throw .unavailable("in doubt") }
-        return (session.user, session.authTime, session.expiresAt)
     }
 
     private static func refused(_ reason: String) -> TokenError {

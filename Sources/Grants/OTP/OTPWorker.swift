@@ -52,11 +52,20 @@ public struct OTPWorker: Sendable {
         let code = OneTimeCode.random()
         let mailID = UUIDValue.random()
         let mail = MailPayload(
-            template: .otp, realmName: request.displayName, publicOrigin: request.publicOrigin, code: code, link: nil,
-            expiresInMinutes: Int(request.otpLifetime + 59) / 60)
+            realmName: request.displayName, originHost: host(of: request.publicOrigin),
+            content: .otp(code: code, minutes: Int(request.otpLifetime + 59) / 60))
+        guard let json = try? mail.encoded(),
+            let payload = try? keyring.seal(json, aad: request.realm.bytes + mailID.bytes)
+        else { throw .malformedResult }
         return SignInStore.CodeDraft(
             codeID: .random(), salt: randomBytes(16),
             keyed: OneTimeCode.keyed(code, realm: request.realm, emailKey: request.emailKey, under: keyring.newest),
-            mailID: mailID, payload: try mail.sealed(realm: request.realm, id: mailID, keyring: keyring))
+            mailID: mailID, payload: payload)
+    }
+
+    /// The host of `https://host[:port]`.
+    private static func host(of origin: String) -> String {
+        let authority = origin.split(separator: "/").last ?? ""
+        return String(authority.prefix { $0 != ":" })
     }
 }

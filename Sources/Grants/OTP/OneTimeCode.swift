@@ -1,5 +1,5 @@
 import Crypto
-public import Persistence
+import Persistence
 
 /// A six-digit code: how it is drawn and how it is remembered.
 enum OneTimeCode {

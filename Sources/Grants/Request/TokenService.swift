@@ -1,4 +1,4 @@
-public import Persistence
+import Persistence
 
 /// A token request that passed every check that does not depend on an account.
 public struct TokenRequest: Sendable {

@@ -28,6 +28,8 @@ public struct AccessTokenVerifier: Sendable {
         guard let parsed = parse(presented, realm: realm, now: now) else { return nil }
         guard let session = try await sessions.live(realm: realm.id, session: parsed.token.session, jti: parsed.token.jti),
             session.now < Double(parsed.token.expiresAt),
+            // The statement leaves this to the snapshot, which is never older than a second.
+            let client = realm.clients[session.clientID], client.enabled, client.key == session.client,
             parsed.reference?.isProven(by: session.tokenSalt) ?? true
         else { return nil }
         return VerifiedAccessToken(token: parsed.token, session: session)

@@ -17,6 +17,7 @@ public struct RefreshTokenVerifier: Sendable {
     ) async throws(StoreError) -> (token: RefreshToken, session: LiveSession)? {
         guard let token = RefreshToken(presented, realm: realm.id, keyring: keyring),
             let session = try await sessions.live(realm: realm.id, session: token.session, jti: []),
+            realm.clients[session.clientID]?.enabled == true,
             let hash = session.refreshHash, constantTimeEqual(hash, token.hash),
             let expiresAt = session.refreshExpiresAt, session.now < expiresAt
         else { return nil }

@@ -1,4 +1,4 @@
-public import Crypto
+import Crypto
 public import Persistence
 import Synchronization
 
@@ -94,7 +94,7 @@ public final class SigningKeys: Sendable {
         let publicJWK = String(decoding: jwk.finish(), as: UTF8.self)
         do {
             let inForce = try await store.add(realm: realm.id, kid: kid, alg: "ES256", publicJWK: publicJWK, sealed: sealed)
-            return SealedSigningKey(inForce)
+            return try SealedSigningKey(inForce)
         } catch {
             throw .unavailable("signing key: \(error)")
         }

@@ -78,7 +78,8 @@ public struct SessionStore: Sendable {
             [
                 .uuid(rotation.realm), .uuid(rotation.client), .uuid(rotation.session), .int(rotation.generation),
                 .bytes(rotation.hash), .byteArrays(rotation.successorHashes),
-                .int(rotation.refreshTokenLifetime), .text(rotation.source),
+                // The access token's lifetime ends nothing here: the session has a refresh token.
+                .int(0), .int(rotation.refreshTokenLifetime), .text(rotation.source),
             ] + rotation.permits.parameters + [
                 rotation.scope.map { .texts($0) } ?? .null, rotation.resources.map { .texts($0) } ?? .null,
             ]
@@ -142,7 +143,7 @@ public struct SessionStore: Sendable {
         sql: """
             SELECT outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now,
                    limit_ord, retry_after, granted, expires_at
-              FROM postern.refresh($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+              FROM postern.refresh($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
             """,
         effect: .idempotent)
     private static let introspect = Statement(

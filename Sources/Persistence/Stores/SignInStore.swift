@@ -128,24 +128,14 @@ public struct SignInStore: Sendable {
         public let handle: [UInt8]?
         /// HMAC of the presented code under each server key.
         public let keyed: [[UInt8]]
-        public let session: UUIDValue
-        public let tokenSalt: [UInt8]
-        /// SHA-256 of the first refresh token; `nil` without `offline_access`.
-        public let refreshHash: [UInt8]?
-        public let scope: [String]
-        public let resources: [String]
-        public let amr: [String]
-        /// Seconds.
-        public let refreshTokenLifetime: Int32
-        public let source: String
+        public let session: NewSession
         public let permits: PermitRequest
         /// The failure budget of an account by address alone.
         public let failures: (permits: Int32, per: Double, burst: Int32)
 
         public init(
             realm: UUIDValue, client: UUIDValue, permission: String, emailKey: String, handle: [UInt8]?, keyed: [[UInt8]],
-            session: UUIDValue, tokenSalt: [UInt8], refreshHash: [UInt8]?, scope: [String], resources: [String],
-            amr: [String], refreshTokenLifetime: Int32, source: String, permits: PermitRequest,
+            session: NewSession, permits: PermitRequest,
             failures: (permits: Int32, per: Double, burst: Int32)
         ) {
             self.realm = realm
@@ -155,43 +145,24 @@ public struct SignInStore: Sendable {
             self.handle = handle
             self.keyed = keyed
             self.session = session
-            self.tokenSalt = tokenSalt
-            self.refreshHash = refreshHash
-            self.scope = scope
-            self.resources = resources
-            self.amr = amr
-            self.refreshTokenLifetime = refreshTokenLifetime
-            self.source = source
             self.permits = permits
             self.failures = failures
         }
     }
 
-    /// What became of a redemption.
-    public enum RedemptionOutcome: Sendable {
-        /// `now` and `sessionExpiresAt` are seconds since the epoch by the database clock.
-        case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double)
-        /// The reason is for logs.
-        case refused(String)
-        case limited
-    }
-
     /// Counts the try, compares, consumes and opens the session, in one statement.
     /// - Throws: ``StoreError/inDoubt`` when the answer was lost; the session's presence then tells.
-    public func redeem(_ redemption: Redemption) async throws(StoreError) -> (RedemptionOutcome, PermitVerdict) {
+    public func redeem(_ redemption: Redemption) async throws(StoreError) -> (SignInOutcome, PermitVerdict) {
         let parameters: [Parameter] =
             [
                 .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission), .text(redemption.emailKey),
-                redemption.handle.map { .bytes($0) } ?? .null, .byteArrays(redemption.keyed), .uuid(redemption.session),
-                .bytes(redemption.tokenSalt), redemption.refreshHash.map { .bytes($0) } ?? .null,
-                .texts(redemption.scope), .texts(redemption.resources), .texts(redemption.amr),
-                .int(redemption.refreshTokenLifetime), .text(redemption.source),
-            ] + redemption.permits.parameters + [
+                redemption.handle.map { .bytes($0) } ?? .null, .byteArrays(redemption.keyed),
+            ] + redemption.session.parameters + redemption.permits.parameters + [
                 .int(redemption.failures.permits), .double(redemption.failures.per), .int(redemption.failures.burst),
             ]
         let rows = try await database.query(Self.redeemOTP, parameters) { (row) throws(StoreError) in
             let verdict = try row.permitVerdict(granted: 7, refused: 5, retryAfter: 6)
-            let outcome: RedemptionOutcome =
+            let outcome: SignInOutcome =
                 switch try row.text(0) {
                 case "ok": .signedIn(user: try row.uuid(2), now: try row.double(3), sessionExpiresAt: try row.double(4))
                 case "rate_limited": .limited
@@ -221,7 +192,7 @@ public struct SignInStore: Sendable {
         sql: """
             SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted
               FROM postern.redeem_otp($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-                                      $20, $21, $22)
+                                      $20, $21, $22, $23)
             """,
         effect: .once)
 }

@@ -9,7 +9,7 @@ struct ConfigurationListener: Service {
     let realms: RealmDirectory
 
     func run() async throws {
-        try await cancelWhenGracefulShutdown {
+        await cancelWhenGracefulShutdown {
             await notifications.run { event in
                 switch event {
                 case .heartbeat(let stamp, let askedAt): realms.confirm(stamp: stamp, askedAt: askedAt)

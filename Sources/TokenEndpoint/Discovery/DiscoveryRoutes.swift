@@ -1,6 +1,8 @@
 import Crypto
 import Grants
 import HTTPTypes
+import HummingbirdCore
+import Logging
 
 /// Discovery and keys of a realm (OpenID Connect Discovery §4, RFC 8414, RFC 7517).
 struct DiscoveryRoutes: Sendable {

@@ -1,6 +1,6 @@
 import Grants
 public import HTTPTypes
-public import Hummingbird
+import HummingbirdCore
 import NIOCore
 
 /// An answer before it becomes a response: status, headers and the whole body.

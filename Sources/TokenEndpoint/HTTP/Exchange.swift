@@ -1,6 +1,6 @@
 public import Grants
-public import HTTPTypes
-public import Hummingbird
+import HTTPTypes
+public import HummingbirdCore
 public import Logging
 import NIOCore
 
@@ -72,6 +72,9 @@ public struct Exchange: Sendable {
         else { return ClientCredentials(header: .unusable) }
         return ClientCredentials(header: .basic(basic))
     }
+
+    /// Whether the client tried to authenticate in the header, so that a 401 must answer in kind (RFC 6749 §5.2).
+    var usedAuthorization: Bool { request.headers[.authorization] != nil }
 
     /// The token of `Authorization: Bearer` (RFC 6750 §2.1).
     func bearer() -> Bearer {

@@ -1,4 +1,4 @@
-import Grants
+import HTTPTypes
 import NIOCore
 
 /// The members of a JSON request body: names read case-insensitively, a name given twice refused (contract §4, TE-31, TE-33).

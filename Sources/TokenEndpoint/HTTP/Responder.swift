@@ -1,8 +1,9 @@
-import Grants
+public import Grants
 public import HTTPTypes
 public import Hummingbird
-public import Logging
-public import NIOCore
+import HummingbirdCore
+import Logging
+import NIOCore
 
 /// What Hummingbird makes for each request; keeps the channel for the caller's address.
 public struct ConnectionContext: RequestContext {
@@ -65,7 +66,7 @@ public struct Responder: HTTPResponder {
         guard let target = RequestTarget(request.head) else { return Answer(.badRequest).response(to: request.method) }
         let route = routes[target.path]
         let answer = await answer(request, context, route: route, arrivedAt: arrivedAt, authority: target.authority)
-        metrics.count(route: route?.path ?? "other", status: answer.status.code, seconds: Double(arrivedAt.duration(to: .now)))
+        metrics.count(route: route?.path ?? "other", status: answer.status.code, seconds: arrivedAt.duration(to: .now) / .seconds(1))
         return answer.response(to: request.method)
     }
 

@@ -27,7 +27,7 @@ struct IntrospectionRoutes: Sendable {
         } catch let refusal as Refusal {
             return refusal.answer
         } catch let error as TokenError {
-            return .oauth(error, basicUsed: !exchange.request.headers[values: .authorization].isEmpty)
+            return .oauth(error, basicUsed: exchange.usedAuthorization)
         } catch {
             return .unavailable
         }

@@ -1,6 +1,6 @@
 import HTTPTypes
 public import Hummingbird
-import Persistence
+import HummingbirdCore
 
 /// The operator's listener: `/healthz`, `/readyz`, `/metrics`. Never on the public address.
 public struct OperationsResponder: HTTPResponder {

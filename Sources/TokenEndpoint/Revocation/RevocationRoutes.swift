@@ -24,7 +24,7 @@ struct RevocationRoutes: Sendable {
         } catch let refusal as Refusal {
             return refusal.answer
         } catch let error as TokenError {
-            return .oauth(error, basicUsed: !exchange.request.headers[values: .authorization].isEmpty)
+            return .oauth(error, basicUsed: exchange.usedAuthorization)
         } catch {
             // Never 200 for a revocation that may not have happened (TK-18).
             return .unavailable

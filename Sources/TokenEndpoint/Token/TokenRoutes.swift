@@ -37,7 +37,7 @@ struct TokenRoutes: Sendable {
                     "reason": "\(error.reason)", "source": "\(exchange.source)",
                 ])
             if error.code == .invalidGrant { await deadline.hold(exchange) }
-            return .oauth(error, basicUsed: !exchange.request.headers[values: .authorization].isEmpty)
+            return .oauth(error, basicUsed: exchange.usedAuthorization)
         }
     }
 }

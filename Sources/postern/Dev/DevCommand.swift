@@ -29,7 +29,7 @@ struct DevCommand: AsyncParsableCommand {
         let postgres = try cluster.start()
         defer { if let postgres { cluster.stop(postgres) } }
 
-        try await Migrator(conninfo: cluster.conninfo(user: "postgres")).migrate { print($0) }
+        try await Migrator(conninfo: cluster.conninfo(user: "postgres")).migrate(progress: { print($0) })
         let origin = "http://localhost:\(port)"
         let secret = try DevRealm.provision(
             cluster, origin: origin, secretFile: root.appending(path: "demo-api.secret"))
@@ -56,9 +56,9 @@ struct DevCommand: AsyncParsableCommand {
     private static func keyring(_ root: URL) throws -> Keyring {
         let file = root.appending(path: "secret.key")
         if !FileManager.default.fileExists(atPath: file.path) {
-            try PrivateFile.write(Keyring.randomKeyLine() + "\n", to: file)
+            try PrivateFile.write(Keyring.generateLine() + "\n", to: file)
         }
-        return try Keyring(contentsOfFile: file.path)
+        return try Keyring(contentsOf: file.path)
     }
 
     private static func greet(origin: String, secret: String) {

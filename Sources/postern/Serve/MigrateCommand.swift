@@ -28,7 +28,7 @@ struct MigrateCommand: AsyncParsableCommand {
             }
             print("The database is up to date (version \(Migrator.schemaVersion)).")
         } else {
-            try await migrator.migrate { print($0) }
+            try await migrator.migrate(progress: { print($0) })
             print("The database is up to date (version \(Migrator.schemaVersion)).")
         }
     }

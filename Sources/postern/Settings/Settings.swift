@@ -89,7 +89,7 @@ struct Settings: Sendable {
                 "POSTERN_SECRET_KEY_FILE is not set: make one with `(umask 077; head -c 32 /dev/urandom | base64 > secret.key)`")
         }
         do {
-            return try Keyring(contentsOfFile: secretKeyFile)
+            return try Keyring(contentsOf: secretKeyFile)
         } catch {
             throw CommandFailure("POSTERN_SECRET_KEY_FILE: \(error)")
         }
