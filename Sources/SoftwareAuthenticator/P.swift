@@ -1,0 +1,1 @@
+internal let placeholder = 1
