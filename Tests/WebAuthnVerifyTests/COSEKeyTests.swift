@@ -70,16 +70,16 @@ private let malformedKeys: [(String, COSEKeyError)] = [
 @Suite("COSE keys")
 struct COSEKeyTests {
     @Test func `an ES256 key is read`() throws {
-        guard case .p256 = try decode("a5010203262001215820\(x)225820\(y)") else { return #expect(Bool(false)) }
+        guard case .p256 = try decode("a5010203262001215820\(x)225820\(y)").material else { return #expect(Bool(false)) }
     }
 
     @Test func `the RFC 9864 identifier means the same key`() throws {
-        guard case .p256 = try decode("a5010203282001215820\(x)225820\(y)") else { return #expect(Bool(false)) }
-        guard case .ed25519 = try decode("a4010103322006215820\(edwards)") else { return #expect(Bool(false)) }
+        guard case .p256 = try decode("a5010203282001215820\(x)225820\(y)").material else { return #expect(Bool(false)) }
+        guard case .ed25519 = try decode("a4010103322006215820\(edwards)").material else { return #expect(Bool(false)) }
     }
 
     @Test func `parameters in another order are accepted`() throws {
-        guard case .p256 = try decode("a5032601022001215820\(x)225820\(y)") else { return #expect(Bool(false)) }
+        guard case .p256 = try decode("a5032601022001215820\(x)225820\(y)").material else { return #expect(Bool(false)) }
     }
 
     @Test(

@@ -38,6 +38,18 @@ extension CredentialPublicKey {
         }
         guard policy.accepted.contains(alg) else { throw .algorithmNotAccepted }
         let bytes = reader.bytes
+        algorithm = alg
+        material = try KeyMaterial(alg, parameters, bytes)
+    }
+}
+
+extension KeyMaterial {
+    private typealias Curve = CredentialPublicKey.Curve
+
+    /// The key of algorithm `alg`, whose key type has been checked.
+    fileprivate init(
+        _ alg: COSEAlgorithmIdentifier, _ parameters: COSEKeyParameters, _ bytes: Span<UInt8>
+    ) throws(COSEKeyError) {
         switch alg {
         case .es256, .esp256: self = try Self.p256(parameters, bytes)
         case .es384, .esp384: self = try Self.p384(parameters, bytes)
@@ -50,9 +62,7 @@ extension CredentialPublicKey {
         default: self = try Self.rsa(alg, parameters, bytes)
         }
     }
-}
 
-extension CredentialPublicKey {
     /// The uncompressed point 04 ‖ x ‖ y (SEC 1 §2.3.3). WebAuthn forbids the compressed form, where y is a boolean.
     private static func point(
         _ parameters: COSEKeyParameters, _ bytes: Span<UInt8>, curve: Curve, width: Int

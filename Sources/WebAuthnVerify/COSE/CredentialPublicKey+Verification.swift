@@ -2,6 +2,13 @@ import Crypto
 import CryptoExtras
 
 extension CredentialPublicKey {
+    /// True if `signature` is this key's over `message`. See ``KeyMaterial/isValidSignature(_:for:)``.
+    public func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
+        material.isValidSignature(signature, for: message)
+    }
+}
+
+extension KeyMaterial {
     /// True if `signature` is this key's over `message`, in the form WebAuthn gives signatures (L3 §6.5.5): ECDSA as DER
     /// `SEQUENCE { r, s }`, EdDSA, RSA and ML-DSA as raw bytes. ML-DSA is pure, with empty context (RFC 9964).
     ///
@@ -31,7 +38,7 @@ extension CredentialPublicKey {
     }
 }
 
-extension CredentialPublicKey.RSAScheme {
+extension KeyMaterial.RSAScheme {
     /// The scheme an RSA algorithm number stands for; nil for every other number.
     init?(_ alg: COSEAlgorithmIdentifier) {
         switch alg {
