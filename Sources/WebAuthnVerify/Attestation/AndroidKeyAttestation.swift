@@ -1,4 +1,5 @@
 import SwiftASN1
+import X509
 
 extension AttestationStatement {
     /// Android key attestation (WebAuthn L3 §8.4): the leaf certifies the credential key and describes how it is kept.
@@ -12,7 +13,7 @@ extension AttestationStatement {
         guard let leafKey = leaf.key(for: alg) else { throw .algorithmMismatch }
         guard leafKey.isValidSignature(signature, for: signedData) else { throw .invalidSignature }
         guard leaf.certifies(key) else { throw .publicKeyMismatch }
-        guard let value = leaf.extensionValue(.androidKeyDescription),
+        guard let value = leaf.extension(.androidKeyDescription)?.value,
             let description = AndroidKeyDescription(value)
         else { throw .keyDescription }
         guard description.attestationChallenge == clientDataHash else { throw .nonceMismatch }

@@ -1,5 +1,6 @@
 import Crypto
 import SwiftASN1
+import X509
 
 extension AttestationStatement {
     /// Apple anonymous attestation (WebAuthn L3 §8.8): the leaf certifies the credential key and carries the nonce
@@ -10,7 +11,7 @@ extension AttestationStatement {
         guard attStmt.hasOnly("x5c") || attStmt.hasOnly("alg", "x5c") else { throw .malformedStatement }
         let certificates = try certificates()
         guard let leaf = certificates.first else { throw .malformedStatement }
-        guard let value = leaf.extensionValue(.appleNonce), let nonce = Self.appleNonce(value) else {
+        guard let value = leaf.extension(.appleNonce)?.value, let nonce = Self.appleNonce(value) else {
             throw .certificateRequirements
         }
         guard nonce == Array(SHA256.hash(data: signedData)) else { throw .nonceMismatch }

@@ -81,11 +81,13 @@ extension AttestationCertificate {
     ///
     /// The manufacturer must be named in TCG's form; which manufacturers exist is what trust anchors say.
     fileprivate func meetsTPMRequirements() throws(AttestationError) {
-        guard isVersion3EndEntity(), certificate.subject.isEmpty else { throw .certificateRequirements }
-        guard let usage = try? certificate.extensions.extendedKeyUsage,
+        guard isVersion3EndEntity(), subject.isEmpty else { throw .certificateRequirements }
+        guard let found = `extension`(.X509ExtensionID.extendedKeyUsage), let usage = try? ExtendedKeyUsage(found),
             usage.contains(ExtendedKeyUsage.Usage(oid: .tcgAIKCertificate))
         else { throw .certificateRequirements }
-        guard let names = try? certificate.extensions.subjectAlternativeNames else { throw .certificateRequirements }
+        guard let found = `extension`(.X509ExtensionID.subjectAlternativeName),
+            let names = try? SubjectAlternativeNames(found)
+        else { throw .certificateRequirements }
         // Vendors put the three attributes in one RDN or in three; both are read.
         let attributes = names.flatMap { (name) -> [RelativeDistinguishedName.Attribute] in
             guard case .directoryName(let directory) = name else { return [] }

@@ -18,7 +18,7 @@ public struct CollectedClientData: Sendable, Equatable {
     ///
     /// The full JSON grammar applies, not the limited verification algorithm of §5.8.1.2, because native clients serialise
     /// as they please. A byte order mark is stripped, as *UTF-8 decode* does; unknown members are ignored; `tokenBinding` is
-    /// ignored when it is an object with a known `status`, as L2 defined it.
+    /// ignored when it is what L2 or its drafts defined: an object with a known `status`, `null`, or `"unused"`.
     public init(parsing bytes: Span<UInt8>) throws(JSONError) {
         try JSONReader.validate(bytes, maximumLength: Self.maximumLength)
         try self.init(validated: bytes)
@@ -62,6 +62,12 @@ public struct CollectedClientData: Sendable, Equatable {
 
     /// `TokenBinding` of WebAuthn L2 §5.8.1: an object with `status` of `present` or `supported`. L3 reserves the member.
     private static func tokenBinding(_ json: inout JSONReader, in parent: JSONReader.Members) throws(JSONError) {
+        if try json.null() { return }
+        if json.nextIsString {
+            // Browsers of 2017 wrote the word instead of an object; any other text is no token binding.
+            guard try json.string() == "unused" else { throw .unexpectedType }
+            return
+        }
         var members = try json.object(in: parent)
         var status: String?
         while let key = try json.key(of: &members) {

@@ -34,7 +34,11 @@ public enum Base64URL {
 
     /// The bytes `text` stands for; nil for everything ``decode(_:)-(Span<UInt8>)`` refuses.
     public static func decode(_ text: String) -> [UInt8]? {
-        decode(Array(text.utf8).span)
+        decode(Array(text.utf8))
+    }
+
+    static func decode(_ text: [UInt8]) -> [UInt8]? {
+        decode(text.span)
     }
 
     /// `bytes` in base64url without padding.

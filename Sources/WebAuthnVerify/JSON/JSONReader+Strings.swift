@@ -24,6 +24,14 @@ extension JSONReader {
         return decoded
     }
 
+    /// Whether the next value is a string.
+    var nextIsString: Bool {
+        @_lifetime(self: copy self) mutating get {
+            skipWhitespace()
+            return input.peek == UInt8(ascii: "\"")
+        }
+    }
+
     @_lifetime(self: copy self)
     private mutating func stringValue() throws(JSONError) -> StringContent {
         skipWhitespace()
