@@ -49,7 +49,7 @@ struct PeerVectorTests {
         var cases: [Case]
     }
 
-    @Test func `every case that all verifiers must agree on gets its verdict`() async throws {
+    @Test func `every case gets the verdict all verifiers agree on, or the one decided here`() async throws {
         guard let file = try VectorFile.load("peers.json", as: File.self) else { return }
         var must = VectorCount("peers.json must"), other = VectorCount("peers.json decided")
         for vector in file.cases where vector.verdict_class != "library-specific" {
@@ -60,13 +60,37 @@ struct PeerVectorTests {
                     vector.name, vector.kind, expected: vector.expected == "ok", got: detail.isEmpty, detail: detail)
             } else {
                 other.record(
-                    vector.name, vector.verdict_class, expected: vector.expected == "ok", got: detail.isEmpty, detail: detail)
+                    vector.name, vector.verdict_class, expected: Self.decision(vector), got: detail.isEmpty, detail: detail)
             }
         }
         must.report()
         other.report()
         #expect(must.disagreed.isEmpty)
+        #expect(other.disagreed.isEmpty)
     }
+
+    /// Our verdict where correct verifiers may differ: docs/decisions/0010-webauthn-policy-and-lenient-cases.md. The source's
+    /// own verdict stands unless the case is refused here.
+    private static func decision(_ vector: Case) -> Bool {
+        vector.expected == "ok" && !refused.contains { vector.name.hasSuffix($0) }
+    }
+
+    private static let refused: [String] = [
+        // The credential key itself is RSA with SHA-1.
+        "should-validate-TPM-RSA-response-SHA1", "Statement/statements#5",
+        // basicConstraints that is not DER.
+        "should-verify-broken-Packed-response-from-Chrome-virtual-authenticator",
+        // Indefinite-length maps.
+        "RegistrationTestData/FalseCtsProfileMatch", "RegistrationTestData/BasicAttestation#2",
+        "RegistrationTestData/Default", "RegistrationTestData/BasicAttestation#3",
+        "RegistrationTestData/BasicAttestationRsa", "RegistrationTestData/BasicAttestationRs384",
+        "RegistrationTestData/BasicAttestationRs512", "RegistrationTestData/ValidEs256Alt",
+        "RegistrationTestData/ValidEs384",
+        // A statement member that left the format with ECDAA.
+        "fido2-helpers/attestation#4",
+        // An AAGUID that a U2F statement does not sign.
+        "fidou2f/valid",
+    ]
 
     private func verify(_ vector: Case, _ anchors: [String: Anchor]) async throws {
         let inputs = vector.inputs
