@@ -61,6 +61,18 @@ let package = Package(
             ],
             swiftSettings: settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()]
         ),
+        // An authenticator in software: the tests' counterpart, and the client of `postern try passkey`.
+        .target(
+            name: "SoftwareAuthenticator",
+            dependencies: [
+                "WebAuthnVerify", "COpenSSL",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+            ],
+            swiftSettings: settings
+        ),
         .target(
             name: "Persistence",
             dependencies: [
@@ -120,7 +132,14 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        .testTarget(name: "WebAuthnVerifyTests", dependencies: ["WebAuthnVerify"], swiftSettings: settings),
+        .testTarget(
+            name: "WebAuthnVerifyTests",
+            dependencies: [
+                "WebAuthnVerify", "SoftwareAuthenticator",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+            ],
+            swiftSettings: settings),
         .testTarget(name: "PersistenceTests", dependencies: ["Persistence"], swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
         .testTarget(name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], swiftSettings: settings),
