@@ -14,7 +14,7 @@ extension Realm {
             nativeGrantsEnabled: nativeGrantsEnabled,
             policy: Policy(
                 accessTokenLifetime: 900, refreshTokenLifetime: 1_209_600, refreshRetryWindow: 120, sessionLifetime: 31_536_000,
-                otpLifetime: 600, otpAttempts: 5, resendCooldown: 60),
+                otpLifetime: 600, otpAttempts: 5, resendCooldown: 60, ceremonyLifetime: 300),
             clients: Dictionary(uniqueKeysWithValues: clients.map { ($0.clientID, $0) }),
             scopes: [
                 "openid": Scope(name: "openid", resources: [], inDiscovery: true, enabled: true),
@@ -34,7 +34,7 @@ extension Client {
         Client(
             key: .random(), clientID: clientID, isConfidential: secret != nil, enabled: enabled, issuesJWTAccessTokens: false,
             rpID: nil, secretHashes: secret.map { [sha256($0)] } ?? [], permissions: permissions, accessTokenLifetime: nil,
-            refreshTokenLifetime: nil)
+            refreshTokenLifetime: nil, webOrigins: [], androidOrigins: [], iosApps: [], androidApps: [])
     }
 }
 

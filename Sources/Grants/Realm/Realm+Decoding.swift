@@ -18,7 +18,8 @@ extension Realm {
         policy = Policy(
             accessTokenLifetime: record.accessTokenLifetime, refreshTokenLifetime: record.refreshTokenLifetime,
             refreshRetryWindow: record.refreshRetryWindow, sessionLifetime: record.sessionLifetime,
-            otpLifetime: record.otpLifetime, otpAttempts: record.otpAttempts, resendCooldown: record.resendCooldown)
+            otpLifetime: record.otpLifetime, otpAttempts: record.otpAttempts, resendCooldown: record.resendCooldown,
+            ceremonyLifetime: record.ceremonyLifetime)
         clients = Dictionary(record.clients.map { ($0.clientId, Client($0)) }) { first, _ in first }
         scopes = Dictionary(record.scopes.map { ($0.name, Scope($0)) }) { first, _ in first }
         var limits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]] = [:]
@@ -66,6 +67,10 @@ extension Client {
         permissions = Set(record.permissions)
         accessTokenLifetime = record.accessTokenLifetime
         refreshTokenLifetime = record.refreshTokenLifetime
+        webOrigins = record.origins.filter { !$0.hasPrefix("android:") }
+        androidOrigins = record.origins.filter { $0.hasPrefix("android:") }
+        iosApps = record.iosApps
+        androidApps = record.androidApps
     }
 }
 
@@ -92,6 +97,7 @@ private struct RealmRecord: Decodable {
     let otpLifetime: Int
     let otpAttempts: Int
     let resendCooldown: Int
+    let ceremonyLifetime: Int
     let registrationFirstname: String
     let registrationLastname: String
     let clients: [ClientRecord]
@@ -112,6 +118,9 @@ private struct ClientRecord: Decodable {
     let secretHash: String?
     let previousSecretHash: String?
     let permissions: [String]
+    let origins: [String]
+    let iosApps: [String]
+    let androidApps: [Client.AndroidApp]
 }
 
 private struct ScopeRecord: Decodable {

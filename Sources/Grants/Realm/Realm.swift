@@ -46,6 +46,8 @@ public struct Realm: Sendable {
         public let otpAttempts: Int
         /// Time between two mails to one address.
         public let resendCooldown: Int
+        /// Time between begin and redemption of a WebAuthn ceremony.
+        public let ceremonyLifetime: Int
     }
 }
 
@@ -98,6 +100,22 @@ public struct Client: Sendable, Equatable {
     public let accessTokenLifetime: Int?
     /// Seconds; `nil` takes the realm's.
     public let refreshTokenLifetime: Int?
+    /// Registered web origins.
+    public let webOrigins: [String]
+    /// `android:apk-key-hash:…` of the registered Android apps.
+    public let androidOrigins: [String]
+    /// `TEAMID.bundle.id` of the registered iOS apps.
+    public let iosApps: [String]
+    /// The registered Android apps.
+    public let androidApps: [AndroidApp]
+
+    /// An Android app as Digital Asset Links name it.
+    public struct AndroidApp: Sendable, Equatable, Decodable {
+        /// Package name.
+        public let packageName: String
+        /// Colon-separated hexadecimal SHA-256 of the signing certificates.
+        public let sha256CertFingerprints: [String]
+    }
 
     /// Whether the client may use a grant.
     public func mayUse(_ grantType: GrantType) -> Bool {
