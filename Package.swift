@@ -81,8 +81,12 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            swiftSettings: settings
+            swiftSettings: settings,
+            plugins: ["EmbedFiles"]
         ),
+        // Embeds sql/ and templates into the executable, so that it is the only file to install.
+        .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files"]),
+        .executableTarget(name: "embed-files", swiftSettings: settings),
         .target(
             name: "Grants",
             dependencies: [
@@ -132,15 +136,12 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .testTarget(name: "WebAuthnVerifyTests", dependencies: ["WebAuthnVerify"], swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
         .testTarget(
-            name: "WebAuthnVerifyTests",
-            dependencies: [
-                "WebAuthnVerify", "SoftwareAuthenticator",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "CryptoExtras", package: "swift-crypto"),
-            ],
+            name: "PersistenceTests",
+            dependencies: ["Persistence", "TestSupport", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
-        .testTarget(name: "PersistenceTests", dependencies: ["Persistence"], swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
         .testTarget(name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], swiftSettings: settings),
         .testTarget(
