@@ -113,7 +113,9 @@ let package = Package(
         .testTarget(name: "WebAuthnVerifyTests", dependencies: ["WebAuthnVerify"], swiftSettings: settings),
         .testTarget(name: "PersistenceTests", dependencies: ["Persistence"], swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
-        .testTarget(name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], swiftSettings: settings),
+        .testTarget(
+            name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], exclude: ["Servers"],
+            swiftSettings: settings),
         .testTarget(
             name: "TokenEndpointTests",
             dependencies: [
