@@ -1,4 +1,5 @@
 import FoundationEssentials
+public import Persistence
 
 /// What the sealed payload of an outbox row holds: the facts of a mail, turned into words only when it is sent.
 ///
@@ -59,13 +60,14 @@ public struct MailPayload: Codable, Sendable, Equatable {
         }
     }
 
-    /// The JSON to seal.
-    public func encoded() throws -> [UInt8] {
-        Array(try JSONEncoder().encode(self))
+    /// The payload as the column `mail_outbox.payload` holds it: JSON, sealed for this realm and row only.
+    public func sealed(under keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws -> [UInt8] {
+        try keyring.seal(Array(try JSONEncoder().encode(self)), aad: realm.bytes + mail.bytes)
     }
 
-    /// Reads what ``encoded()`` wrote.
-    public init(decoding json: [UInt8]) throws {
+    /// Opens what ``sealed(under:realm:mail:)`` made.
+    public init(opening sealed: [UInt8], with keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws {
+        let json = try keyring.open(sealed, aad: realm.bytes + mail.bytes)
         self = try JSONDecoder().decode(MailPayload.self, from: Data(json))
     }
 }

@@ -12,7 +12,11 @@ struct CurlHandle: ~Copyable {
         self.raw = raw
     }
 
-    deinit { curl_easy_cleanup(raw) }
+    deinit {
+        // A server that does not answer QUIT has already taken the mail: not worth waiting for.
+        _ = postern_curl_set_long(raw, CURLOPT_SERVER_RESPONSE_TIMEOUT, 2)
+        curl_easy_cleanup(raw)
+    }
 
     /// The last reply code of the server in this transfer, 0 if there was none.
     var reply: Int { long(CURLINFO_RESPONSE_CODE) }
