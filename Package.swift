@@ -143,7 +143,9 @@ let package = Package(
             dependencies: ["Persistence", "TestSupport", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
-        .testTarget(name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], swiftSettings: settings),
+        .testTarget(
+            name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], exclude: ["Servers"],
+            swiftSettings: settings),
         .testTarget(
             name: "TokenEndpointTests",
             dependencies: [

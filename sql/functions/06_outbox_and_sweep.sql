@@ -1,9 +1,12 @@
 -- Work that crosses realms: the mail queue and the sweeper. SECURITY DEFINER, since the app role sees one realm at a time.
 SET LOCAL ROLE postern_owner;
 
+-- Replaced rather than redefined, since a result may have gained a column.
+DROP FUNCTION IF EXISTS postern.outbox_take(integer, interval);
 -- A lease, not a lock: taken mail is due again after p_lease unless it was reported, so a sender that dies loses nothing.
 CREATE OR REPLACE FUNCTION postern.outbox_take(p_limit integer, p_lease interval)
-RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, attempts integer, created_at timestamptz)
+RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, attempts integer, created_at timestamptz,
+               last_error text)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     UPDATE postern.mail_outbox AS m
@@ -12,7 +15,7 @@ AS $$
              WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at > now()
              ORDER BY d.not_before LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED) AS due
      WHERE m.realm_id = due.realm_id AND m.id = due.id
-    RETURNING m.realm_id, m.id, m.recipient, m.template, m.payload, m.attempts, m.created_at
+    RETURNING m.realm_id, m.id, m.recipient, m.template, m.payload, m.attempts, m.created_at, m.last_error
 $$;
 COMMENT ON FUNCTION postern.outbox_take(integer, interval) IS 'Leases mail that is due; commit before sending';
 
