@@ -114,7 +114,7 @@ let package = Package(
         .testTarget(name: "PersistenceTests", dependencies: ["Persistence"], swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
         .testTarget(
-            name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], exclude: ["Servers"],
+            name: "DeliveryTests", dependencies: ["Delivery", "Persistence", "CCurl"], exclude: ["Servers"],
             swiftSettings: settings),
         .testTarget(
             name: "TokenEndpointTests",
