@@ -63,8 +63,12 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            swiftSettings: settings
+            swiftSettings: settings,
+            plugins: ["EmbedFiles"]
         ),
+        // Embeds sql/ and templates into the executable, so that it is the only file to install.
+        .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files"]),
+        .executableTarget(name: "embed-files", swiftSettings: settings),
         .target(
             name: "Grants",
             dependencies: [
@@ -111,7 +115,11 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(name: "WebAuthnVerifyTests", dependencies: ["WebAuthnVerify"], swiftSettings: settings),
-        .testTarget(name: "PersistenceTests", dependencies: ["Persistence"], swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
+        .testTarget(
+            name: "PersistenceTests",
+            dependencies: ["Persistence", "TestSupport", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
         .testTarget(
             name: "DeliveryTests", dependencies: ["Delivery", "Persistence", "CCurl"], exclude: ["Servers"],
