@@ -23,7 +23,7 @@ BEGIN
         SELECT r.primary_domain INTO v_primary FROM postern.realm AS r WHERE r.id = v_realm;
         IF v_primary IS NULL OR right(subdomain, length(v_primary) + 1) <> '.' || v_primary THEN
             PERFORM postern.refuse(format('subdomain "%s" is not below the primary domain %s', subdomain, postern.shown(v_primary)),
-                coalesce(format('Allowed is a full host such as %s.%s.', slug, v_primary), 'Give the realm a primary domain first: admin.put_realm(slug, primary_domain).'));
+                coalesce('Allowed is a full host such as ' || slug || '.' || v_primary || '.', 'Give the realm a primary domain first: admin.put_realm(slug, primary_domain).'));
         END IF;
         SELECT r.slug AS owner, d.app, d.realm_id INTO v_taken
           FROM postern.realm_domain AS d JOIN postern.realm AS r ON r.id = d.realm_id
