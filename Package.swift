@@ -144,7 +144,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
         .testTarget(
-            name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], exclude: ["Servers"],
+            name: "DeliveryTests", dependencies: ["Delivery", "Persistence", "CCurl"], exclude: ["Servers"],
             swiftSettings: settings),
         .testTarget(
             name: "TokenEndpointTests",

@@ -122,7 +122,7 @@ RETURN char_length(candidate) BETWEEN 1 AND longest AND candidate !~ '[\x01-\x1f
     AND candidate = btrim(candidate);
 COMMENT ON FUNCTION postern.is_plain_text(text, integer) IS 'One line of text for people: no control or bidirectional override characters, no blanks around';
 
--- One addressee, no comment, list, quoting or literal; the domain is a DNS host.
+-- One addressee, no comment, list, quoting or literal; the domain is a DNS host of two labels or more.
 CREATE FUNCTION postern.is_email(candidate text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN octet_length(candidate) <= 254
@@ -130,7 +130,8 @@ RETURN octet_length(candidate) <= 254
     AND candidate !~ '(\A\.)|(\.\.)|(\.@)'
     AND candidate !~ '[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]'
     AND octet_length(split_part(candidate, '@', 1)) <= 64
-    AND postern.is_host(lower(split_part(candidate, '@', 2) COLLATE "C"));
+    AND postern.is_host(lower(split_part(candidate, '@', 2) COLLATE "C"))
+    AND candidate ~ '\.[A-Za-z0-9-]*[A-Za-z-][A-Za-z0-9-]*\Z';
 COMMENT ON FUNCTION postern.is_email(text) IS 'A single mailbox that mail can be sent to';
 
 -- Constraints call these as whoever writes the row.
