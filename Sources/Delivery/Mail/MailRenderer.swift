@@ -1,4 +1,5 @@
 import Mustache
+public import Persistence
 
 /// Turns a ``MailPayload`` into subject, text and HTML. The templates are part of the binary and parsed once.
 public struct MailRenderer: Sendable {

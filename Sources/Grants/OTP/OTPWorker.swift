@@ -54,9 +54,7 @@ public struct OTPWorker: Sendable {
         let mail = MailPayload(
             realmName: request.displayName, originHost: host(of: request.publicOrigin),
             content: .otp(code: code, minutes: Int(request.otpLifetime + 59) / 60))
-        guard let json = try? mail.encoded(),
-            let payload = try? keyring.seal(json, aad: request.realm.bytes + mailID.bytes)
-        else { throw .malformedResult }
+        guard let payload = try? mail.sealed(under: keyring, realm: request.realm, mail: mailID) else { throw .malformedResult }
         return SignInStore.CodeDraft(
             codeID: .random(), salt: randomBytes(16),
             keyed: OneTimeCode.keyed(code, realm: request.realm, emailKey: request.emailKey, under: keyring.newest),

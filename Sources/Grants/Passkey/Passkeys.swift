@@ -170,7 +170,7 @@ public struct Passkeys: Sendable {
         let mailID = UUIDValue.random()
         let mail = MailPayload(realmName: realm.displayName, originHost: realm.host, content: content)
         return PasskeyStore.Notice(
-            mailID: mailID, payload: try keyring.seal(mail.encoded(), aad: realm.id.bytes + mailID.bytes))
+            mailID: mailID, payload: try mail.sealed(under: keyring, realm: realm.id, mail: mailID))
     }
 
     private func expiry(_ realm: Realm) -> Int {

@@ -59,13 +59,14 @@ public struct MailPayload: Codable, Sendable, Equatable {
         }
     }
 
-    /// The JSON to seal.
-    public func encoded() throws -> [UInt8] {
-        Array(try JSONEncoder().encode(self))
+    /// The payload as the column `mail_outbox.payload` holds it: JSON, sealed for this realm and row only.
+    public func sealed(under keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws -> [UInt8] {
+        try keyring.seal(Array(try JSONEncoder().encode(self)), aad: realm.bytes + mail.bytes)
     }
 
-    /// Reads what ``encoded()`` wrote.
-    public init(decoding json: [UInt8]) throws {
+    /// Opens what ``sealed(under:realm:mail:)`` made.
+    public init(opening sealed: [UInt8], with keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws {
+        let json = try keyring.open(sealed, aad: realm.bytes + mail.bytes)
         self = try JSONDecoder().decode(MailPayload.self, from: Data(json))
     }
 }

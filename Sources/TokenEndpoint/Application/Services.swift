@@ -65,7 +65,7 @@ struct Readiness: Sendable {
         do {
             let version = try await database.query(Self.schemaVersion, []) { (row) throws(StoreError) in try row.int(0) }.first
             let expected = Migrator.schemaVersion
-            guard version == Int32(expected) else {
+            guard version == expected else {
                 return "schema version is \(version ?? 0), this binary needs \(expected): run postern migrate"
             }
             return nil

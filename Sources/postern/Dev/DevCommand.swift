@@ -35,12 +35,12 @@ struct DevCommand: AsyncParsableCommand {
             cluster, origin: origin, secretFile: root.appending(path: "demo-api.secret"))
 
         let outbox = DevOutbox()
-        let routes = DevOutboxRoutes { outbox.mails().map(DevMail.init) }
+        let routes = DevOutboxRoutes { outbox.mails.map(DevMail.init) }
         var configuration = ServerConfiguration(listen: ListenAddress(host: "127.0.0.1", port: port))
         configuration.shutdownGrace = .seconds(5)
         try await ServerRun(
             configuration: configuration, conninfo: cluster.conninfo(user: "postern_dev"), connections: 8,
-            keyring: try Self.keyring(root), mailSink: outbox, extraRoutes: routes.routes,
+            keyring: try Self.keyring(root), mailSender: try Self.sender(), transport: outbox, extraRoutes: routes.routes,
             logger: .postern(level: .notice, json: false), onStarted: { Self.greet(origin: origin, secret: secret) }
         ).run()
     }
@@ -59,6 +59,11 @@ struct DevCommand: AsyncParsableCommand {
             try PrivateFile.write(Keyring.generateLine() + "\n", to: file)
         }
         return try Keyring(contentsOf: file.path)
+    }
+
+    private static func sender() throws -> Mailbox {
+        guard let sender = Mailbox(parsing: "postern@localhost.example") else { throw CommandFailure("no sender") }
+        return sender
     }
 
     private static func greet(origin: String, secret: String) {

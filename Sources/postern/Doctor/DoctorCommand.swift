@@ -29,8 +29,11 @@ struct DoctorCommand: AsyncParsableCommand {
         await check("database, roles, schema and clock") { try await Preflight.check(conninfo: try settings.databaseURL()) }
         await check("SMTP") {
             guard let smtpURL = settings.smtpURL else { throw CommandFailure("POSTERN_SMTP_URL is not set") }
-            guard let mailFrom = settings.mailFrom else { throw CommandFailure("POSTERN_MAIL_FROM is not set") }
-            try await SMTPTransport(url: SMTPURL(smtpURL), from: mailFrom).check()
+            guard settings.mailFrom.flatMap({ Mailbox(parsing: $0) }) != nil else {
+                throw CommandFailure("POSTERN_MAIL_FROM is not set to an address")
+            }
+            let outcome = await SMTPTransport(url: try settings.parsedSMTPURL(smtpURL)).probe()
+            guard outcome == .accepted else { throw CommandFailure("\(outcome)") }
         }
         if failures > 0 { throw CommandFailure("\(failures) of 3 checks failed") }
     }

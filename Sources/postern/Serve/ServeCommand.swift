@@ -40,12 +40,15 @@ struct ServeCommand: AsyncParsableCommand {
         guard let mailFrom = settings.mailFrom else {
             throw CommandFailure("POSTERN_MAIL_FROM is not set: it must be the address mails are sent from")
         }
-        let transport = try SMTPTransport(url: SMTPURL(smtpURL), from: mailFrom)
+        guard let sender = Mailbox(parsing: mailFrom) else {
+            throw CommandFailure("POSTERN_MAIL_FROM is \"\(mailFrom)\": it must be an address such as signin@example.com")
+        }
+        let transport = SMTPTransport(url: try settings.parsedSMTPURL(smtpURL))
         let conninfo = try settings.databaseURL()
         try await Preflight.check(conninfo: conninfo)
         try await ServerRun(
             configuration: settings.server, conninfo: conninfo, connections: settings.databaseConnections,
-            keyring: keyring, mailSink: transport, extraRoutes: [], logger: logger
+            keyring: keyring, mailSender: sender, transport: transport, extraRoutes: [], logger: logger
         ).run()
     }
 }
@@ -56,7 +59,8 @@ struct ServerRun {
     let conninfo: String
     let connections: Int
     let keyring: Keyring
-    let mailSink: any MailSink
+    let mailSender: Mailbox
+    let transport: any MailTransport
     let extraRoutes: [Route]
     let logger: Logger
     var onStarted: @Sendable () async -> Void = {}
@@ -65,7 +69,8 @@ struct ServerRun {
         let database = Database(
             configuration: DatabaseConfiguration(conninfo: conninfo, connections: connections), logger: logger)
         let notifications = Notifications(conninfo: conninfo, channel: "postern_config", logger: logger)
-        let sender = OutboxSender(database: database, keyring: keyring, sink: mailSink, logger: logger)
+        let sender = try OutboxSender(
+            database: database, keyring: keyring, sender: mailSender, transport: transport, logger: logger)
         let server = try Server.build(
             configuration, database: database, notifications: notifications, keyring: keyring, extraRoutes: extraRoutes,
             wakeDelivery: { sender.wake() }, logger: logger)

@@ -95,6 +95,15 @@ struct Settings: Sendable {
         }
     }
 
+    /// - Throws: one line that says what is wrong with the URL.
+    func parsedSMTPURL(_ text: String) throws -> SMTPURL {
+        do {
+            return try SMTPURL(parsing: text)
+        } catch {
+            throw CommandFailure("POSTERN_SMTP_URL: \(error)")
+        }
+    }
+
     private struct Reader {
         let config: ConfigReader
 
