@@ -27,6 +27,8 @@ public final class RealmDirectory: Sendable {
 
     /// The oldest a snapshot may be.
     private static let maximumAge = Duration.seconds(1)
+    /// The longest a heartbeat's answer may take.
+    private static let answerTime = Duration.milliseconds(400)
 
     /// Loads through `store`.
     public init(store: ConfigurationStore) {
@@ -54,14 +56,14 @@ public final class RealmDirectory: Sendable {
         return hosts
     }
 
-    /// The listening connection saw this stamp when it asked at `askedAt`.
-    public func confirm(stamp: String, askedAt: ContinuousClock.Instant) {
+    /// The listening connection saw this stamp, less than ``answerTime`` ago.
+    public func confirm(stamp: String) {
         state.withLock { state in
             if state.stamp != stamp {
                 Self.clear(&state)
                 state.stamp = stamp
             }
-            state.confirmedUntil = askedAt + Self.maximumAge
+            state.confirmedUntil = ContinuousClock.now + (Self.maximumAge - Self.answerTime)
         }
     }
 

@@ -23,7 +23,7 @@ extension Server {
     ///   - wakeDelivery: called when a mail was queued.
     /// - Throws: an error whose text says which TLS file cannot be used.
     public static func build(
-        _ configuration: ServerConfiguration, database: Database, notifications: Notifications, keyring: Keyring,
+        _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration, keyring: Keyring,
         extraRoutes: [Route] = [], wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
@@ -59,7 +59,7 @@ extension Server {
             signIns: signIns, keyring: keyring, wake: wakeWorker, wakeDelivery: wakeDelivery, logger: logger)
         var services: [any Service] = [
             database,
-            ConfigurationListener(notifications: notifications, realms: realms),
+            listener(databaseConfiguration, realms, logger),
             OTPWorkerService(worker: worker),
             Sweeper(database: database, logger: logger),
             Application(
@@ -75,6 +75,18 @@ extension Server {
                     configuration: .init(address: .hostname(operations.host, port: operations.port)), logger: logger))
         }
         return Server(services: services)
+    }
+
+    /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none.
+    private static func listener(
+        _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ logger: Logger
+    ) -> ListenConnection {
+        ListenConnection(configuration: configuration, channels: ["postern_config"], logger: logger) { event in
+            switch event {
+            case .heartbeat(let stamp): realms.confirm(stamp: stamp)
+            case .connected, .lost, .notification: realms.invalidate()
+            }
+        }
     }
 
     private static func publicServer(_ configuration: ServerConfiguration) throws -> HTTPServerBuilder {

@@ -3,23 +3,6 @@ import Logging
 import Persistence
 import ServiceLifecycle
 
-/// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none.
-struct ConfigurationListener: Service {
-    let notifications: Notifications
-    let realms: RealmDirectory
-
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
-            await notifications.run { event in
-                switch event {
-                case .heartbeat(let stamp, let askedAt): realms.confirm(stamp: stamp, askedAt: askedAt)
-                case .connected, .lost, .notification: realms.invalidate()
-                }
-            }
-        }
-    }
-}
-
 /// Runs the worker that decides requests for codes.
 struct OTPWorkerService: Service {
     let worker: OTPWorker

@@ -40,7 +40,7 @@ struct DevCluster {
         ]
         // A session of its own: Ctrl-C reaches postern alone, which drains before it stops the database.
         try configure(server, ["setsid"] + dropped(command))
-        FileManager.default.createFile(atPath: log.path, contents: nil)
+        try Data().write(to: log)
         server.standardOutput = try FileHandle(forWritingTo: log)
         server.standardError = server.standardOutput
         try server.run()

@@ -3,6 +3,7 @@ import Delivery
 import Logging
 import Persistence
 import ServiceLifecycle
+import UnixSignals
 import TokenEndpoint
 
 /// `postern serve`.
@@ -66,13 +67,12 @@ struct ServerRun {
     var onStarted: @Sendable () async -> Void = {}
 
     func run() async throws {
-        let database = Database(
-            configuration: DatabaseConfiguration(conninfo: conninfo, connections: connections), logger: logger)
-        let notifications = Notifications(conninfo: conninfo, channel: "postern_config", logger: logger)
+        let databaseConfiguration = DatabaseConfiguration(conninfo: conninfo, connections: connections)
+        let database = Database(configuration: databaseConfiguration, logger: logger)
         let sender = try OutboxSender(
             database: database, keyring: keyring, sender: mailSender, transport: transport, logger: logger)
         let server = try Server.build(
-            configuration, database: database, notifications: notifications, keyring: keyring, extraRoutes: extraRoutes,
+            configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring, extraRoutes: extraRoutes,
             wakeDelivery: { sender.wake() }, logger: logger)
         // The sender stops after the worker that feeds it and before the database it writes to.
         var services = server.services
