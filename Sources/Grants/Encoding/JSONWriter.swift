@@ -77,6 +77,8 @@ public struct JSONWriter: Sendable {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
                 utf8.append(UInt8(ascii: "\\"))
                 utf8.append(byte)
+            case 0x0A:
+                utf8.append(contentsOf: "\\n".utf8)
             case 0..<0x20:
                 utf8.append(contentsOf: "\\u00".utf8)
                 utf8.append(Self.hexDigits[Int(byte >> 4)])

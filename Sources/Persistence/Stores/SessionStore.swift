@@ -191,7 +191,7 @@ extension Row {
     /// Reads the three columns that every limited statement returns.
     borrowing func permitVerdict(granted: Int, refused: Int, retryAfter: Int) throws(StoreError) -> PermitVerdict {
         PermitVerdict(
-            granted: try ints(granted), refused: try intOrNil(refused).map { Int($0) - 1 },
+            granted: try intsOrNil(granted) ?? [], refused: try intOrNil(refused).map { Int($0) - 1 },
             retryAfter: try doubleOrNil(retryAfter) ?? 0)
     }
 }

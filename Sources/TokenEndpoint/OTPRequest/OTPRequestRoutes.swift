@@ -17,8 +17,9 @@ struct OTPRequestRoutes: Sendable {
         } catch let refusal as Refusal {
             return refusal.answer
         } catch let error as TokenError {
-            exchange.logger.info(
-                "otp request", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)"])
+            exchange.logger.log(
+                level: error.code == .temporarilyUnavailable ? .warning : .info, "otp request",
+                metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)"])
             return error.code == .invalidClient ? .error(.badRequest, "invalid_client") : .oauth(error)
         } catch {
             return .unavailable

@@ -30,8 +30,8 @@ struct TokenRoutes: Sendable {
             return Answer(json: response.json)
         } catch {
             metrics.countGrant(grantType, outcome: error.code.rawValue)
-            exchange.logger.info(
-                "token",
+            exchange.logger.log(
+                level: error.code == .temporarilyUnavailable ? .warning : .info, "token",
                 metadata: [
                     "realm": "\(exchange.realm.slug)", "grant": "\(grantType)", "outcome": "\(error.code.rawValue)",
                     "reason": "\(error.reason)", "source": "\(exchange.source)",

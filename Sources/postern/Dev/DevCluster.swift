@@ -5,7 +5,7 @@ import Glibc
 ///
 /// PostgreSQL refuses to run as root, so a root caller's cluster runs as user `postgres`.
 struct DevCluster {
-    /// `.postern/` or, when user `postgres` cannot reach that, a directory under `/var/tmp` named in `.postern/location`.
+    /// `.postern/postgres` or, when user `postgres` cannot reach that, a directory under `/var/tmp` named in `.postern/location`.
     let directory: URL
     private let binaries: URL
     private let asPostgres: Bool
@@ -30,7 +30,7 @@ struct DevCluster {
     /// - Returns: the server process when this call started it.
     func start() throws -> Process? {
         if !FileManager.default.fileExists(atPath: data.appending(path: "PG_VERSION").path) {
-            print("Creating a private PostgreSQL cluster in \(directory.path) …")
+            say("Creating a private PostgreSQL cluster in \(directory.path) …")
             try run("initdb", "-D", data.path, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions")
         }
         if (try? run("pg_isready", "-q", "-h", socketDirectory.path)) != nil { return nil }
@@ -124,10 +124,10 @@ struct DevCluster {
     /// A socket's path may hold 107 bytes, and user `postgres` must be able to reach its directory.
     private static func place(_ root: URL, asPostgres: Bool) throws -> URL {
         let pointer = root.appending(path: "location")
-        var directory = root
+        var directory = root.appending(path: "postgres")
         if let text = try? String(contentsOf: pointer, encoding: .utf8) {
             directory = URL(filePath: text.trimmingCharacters(in: .whitespacesAndNewlines))
-        } else if root.path.utf8.count > 70 || (asPostgres && !postgresCanReach(root)) {
+        } else if root.path.utf8.count > 60 || (asPostgres && !postgresCanReach(root)) {
             directory = URL(filePath: "/var/tmp/postern-dev-\(UUID().uuidString.prefix(8).lowercased())")
             try Data((directory.path + "\n").utf8).write(to: pointer)
         }

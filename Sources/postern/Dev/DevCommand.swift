@@ -29,7 +29,7 @@ struct DevCommand: AsyncParsableCommand {
         let postgres = try cluster.start()
         defer { if let postgres { cluster.stop(postgres) } }
 
-        try await Migrator(conninfo: cluster.conninfo(user: "postgres")).migrate(progress: { print($0) })
+        try await Migrator(conninfo: cluster.conninfo(user: "postgres")).migrate(progress: { say($0) })
         let origin = "http://localhost:\(port)"
         let secret = try DevRealm.provision(
             cluster, origin: origin, secretFile: root.appending(path: "demo-api.secret"))
@@ -48,7 +48,7 @@ struct DevCommand: AsyncParsableCommand {
     private static func reset(_ root: URL) throws {
         if let cluster = try? DevCluster(root: root) {
             try cluster.stopIfRunning()
-            if cluster.directory != root { try FileManager.default.removeItem(at: cluster.directory) }
+            try FileManager.default.removeItem(at: cluster.directory)
         }
         if FileManager.default.fileExists(atPath: root.path) { try FileManager.default.removeItem(at: root) }
     }
@@ -67,7 +67,7 @@ struct DevCommand: AsyncParsableCommand {
     }
 
     private static func greet(origin: String, secret: String) {
-        print(
+        say(
             """
 
             Postern serves realm "demo" on \(origin)

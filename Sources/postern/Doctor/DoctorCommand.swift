@@ -14,15 +14,15 @@ struct DoctorCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try await Settings(file: config)
-        print("ok    configuration")
+        say("ok    configuration")
         var failures = 0
         func check(_ name: String, _ body: () async throws -> Void) async {
             do {
                 try await body()
-                print("ok    \(name)")
+                say("ok    \(name)")
             } catch {
                 failures += 1
-                print("FAIL  \(name): \(error)")
+                say("FAIL  \(name): \(error)")
             }
         }
         await check("key file") { _ = try settings.keyring() }

@@ -26,10 +26,10 @@ struct MigrateCommand: AsyncParsableCommand {
             guard pending.isEmpty else {
                 throw CommandFailure("the database is behind: \(pending.joined(separator: ", ")); run `postern migrate`")
             }
-            print("The database is up to date (version \(Migrator.schemaVersion)).")
+            say("The database is up to date (version \(Migrator.schemaVersion)).")
         } else {
-            try await migrator.migrate(progress: { print($0) })
-            print("The database is up to date (version \(Migrator.schemaVersion)).")
+            try await migrator.migrate(progress: { say($0) })
+            say("The database is up to date (version \(Migrator.schemaVersion)).")
         }
     }
 }

@@ -15,7 +15,7 @@ struct LineLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         var fields: [(String, String)] = [
-            ("time", Date().formatted(.iso8601.time(includingFractionalSeconds: true))), ("level", event.level.rawValue),
+            ("time", Date().formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))), ("level", event.level.rawValue),
             ("message", event.message.description),
         ]
         let all = metadata.merging(event.metadata ?? [:]) { _, new in new }

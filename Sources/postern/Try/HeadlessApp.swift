@@ -55,7 +55,7 @@ struct HeadlessApp {
     func userInfo(_ tokens: Tokens) async throws {
         var request = HTTPClientRequest(url: options.url + "/connect/userinfo")
         request.headers.add(name: "Authorization", value: "Bearer \(tokens.accessToken)")
-        print("> GET /connect/userinfo")
+        say("> GET /connect/userinfo")
         _ = try await send(request)
     }
 
@@ -82,7 +82,7 @@ struct HeadlessApp {
         request.method = .POST
         request.headers.add(name: "Content-Type", value: contentType)
         request.body = .bytes(ByteBuffer(string: body))
-        print("> POST \(path)\n> \(body)")
+        say("> POST \(path)\n> \(body)")
         return try await send(request)
     }
 
@@ -95,7 +95,7 @@ struct HeadlessApp {
         }
         let body = try await response.body.collect(upTo: 1 << 20)
         let text = String(buffer: body)
-        print("< \(response.status.code) \(response.status.reasonPhrase)\n< \(text)\n")
+        say("< \(response.status.code) \(response.status.reasonPhrase)\n< \(text)\n")
         guard response.status == .ok else { throw CommandFailure("the server answered \(response.status.code)") }
         return Data(text.utf8)
     }
@@ -128,12 +128,12 @@ struct HeadlessApp {
                     && ((try? Date(mail.at, strategy: .iso8601.time(includingFractionalSeconds: true))) ?? asked) >= asked
             }
             if let code = fresh?.code {
-                print("  the dev outbox has the code \(code)\n")
+                say("  the dev outbox has the code \(code)\n")
                 return code
             }
             try await Task.sleep(for: .milliseconds(100))
         }
-        print("The code from the mail to \(options.email): ", terminator: "")
+        say("The code from the mail to \(options.email): ", terminator: "")
         guard let typed = readLine(), !typed.isEmpty else { throw CommandFailure("no code: give it with --code") }
         return typed
     }

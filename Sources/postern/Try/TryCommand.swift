@@ -56,7 +56,7 @@ struct TryRefreshCommand: AsyncParsableCommand {
             guard first.refreshToken == again.refreshToken else {
                 throw CommandFailure("the repeated refresh gave another successor")
             }
-            print("The repeated refresh gave the same successor: a lost answer does not sign the user out.")
+            say("The repeated refresh gave the same successor: a lost answer does not sign the user out.")
             try await app.userInfo(again)
         }
     }
