@@ -27,12 +27,18 @@ public struct AccessTokenVerifier: Sendable {
     public func verify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> VerifiedAccessToken? {
         guard let parsed = parse(presented, realm: realm, now: now) else { return nil }
         guard let session = try await sessions.live(realm: realm.id, session: parsed.token.session, jti: parsed.token.jti),
-            session.now < Double(parsed.token.expiresAt),
-            // The statement leaves this to the snapshot, which is never older than a second.
-            let client = realm.clients[session.clientID], client.enabled, client.key == session.client,
             parsed.reference?.isProven(by: session.tokenSalt) ?? true
         else { return nil }
-        return VerifiedAccessToken(token: parsed.token, session: session)
+        return Self.alive(parsed.token, session, realm: realm)
+    }
+
+    /// Life beyond what the statement checked: the token's own end by the database clock, and the client, which the statement
+    /// leaves to the snapshot, never older than a second.
+    static func alive(_ token: AccessToken, _ session: LiveSession, realm: Realm) -> VerifiedAccessToken? {
+        guard session.now < Double(token.expiresAt), let client = realm.clients[session.clientID], client.enabled,
+            client.key == session.client
+        else { return nil }
+        return VerifiedAccessToken(token: token, session: session)
     }
 
     /// Reads a token of this realm without asking whether it is alive.
