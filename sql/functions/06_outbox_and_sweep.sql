@@ -77,6 +77,7 @@ BEGIN
             ('auth_session', 't.expires_at < now()'),
             ('login_code', 't.expires_at < now()'),
             ('rate_bucket', 't.tat < now()'),
+            ('spent_ceremony', 't.expires_at < now()'),
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),
             -- An hour beyond the last refresh the last access token is dead too.
             ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 hour'' OR t.revoked_at < now() - interval ''1 day'''),

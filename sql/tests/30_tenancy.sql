@@ -12,6 +12,7 @@ INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_
 INSERT INTO postern.login_code (realm_id, email_key, id, expires_at, salt, mac) SELECT id, 'ada@example.com', pg_temp.uu('c'), now(), pg_temp.b16('s'), pg_temp.h('m') FROM postern.realm;
 INSERT INTO postern.code_guard (realm_id, email_key) SELECT id, 'ada@example.com' FROM postern.realm;
 INSERT INTO postern.rate_bucket (realm_id, key, tat) SELECT id, 'k', now() FROM postern.realm;
+INSERT INTO postern.spent_ceremony (realm_id, id, expires_at) SELECT id, pg_temp.b16('p'), now() FROM postern.realm;
 INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) SELECT id, pg_temp.uu('m'), 'Ada@example.com', 'otp', '\x00' FROM postern.realm;
 
 CREATE TEMP TABLE tenant_table ON COMMIT DROP AS
