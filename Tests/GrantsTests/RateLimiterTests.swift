@@ -12,7 +12,7 @@ struct RateLimiterTests {
     }
 
     @Test func `a narrow dimension asks the database every time`() throws {
-        let limiter = RateLimiter(clock: now.read)
+        let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
         for _ in 0..<3 {
             let claim = try limiter.claim(.token, [.init(.target, "a")], realm: realm)
@@ -22,7 +22,7 @@ struct RateLimiterTests {
     }
 
     @Test func `a leased block is used up before the database is asked again`() throws {
-        let limiter = RateLimiter(clock: now.read)
+        let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 640, per: 60, burst: 640, enforced: true), .source)
         let first = try limiter.claim(.token, [.init(.source, "a")], realm: realm)
         try limiter.settle(first, PermitVerdict(granted: [10], refused: nil, retryAfter: 0))
@@ -33,7 +33,7 @@ struct RateLimiterTests {
     }
 
     @Test func `a lease is forfeited after two seconds`() throws {
-        let limiter = RateLimiter(clock: now.read)
+        let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 640, per: 60, burst: 640, enforced: true), .source)
         let first = try limiter.claim(.token, [.init(.source, "a")], realm: realm)
         try limiter.settle(first, PermitVerdict(granted: [10], refused: nil, retryAfter: 0))
@@ -42,7 +42,7 @@ struct RateLimiterTests {
     }
 
     @Test func `a refusal is remembered for two seconds and no longer`() throws {
-        let limiter = RateLimiter(clock: now.read)
+        let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
         let claim = try limiter.claim(.token, [.init(.target, "a")], realm: realm)
         let expected = TokenError.ExceededLimit(policy: .token, dimension: .target, retryAfterSeconds: 12)
@@ -56,7 +56,7 @@ struct RateLimiterTests {
     }
 
     @Test func `a log-only limit asks for nothing`() throws {
-        let limiter = RateLimiter(clock: now.read)
+        let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 1, per: 60, burst: 1, enforced: false), .source)
         #expect(try limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty)
     }

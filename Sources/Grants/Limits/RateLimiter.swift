@@ -43,6 +43,7 @@ public final class RateLimiter: Sendable {
     }
 
     private let entries = Mutex<[Key: Entry]>([:])
+    private let permits: PermitStore?
     private let clock: @Sendable () -> ContinuousClock.Instant
 
     /// Keys remembered at once; beyond it the memory starts anew, which costs a lease, never an extra permit.
@@ -52,8 +53,13 @@ public final class RateLimiter: Sendable {
     /// How long a refusal is believed without asking the database.
     private static let refusalMemory = 2.0
 
-    /// - Parameter clock: the monotonic clock; injected by tests.
-    public init(clock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }) {
+    /// - Parameters:
+    ///   - permits: for requests that need no other statement; without it those are not counted.
+    ///   - clock: the monotonic clock; injected by tests.
+    public init(
+        permits: PermitStore?, clock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+    ) {
+        self.permits = permits
         self.clock = clock
     }
 
@@ -91,6 +97,19 @@ public final class RateLimiter: Sendable {
         }
         if let refusal { throw .limited(refusal) }
         return Claim(realm: realm.id, policy: policy, subjects: open, permits: permits)
+    }
+
+    /// Takes a claim on its own, for a request that ends before the statement that would have taken it.
+    /// - Throws: `rate_limited`, or `temporarily_unavailable`.
+    public func take(_ claim: Claim) async throws(TokenError) {
+        guard !claim.subjects.isEmpty, let permits else { return }
+        do {
+            try settle(claim, try await permits.take(realm: claim.realm, claim.permits))
+        } catch let error as TokenError {
+            throw error
+        } catch {
+            throw .unavailable("\(error)")
+        }
     }
 
     /// Books what the database granted. - Throws: `rate_limited` when it refused one.

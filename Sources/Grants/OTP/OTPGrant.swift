@@ -37,8 +37,11 @@ public struct OTPGrant: Grant {
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
         let signIn = try await NewSignIn(request, issuer: issuer)
-        guard let target = Target(request.form, realm: realm.id, keyring: keyring) else { throw Self.refused("no such address") }
         let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
+        guard let target = Target(request.form, realm: realm.id, keyring: keyring) else {
+            try await limiter.take(claim)
+            throw Self.refused("no such address")
+        }
         let redemption = SignInStore.Redemption(
             realm: realm.id, client: request.client.key, permission: grantType.permission, emailKey: target.emailKey,
             handle: target.handle, keyed: target.keyed, session: signIn.record(amr: Self.amr), permits: claim.permits,

@@ -36,12 +36,15 @@ public struct PasskeyGrant: Grant {
         let realm = request.realm
         let client = request.client
         let signIn = try await NewSignIn(request, issuer: issuer)
+        let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
         guard let ceremony = PasskeyCeremony(request.form["ceremony_id"] ?? "", realm: realm.id, keyring: keyring),
             ceremony.kind == .login, ceremony.client == client.key, ceremony.rpID == realm.rpID(for: client)
-        else { throw Self.refused("ceremony") }
+        else {
+            try await limiter.take(claim)
+            throw Self.refused("ceremony")
+        }
         let response = try? AuthenticationCeremony.response(parsing: Array((request.form["assertion"] ?? "").utf8).span)
 
-        let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
         let credential = try await spend(ceremony, claim, credentialID: response?.id ?? [], realm: realm)
         guard let response else { throw Self.refused("malformed assertion") }
         let verified = try verify(response, credential, ceremony, realm: realm, client: client)

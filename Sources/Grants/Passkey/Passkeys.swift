@@ -37,7 +37,7 @@ public struct Passkeys: Sendable {
     public func beginLogin(
         realm: Realm, client: Client, rpID: String, source: String
     ) async throws(TokenError) -> Options {
-        try await limit(.passkeyBegin, source: source, realm: realm)
+        try await limiter.take(try limiter.claim(.passkeyBegin, [.init(.source, source)], realm: realm))
         let ceremony = PasskeyCeremony.login(client: client.key, rpID: rpID, expiresAt: expiry(realm))
         // PublicKeyCredentialRequestOptionsJSON, WebAuthn L3 §5.1.10
         var options = JSONWriter()
@@ -175,18 +175,6 @@ public struct Passkeys: Sendable {
 
     private func expiry(_ realm: Realm) -> Int {
         Int(clock()) + realm.policy.ceremonyLifetime
-    }
-
-    private func limit(_ policy: RateLimit.Policy, source: String, realm: Realm) async throws(TokenError) {
-        let claim = try limiter.claim(policy, [.init(.source, source)], realm: realm)
-        guard !claim.permits.isEmpty else { return }
-        do {
-            try limiter.settle(claim, try await store.takePermits(realm: realm.id, claim.permits))
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
-        }
     }
 }
 

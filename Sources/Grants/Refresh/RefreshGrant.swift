@@ -31,10 +31,11 @@ public struct RefreshGrant: Grant {
         let client = request.client
         // The scope is the family's, which only the statement knows: prepare for the most it can be.
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: ["openid"])
+        let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
         guard let presented = RefreshToken(request.form["refresh_token"] ?? "", realm: realm.id, keyring: keyring) else {
+            try await limiter.take(claim)
             throw Self.refused("not one of ours")
         }
-        let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
         let successors = presented.successors(keyring: keyring)
         let rotation = SessionStore.Rotation(
             realm: realm.id, client: client.key, session: presented.session, generation: Int32(clamping: presented.generation),

@@ -47,13 +47,22 @@ struct SealedReference {
     private static let version: UInt8 = 1
     private static let fixedCount = 1 + 16 + 16 + 8 + 8
 
-    let token: AccessToken
+    let session: UUIDValue
+    let jti: [UInt8]
+    /// Seconds after the session's `auth_time`: the session row alone says when that was.
+    private let issuedAfter: Int
+    private let expiresAfter: Int
+    private let scope: [String]
+    private let audience: [String]
     private let body: [UInt8]
     private let proof: [UInt8]
 
-    static func text(_ token: AccessToken, realm: UUIDValue, salt: [UInt8], keyring: Keyring) throws(TokenError) -> String {
+    /// - Parameter authTime: of the session, seconds since the epoch.
+    static func text(
+        _ token: AccessToken, authTime: Int, realm: UUIDValue, salt: [UInt8], keyring: Keyring
+    ) throws(TokenError) -> String {
         var body = [version] + token.session.bytes + token.jti
-        body += bigEndianBytes(Int64(token.issuedAt)) + bigEndianBytes(Int64(token.expiresAt))
+        body += bigEndianBytes(Int64(token.issuedAt - authTime)) + bigEndianBytes(Int64(token.expiresAt - authTime))
         body += Array("\(token.scope.joined(separator: " "))\n\(token.audience.joined(separator: " "))".utf8)
         guard let sealed = try? keyring.seal(proof(body, salt) + body, aad: aad(realm)) else {
             throw .unavailable("seal")
@@ -70,21 +79,26 @@ struct SealedReference {
         proof = Array(opened[..<16])
         body = Array(opened[16...])
         guard body[0] == Self.version, let session = UUIDValue(bytes: body[1..<17]),
-            let issuedAt = body[33..<41].bigEndianInteger(as: UInt64.self),
-            let expiresAt = body[41..<49].bigEndianInteger(as: UInt64.self)
+            let issuedAfter = body[33..<41].bigEndianInteger(as: UInt64.self),
+            let expiresAfter = body[41..<49].bigEndianInteger(as: UInt64.self)
         else { return nil }
         let lists = String(decoding: body[49...], as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
         guard lists.count == 2 else { return nil }
-        token = AccessToken(
-            session: session, jti: Array(body[17..<33]),
-            issuedAt: Int(truncatingIfNeeded: issuedAt), expiresAt: Int(truncatingIfNeeded: expiresAt),
-            scope: lists[0].split(separator: " ").map(String.init),
-            audience: lists[1].split(separator: " ").map(String.init))
+        self.session = session
+        jti = Array(body[17..<33])
+        self.issuedAfter = Int(truncatingIfNeeded: issuedAfter)
+        self.expiresAfter = Int(truncatingIfNeeded: expiresAfter)
+        scope = lists[0].split(separator: " ").map(String.init)
+        audience = lists[1].split(separator: " ").map(String.init)
     }
 
-    /// Whether the token was made for a session row with this salt.
-    func isProven(by salt: [UInt8]) -> Bool {
-        constantTimeEqual(proof, Self.proof(body, salt))
+    /// What the token says, once its session row is at hand; `nil` when it was not made for a row with this salt.
+    /// - Parameter authTime: of the session, seconds since the epoch.
+    func token(authTime: Int, salt: [UInt8]) -> AccessToken? {
+        guard constantTimeEqual(proof, Self.proof(body, salt)) else { return nil }
+        return AccessToken(
+            session: session, jti: jti, issuedAt: authTime + issuedAfter, expiresAt: authTime + expiresAfter, scope: scope,
+            audience: audience)
     }
 
     private static func aad(_ realm: UUIDValue) -> [UInt8] {

@@ -25,11 +25,17 @@ public struct AccessTokenVerifier: Sendable {
 
     /// - Returns: `nil` for a token that is not ours, expired, revoked, or whose session, user or client is gone.
     public func verify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> VerifiedAccessToken? {
-        guard let parsed = parse(presented, realm: realm, now: now) else { return nil }
-        guard let session = try await sessions.live(realm: realm.id, session: parsed.token.session, jti: parsed.token.jti),
-            parsed.reference?.isProven(by: session.tokenSalt) ?? true
+        if presented.hasPrefix(SealedReference.prefix) {
+            guard let reference = SealedReference(presented, realm: realm.id, keyring: keyring),
+                let session = try await sessions.live(realm: realm.id, session: reference.session, jti: reference.jti),
+                let token = reference.token(authTime: Int(session.authTime), salt: session.tokenSalt)
+            else { return nil }
+            return Self.alive(token, session, realm: realm)
+        }
+        guard let token = jwt(presented, realm: realm, now: now),
+            let session = try await sessions.live(realm: realm.id, session: token.session, jti: token.jti)
         else { return nil }
-        return Self.alive(parsed.token, session, realm: realm)
+        return Self.alive(token, session, realm: realm)
     }
 
     /// Life beyond what the statement checked: the token's own end by the database clock, and the client, which the statement
@@ -39,20 +45,6 @@ public struct AccessTokenVerifier: Sendable {
             client.key == session.client
         else { return nil }
         return VerifiedAccessToken(token: token, session: session)
-    }
-
-    /// Reads a token of this realm without asking whether it is alive.
-    public func token(_ presented: String, realm: Realm, now: Double) -> AccessToken? {
-        parse(presented, realm: realm, now: now)?.token
-    }
-
-    private func parse(
-        _ presented: String, realm: Realm, now: Double
-    ) -> (token: AccessToken, reference: SealedReference?)? {
-        if presented.hasPrefix(SealedReference.prefix) {
-            return SealedReference(presented, realm: realm.id, keyring: keyring).map { ($0.token, $0) }
-        }
-        return jwt(presented, realm: realm, now: now).map { ($0, nil) }
     }
 
     /// RFC 9068 §4. The header must be, character for character, one this realm writes: no `alg`, `jwk`, `crit` or `typ` of the

@@ -80,7 +80,8 @@ public struct TokenIssuer: Sendable {
             let claims = Self.accessTokenClaims(token, authentication, realm, client)
             accessToken = try signingKey.sign(claims, typ: "at+jwt")
         } else {
-            accessToken = try SealedReference.text(token, realm: realm.id, salt: authentication.tokenSalt, keyring: keyring)
+            accessToken = try SealedReference.text(
+                token, authTime: authentication.authTime, realm: realm.id, salt: authentication.tokenSalt, keyring: keyring)
         }
         var idToken: String?
         if authentication.scope.contains("openid"), let signingKey {

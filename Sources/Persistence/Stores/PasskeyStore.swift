@@ -229,15 +229,6 @@ public struct PasskeyStore: Sendable {
         ) { (row) throws(StoreError) in try row.bool(0) }.first ?? false
     }
 
-    /// Takes permits and nothing else: a begin writes nothing.
-    public func takePermits(realm: UUIDValue, _ permits: PermitRequest) async throws(StoreError) -> PermitVerdict {
-        let rows = try await database.query(Self.takePermits, [.uuid(realm)] + permits.parameters) { (row) throws(StoreError) in
-            try row.permitVerdict(granted: 2, refused: 0, retryAfter: 1)
-        }
-        guard let only = rows.first else { throw .malformedResult }
-        return only
-    }
-
     private static let beginAssertion = Statement(
         name: "begin_assertion",
         sql: """
@@ -272,7 +263,4 @@ public struct PasskeyStore: Sendable {
         name: "rename_passkey", sql: "SELECT postern.rename_passkey($1, $2, $3, $4)", effect: .idempotent)
     private static let deletePasskey = Statement(
         name: "delete_passkey", sql: "SELECT postern.delete_passkey($1, $2, $3, $4, $5, $6, $7)", effect: .once)
-    private static let takePermits = Statement(
-        name: "take_realm_permits",
-        sql: "SELECT limit_ord, retry_after, granted FROM postern.take_realm_permits($1, $2, $3, $4, $5, $6)", effect: .once)
 }

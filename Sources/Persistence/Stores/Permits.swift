@@ -43,3 +43,26 @@ public struct PermitVerdict: Sendable, Equatable {
         self.retryAfter = retryAfter
     }
 }
+
+/// Takes permits and nothing else, for requests that need no other statement.
+public struct PermitStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// Takes what is asked for, in order, up to the first refusal.
+    public func take(realm: UUIDValue, _ permits: PermitRequest) async throws(StoreError) -> PermitVerdict {
+        let rows = try await database.query(Self.take, [.uuid(realm)] + permits.parameters) { (row) throws(StoreError) in
+            try row.permitVerdict(granted: 2, refused: 0, retryAfter: 1)
+        }
+        guard let only = rows.first else { throw .malformedResult }
+        return only
+    }
+
+    private static let take = Statement(
+        name: "take_realm_permits",
+        sql: "SELECT limit_ord, retry_after, granted FROM postern.take_realm_permits($1, $2, $3, $4, $5, $6)", effect: .once)
+}

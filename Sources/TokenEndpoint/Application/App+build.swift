@@ -31,7 +31,7 @@ extension Server {
         let signIns = SignInStore(database)
         let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
-        let limiter = RateLimiter()
+        let limiter = RateLimiter(permits: PermitStore(database))
         let wakeWorker = WakeSignal()
         let service = TokenService([
             OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),

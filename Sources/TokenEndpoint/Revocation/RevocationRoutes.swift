@@ -36,7 +36,7 @@ struct RevocationRoutes: Sendable {
         if let refreshToken = RefreshToken(text, realm: realm.id, keyring: keyring) {
             try await sessions.revoke(
                 realm: realm.id, client: client.key, session: refreshToken.session, reason: "token_revoked")
-        } else if let accessToken = verifier.token(text, realm: realm, now: clock()) {
+        } else if let accessToken = try await verifier.verify(text, realm: realm, now: clock())?.token {
             try await sessions.revokeAccessToken(
                 realm: realm.id, client: client.key, session: accessToken.session, jti: accessToken.jti,
                 expiresAt: Double(accessToken.expiresAt))
