@@ -92,7 +92,7 @@ extension Server {
     private static func publicServer(_ configuration: ServerConfiguration) throws -> HTTPServerBuilder {
         // Far below NIO's defaults: nothing here needs more (RX-04).
         let http1 = HTTP1Channel.Configuration(
-            additionalChannelHandlers: [ContinueHandler()], idleTimeout: .seconds(30),
+            additionalChannelHandlers: [ConnectionHandler()], idleTimeout: .seconds(30),
             httpDecoderConfiguration: .init(maxHeaderFieldSize: 12 * 1024, maxHeaderListSize: 16 * 1024, maxHeaderFieldCount: 100))
         guard let tls = configuration.tls else { return .http1(configuration: http1) }
         let chain = try NIOSSLCertificate.fromPEMFile(tls.certificate).map { NIOSSLCertificateSource.certificate($0) }
