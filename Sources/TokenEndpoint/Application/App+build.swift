@@ -33,20 +33,26 @@ extension Server {
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
         let limiter = RateLimiter(permits: PermitStore(database))
         let wakeWorker = WakeSignal()
+        let passkeyStore = PasskeyStore(database)
+        let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
         let service = TokenService([
             OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+            PasskeyGrant(passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
             RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
         ])
         let verifier = AccessTokenVerifier(keyring: keyring, signingKeys: signingKeys, sessions: sessions)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let requests = OTPRequests(signIns: signIns, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
+        let bearer = BearerAuthentication(verifier: verifier, clock: clock)
         let metrics = Metrics()
         let deadline = configuration.uniformDeadline
 
         let routes =
             TokenRoutes(service: service, deadline: deadline, metrics: metrics).routes
             + OTPRequestRoutes(requests: requests, deadline: deadline).routes
-            + UserInfoRoutes(verifier: verifier, clock: clock).routes
+            + UserInfoRoutes(bearer: bearer).routes
+            + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
+            + AssociationRoutes().routes
             + IntrospectionRoutes(verifier: verifier, refreshTokens: refreshTokens, clock: clock).routes
             + RevocationRoutes(verifier: verifier, keyring: keyring, sessions: sessions, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes

@@ -1,7 +1,5 @@
-import Crypto
 import Grants
 import HTTPTypes
-import HummingbirdCore
 import Logging
 
 /// Discovery and keys of a realm (OpenID Connect Discovery §4, RFC 8414, RFC 7517).
@@ -44,23 +42,15 @@ struct DiscoveryRoutes: Sendable {
                 "iss", "sub", "aud", "exp", "iat", "auth_time", "amr", "sid", "realm", "at_hash", "email", "email_verified",
                 "name", "given_name", "family_name",
             ])
-        return Self.cacheable(object.finish(), seconds: 5, exchange)
+        return .cacheable(object.finish(), seconds: 5, exchange)
     }
 
     private func jwks(_ exchange: Exchange) async -> Answer {
         do {
-            return Self.cacheable(try await signingKeys.jwks(for: exchange.realm, now: clock()), seconds: 300, exchange)
+            return .cacheable(try await signingKeys.jwks(for: exchange.realm, now: clock()), seconds: 300, exchange)
         } catch {
             exchange.logger.error("jwks", metadata: ["realm": "\(exchange.realm.slug)", "reason": "\(error.reason)"])
             return .unavailable
         }
-    }
-
-    /// Cacheable by nature; a matching `If-None-Match` is answered 304 (RFC 9110 §13.1.2).
-    private static func cacheable(_ json: [UInt8], seconds: Int, _ exchange: Exchange) -> Answer {
-        let tag = "\"\(Base64.urlEncode(Array(SHA256.hash(data: json).prefix(12))))\""
-        let headers: HTTPFields = [.cacheControl: "public, max-age=\(seconds)", .eTag: tag, .vary: "Host"]
-        if exchange.request.headers[.ifNoneMatch] == tag { return Answer(.notModified, headers: headers) }
-        return Answer(json: json, headers: headers)
     }
 }

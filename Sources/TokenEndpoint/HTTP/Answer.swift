@@ -45,6 +45,18 @@ public struct Answer: Sendable, Equatable {
         return Answer(status, json: object.finish())
     }
 
+    /// The realm's flag is off (contract §4.2, §4.3).
+    static var nativeGrantsDisabled: Answer {
+        .problem(.badRequest, title: "NativeGrants.Disabled", detail: "Native grants are disabled for this realm.")
+    }
+
+    /// A JSON object with one `Message` member, as the enrolment endpoints answer.
+    static func message(_ status: HTTPResponse.Status, _ text: String) -> Answer {
+        var object = JSONWriter(reserving: 128)
+        object.member("Message", text)
+        return Answer(status, json: object.finish())
+    }
+
     /// Ours to fix: the caller should try again (contract §4.1 rule 8).
     public static var unavailable: Answer {
         var answer = Answer.error(.serviceUnavailable, "temporarily_unavailable")

@@ -10,6 +10,10 @@ public struct Exchange: Sendable {
     public let request: Request
     /// The tenant.
     public let realm: Realm
+    /// The canonical host the request was for.
+    public let host: String
+    /// What followed the prefix of a route with a path parameter.
+    public let pathParameter: String
     /// The caller's address for limits and audit; IPv6 by /64.
     public let source: String
     /// When the request's head had arrived: fixed deadlines count from here.

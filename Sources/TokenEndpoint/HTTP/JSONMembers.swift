@@ -15,6 +15,8 @@ struct JSONMembers: Sendable {
     private enum Value: Sendable {
         case string(String)
         case null
+        /// The bytes of an object.
+        case object(ArraySlice<UInt8>)
         case other
     }
 
@@ -37,7 +39,9 @@ struct JSONMembers: Sendable {
                 reader.skipBlanks()
                 guard reader.take(UInt8(ascii: ":")) else { throw .malformed }
                 reader.skipBlanks()
-                values[name] = try reader.value(depth: 1)
+                let start = reader.offset
+                let value = try reader.value(depth: 1)
+                values[name] = bytes[start] == UInt8(ascii: "{") ? .object(bytes[start..<reader.offset]) : value
                 reader.skipBlanks()
             } while reader.take(UInt8(ascii: ","))
             guard reader.take(UInt8(ascii: "}")) else { throw .malformed }
@@ -51,8 +55,14 @@ struct JSONMembers: Sendable {
         switch values[name.lowercased()] {
         case .string(let text): return text
         case .null, nil: return nil
-        case .other: throw Refusal(.error(.badRequest, "\(name) is invalid."))
+        case .object, .other: throw Refusal(.error(.badRequest, "\(name) is invalid."))
         }
+    }
+
+    /// The JSON text of a member that is an object; `nil` when absent or something else.
+    func object(_ name: String) -> [UInt8]? {
+        guard case .object(let bytes) = values[name.lowercased()] else { return nil }
+        return Array(bytes)
     }
 
     private struct Reader {

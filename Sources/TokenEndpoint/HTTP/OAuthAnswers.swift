@@ -36,6 +36,24 @@ extension Answer {
         return object.finish()
     }
 
+    /// A token that may not do this (RFC 6750 §3.1).
+    static func insufficientScope(_ scope: String? = nil) -> Answer {
+        var answer = Answer.error(.forbidden, "insufficient_scope")
+        let named = scope.map { ", scope=\"\($0)\"" } ?? ""
+        answer.headers[.wwwAuthenticate] = "Bearer error=\"insufficient_scope\"\(named)"
+        return answer
+    }
+
+    /// The sign-in is too long ago for this (RFC 9470 §3).
+    /// - Parameter maximumAge: seconds.
+    static func stepUp(maximumAge: Int) -> Answer {
+        var answer = Answer.error(.unauthorized, "insufficient_user_authentication")
+        answer.headers[.wwwAuthenticate] =
+            "Bearer error=\"insufficient_user_authentication\", error_description=\"A more recent sign-in is required.\", "
+            + "max_age=\"\(maximumAge)\""
+        return answer
+    }
+
     /// A protected resource's 401 (RFC 6750 §3): no error code when no credentials came.
     static func bearerChallenge(invalidToken: Bool) -> Answer {
         var answer = Answer(.unauthorized)

@@ -26,10 +26,21 @@ public struct Route: Sendable {
     let path: String
     let handlers: [HTTPRequest.Method: Handler]
 
+    /// Whether one more path segment follows ``path``, which then ends in a slash.
+    let hasParameter: Bool
+
     /// A route. `HEAD` follows `GET`.
     public init(_ path: String, _ handlers: [HTTPRequest.Method: Handler]) {
         self.path = path
         self.handlers = handlers
+        hasParameter = false
+    }
+
+    /// A route whose last path segment is a parameter: `prefix` ends in a slash.
+    public init(prefix: String, _ handlers: [HTTPRequest.Method: Handler]) {
+        path = prefix
+        self.handlers = handlers
+        hasParameter = true
     }
 
     func handler(for method: HTTPRequest.Method) -> Handler? {
@@ -48,13 +59,15 @@ public struct Responder: HTTPResponder {
     public typealias Context = ConnectionContext
 
     private let routes: [String: Route]
+    private let parameterRoutes: [Route]
     private let realms: RealmDirectory
     private let trustedProxies: [CIDR]
     private let metrics: Metrics
 
     /// Creates a responder.
     public init(routes: [Route], realms: RealmDirectory, trustedProxies: [CIDR], metrics: Metrics) {
-        self.routes = Dictionary(uniqueKeysWithValues: routes.map { ($0.path, $0) })
+        self.routes = Dictionary(uniqueKeysWithValues: routes.filter { !$0.hasParameter }.map { ($0.path, $0) })
+        parameterRoutes = routes.filter(\.hasParameter)
         self.realms = realms
         self.trustedProxies = trustedProxies
         self.metrics = metrics
@@ -64,14 +77,16 @@ public struct Responder: HTTPResponder {
     public func respond(to request: Request, context: ConnectionContext) async throws -> Response {
         let arrivedAt = ContinuousClock.now
         guard let target = RequestTarget(request.head) else { return Answer(.badRequest).response(to: request.method) }
-        let route = routes[target.path]
-        let answer = await answer(request, context, route: route, arrivedAt: arrivedAt, authority: target.authority)
+        let (route, parameter) = find(target.path)
+        let answer = await answer(
+            request, context, route: route, parameter: parameter, arrivedAt: arrivedAt, authority: target.authority)
         metrics.count(route: route?.path ?? "other", status: answer.status.code, seconds: arrivedAt.duration(to: .now) / .seconds(1))
         return answer.response(to: request.method)
     }
 
     private func answer(
-        _ request: Request, _ context: ConnectionContext, route: Route?, arrivedAt: ContinuousClock.Instant, authority: String?
+        _ request: Request, _ context: ConnectionContext, route: Route?, parameter: String, arrivedAt: ContinuousClock.Instant,
+        authority: String?
     ) async -> Answer {
         let address = context.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
         let peer = Peer(head: request.head, address: address, trusted: trustedProxies)
@@ -91,7 +106,18 @@ public struct Responder: HTTPResponder {
             return Answer(.expectationFailed)
         }
         return await handler(
-            Exchange(request: request, realm: realm, source: peer.source, arrivedAt: arrivedAt, logger: context.logger))
+            Exchange(
+                request: request, realm: realm, host: host, pathParameter: parameter, source: peer.source, arrivedAt: arrivedAt,
+                logger: context.logger))
+    }
+
+    private func find(_ path: String) -> (Route?, parameter: String) {
+        if let route = routes[path] { return (route, "") }
+        for route in parameterRoutes where path.hasPrefix(route.path) {
+            let parameter = path.dropFirst(route.path.count)
+            if !parameter.isEmpty, !parameter.contains("/") { return (route, String(parameter)) }
+        }
+        return (nil, "")
     }
 }
 

@@ -29,7 +29,7 @@ struct OTPRequestRoutes: Sendable {
     private func decode(_ exchange: Exchange) async throws -> OTPRequests.Request {
         let body = try await exchange.json()
         guard exchange.realm.nativeGrantsEnabled else {
-            throw Refusal(.problem(.badRequest, title: "NativeGrants.Disabled", detail: "Native grants are disabled for this realm."))
+            throw Refusal(.nativeGrantsDisabled)
         }
         guard let email = try body.string("Email").flatMap({ EmailAddress($0) }) else {
             throw Refusal(.error(.badRequest, "Email is invalid."))
@@ -49,17 +49,10 @@ struct OTPRequestRoutes: Sendable {
             guard required != .required else { throw Refusal(.error(.badRequest, "\(label) is required.")) }
             return nil
         }
-        guard value.utf8.count <= 200, value.unicodeScalars.allSatisfy(isPrintable) else {
+        guard value.utf8.count <= 200, PersonalText.isPrintable(value) else {
             throw Refusal(.error(.badRequest, "\(label) is invalid."))
         }
         return value
-    }
-
-    private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
-        default: true
-        }
     }
 
     private static func answer(_ receipt: OTPRequests.Receipt) -> Answer {

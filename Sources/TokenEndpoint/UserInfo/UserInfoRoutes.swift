@@ -4,33 +4,18 @@ import Persistence
 
 /// `GET` and `POST /connect/userinfo` (OpenID Connect Core §5.3).
 struct UserInfoRoutes: Sendable {
-    let verifier: AccessTokenVerifier
-    let clock: @Sendable () -> Double
+    let bearer: BearerAuthentication
 
     var routes: [Route] { [Route("/connect/userinfo", [.get: { await userInfo($0) }, .post: { await userInfo($0) }])] }
 
     private func userInfo(_ exchange: Exchange) async -> Answer {
-        let verified: VerifiedAccessToken
-        switch exchange.bearer() {
-        case .none:
-            return .bearerChallenge(invalidToken: false)
-        case .malformed:
-            return .bearerChallenge(invalidToken: true)
-        case .token(let text):
-            do {
-                guard let live = try await verifier.verify(text, realm: exchange.realm, now: clock()) else {
-                    return .bearerChallenge(invalidToken: true)
-                }
-                verified = live
-            } catch {
-                return .unavailable
-            }
+        do {
+            let verified = try await bearer.authenticate(exchange)
+            guard verified.token.scope.contains("openid") else { return .insufficientScope("openid") }
+            return Answer(json: Self.claims(verified))
+        } catch {
+            return error.answer
         }
-        guard verified.token.scope.contains("openid") else {
-            return Answer(
-                .forbidden, headers: [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"openid\""])
-        }
-        return Answer(json: Self.claims(verified))
     }
 
     /// Only what the scopes ask for (OpenID Connect Core §5.4).
