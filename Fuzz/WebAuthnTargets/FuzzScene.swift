@@ -20,19 +20,22 @@ public enum FuzzScene {
     }
 
     static let record: CredentialRecord =
-        (try? credential?.record(flags: flags)) ?? CredentialRecord(id: [], publicKey: [], signCount: 0, backupEligible: true)
+        (try? credential?.record(flags: flags))
+        ?? CredentialRecord(id: [], publicKey: [], signCount: 0, backupEligible: true)
 
     static let authentication = AuthenticationCeremony(
         relyingParty: RelyingParty(rpId: rpId, origins: [origin]), challenge: challenge)
 
     /// Client data of the seeds' registrations, and its hash.
-    static let registrationClientData = ClientDataTemplate(type: "webauthn.create", challenge: challenge, origin: origin)
+    static let registrationClientData = ClientDataTemplate(
+        type: "webauthn.create", challenge: challenge, origin: origin)
     static let registrationClientDataHash = Array(SHA256.hash(data: registrationClientData.encoded()))
 
     /// Whether the assertion says what the seed said. Every seed has one authenticator data and one client data.
     static func isGenuine(_ response: AuthenticationResponseJSON) -> Bool {
         guard let genuine = try? assertion()?.response() else { return false }
-        return response.authenticatorData == genuine.authenticatorData && response.clientDataJSON == genuine.clientDataJSON
+        return response.authenticatorData == genuine.authenticatorData
+            && response.clientDataJSON == genuine.clientDataJSON
     }
 
     /// The genuine assertion.

@@ -41,7 +41,8 @@ public enum FuzzTarget: String, CaseIterable, Sendable {
 
     private static func authenticatorData(_ bytes: [UInt8]) -> String? {
         guard let data = try? AuthenticatorData(parsing: bytes.span) else { return nil }
-        guard data.rpIdHash.count == 32, (data.attestedCredentialData != nil) == data.flags.contains(.attestedCredentialData),
+        guard data.rpIdHash.count == 32,
+            (data.attestedCredentialData != nil) == data.flags.contains(.attestedCredentialData),
             (data.extensions != nil) == data.flags.contains(.extensionData)
         else { return "flags and content disagree" }
         guard data.extensions == nil else { return nil }
@@ -50,13 +51,15 @@ public enum FuzzTarget: String, CaseIterable, Sendable {
                 aaguid: $0.aaguid, credentialId: $0.credentialId, publicKey: $0.credentialPublicKey)
         }
         let template = AuthenticatorDataTemplate(
-            rpIdHash: data.rpIdHash, flags: data.flags, signCount: data.signCount, attestedCredentialData: attested ?? [])
+            rpIdHash: data.rpIdHash, flags: data.flags, signCount: data.signCount,
+            attestedCredentialData: attested ?? [])
         return template.encoded() == bytes ? nil : "what was read is not what was there"
     }
 
     private static func clientDataJSON(_ bytes: [UInt8]) -> String? {
         guard let data = try? CollectedClientData(parsing: bytes.span) else { return nil }
-        var template = ClientDataTemplate(type: data.type, challenge: [], origin: data.origin, crossOrigin: data.crossOrigin)
+        var template = ClientDataTemplate(
+            type: data.type, challenge: [], origin: data.origin, crossOrigin: data.crossOrigin)
         template.challenge = data.challenge
         template.topOrigin = data.topOrigin
         let again = template.encoded()

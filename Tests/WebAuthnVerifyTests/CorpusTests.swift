@@ -37,18 +37,25 @@ struct CorpusTests {
         try write(.assertion, "es256", Array(assertion.json().utf8))
         try write(.authenticatorData, "assertion", assertion.authenticatorData)
         try write(.clientDataJSON, "get", assertion.clientDataJSON)
-        try write(.clientDataJSON, "full", Array(#"{"type":"a","challenge":"\u0041","origin":"o","crossOrigin":true,"topOrigin":"t","tokenBinding":{"status":"present"},"x":[1.5e3,null,{"y":"\ud83d\ude00"}]}"#.utf8))
+        try write(
+            .clientDataJSON, "full",
+            Array(
+                #"{"type":"a","challenge":"\u0041","origin":"o","crossOrigin":true,"topOrigin":"t","tokenBinding":{"status":"present"},"x":[1.5e3,null,{"y":"\ud83d\ude00"}]}"#
+                    .utf8))
         try write(.cbor, "items", hex("84a3613801fb3ff00000000000002080f4f6f7f97e003863"))
         for (format, algorithm, selfAttested) in Self.combinations {
             let registration = try FuzzScene.registration(
-                format, algorithm, selfAttested: selfAttested, key: Ceremonies.key(algorithm)).response()
+                format, algorithm, selfAttested: selfAttested, key: Ceremonies.key(algorithm)
+            ).response()
             let name = "\(format.rawValue)\(selfAttested ? "-self" : "")\(algorithm.rawValue)"
             let object = try AttestationObject(parsing: registration.attestationObject.span)
             try write(.attestationObject, name, registration.attestationObject)
             try write(.registration, name, Array(registration.json().utf8))
             try write(.cbor, name, CBORValue.map(object.attStmt))
             try write(.authenticatorData, name, object.authData)
-            try write(.cose, "\(algorithm.rawValue)", try #require(object.authenticatorData.attestedCredentialData).credentialPublicKey)
+            try write(
+                .cose, "\(algorithm.rawValue)",
+                try #require(object.authenticatorData.attestedCredentialData).credentialPublicKey)
         }
     }
 

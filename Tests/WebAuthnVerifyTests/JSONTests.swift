@@ -15,15 +15,20 @@ private func document(_ more: String) -> String {
 @Suite("JSON of clients")
 struct JSONTests {
     @Test(arguments: [
-        ("", JSONError.malformed), ("{", .malformed), ("[]", .unexpectedType), ("null", .unexpectedType), ("{}", .unexpectedType),
-        (document(",") , .malformed), (document("") + "x", .trailingBytes), (document("") + document(""), .trailingBytes),
+        ("", JSONError.malformed), ("{", .malformed), ("[]", .unexpectedType), ("null", .unexpectedType),
+        ("{}", .unexpectedType),
+        (document(","), .malformed), (document("") + "x", .trailingBytes),
+        (document("") + document(""), .trailingBytes),
         (document(#","type":"t""#), .duplicateKey), (document(#","\u0074ype":"t""#), .duplicateKey),
         (document(#","x":{"a":1,"a":2}"#), .duplicateKey), (document(#","x":01"#), .malformed),
         (document(#","x":+1"#), .malformed), (document(#","x":1."#), .malformed), (document(#","x":.5"#), .malformed),
         (document(#","x":1e"#), .malformed), (document(#","x":-"#), .malformed), (document(#","x":NaN"#), .malformed),
-        (document(#","x":tru"#), .malformed), (document(#","x":nul"#), .malformed), (document(#","x":[1,]"#), .malformed),
-        (document(#","x":[1 2]"#), .malformed), (document(#","x":{"a"}"#), .malformed), (document(#","x":{1:2}"#), .malformed),
-        (document(#","x":{"a":1,}"#), .malformed), (document(#","x":"\x""#), .malformed), (document(#","x":"\u12""#), .malformed),
+        (document(#","x":tru"#), .malformed), (document(#","x":nul"#), .malformed),
+        (document(#","x":[1,]"#), .malformed),
+        (document(#","x":[1 2]"#), .malformed), (document(#","x":{"a"}"#), .malformed),
+        (document(#","x":{1:2}"#), .malformed),
+        (document(#","x":{"a":1,}"#), .malformed), (document(#","x":"\x""#), .malformed),
+        (document(#","x":"\u12""#), .malformed),
         (document(#","x":"\u12g4""#), .malformed), (document(#","x":"\ud800""#), .malformed),
         (document(#","x":"\udc00""#), .malformed), (document(#","x":"\ud800\u0041""#), .malformed),
         (document(",\"x\":\"\u{1}\""), .malformed), (document(#","x":"unfinished"#), .malformed),
@@ -33,7 +38,8 @@ struct JSONTests {
         (document(#","tokenBinding":"x""#), .unexpectedType), (document(#","tokenBinding":{}"#), .unexpectedType),
         (document(#","tokenBinding":{"status":1}"#), .unexpectedType),
         (document(#","tokenBinding":{"status":"no"}"#), .unexpectedType),
-        (#"{"type":1,"challenge":"c","origin":"o"}"#, .unexpectedType), (#"{"type":"t","challenge":"c"}"#, .unexpectedType),
+        (#"{"type":1,"challenge":"c","origin":"o"}"#, .unexpectedType),
+        (#"{"type":"t","challenge":"c"}"#, .unexpectedType),
         (#"{"type":"t","origin":"o"}"#, .unexpectedType), (#"{"challenge":"c","origin":"o"}"#, .unexpectedType),
     ])
     func `what is not the JSON of a client is refused by name`(_ text: String, _ error: JSONError) {
@@ -42,9 +48,11 @@ struct JSONTests {
 
     @Test(arguments: [
         document(""), " \n\t\r" + document("") + " \n", document(#","x":[]"#), document(#","x":{}"#),
-        document(#","x":[-0.5e+10,0,1E-2,{"y":[true,false,null]}]"#), document(#","x":"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é""#),
+        document(#","x":[-0.5e+10,0,1E-2,{"y":[true,false,null]}]"#),
+        document(#","x":"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é""#),
         document(#","crossOrigin":false,"topOrigin":"x""#), document(#","tokenBinding":null"#),
-        document(#","tokenBinding":{"status":"present","id":"x"}"#), document(#","tokenBinding":{"status":"supported"}"#),
+        document(#","tokenBinding":{"status":"present","id":"x"}"#),
+        document(#","tokenBinding":{"status":"supported"}"#),
         #"{"\u0074ype":"\u0074","challenge":"c","origin":"o"}"#,
     ])
     func `what is JSON is read whatever its form`(_ text: String) throws {
@@ -69,13 +77,19 @@ struct JSONTests {
     @Test func `depth, members and length are bounded, and hostile documents are cheap`() {
         let deep = 100_000
         let elapsed = ContinuousClock().measure {
-            #expect(throws: JSONError.tooLong) { try clientData(document(",\"x\":" + String(repeating: "[", count: deep))) }
-            #expect(throws: JSONError.tooDeep) { try clientData(document(",\"x\":" + String(repeating: "[", count: 60_000))) }
+            #expect(throws: JSONError.tooLong) {
+                try clientData(document(",\"x\":" + String(repeating: "[", count: deep)))
+            }
+            #expect(throws: JSONError.tooDeep) {
+                try clientData(document(",\"x\":" + String(repeating: "[", count: 60_000)))
+            }
             #expect(throws: JSONError.tooDeep) {
                 try clientData(document(",\"x\":" + String(repeating: "{\"a\":", count: 10_000)))
             }
             #expect(throws: Never.self) { try clientData(document(",\"x\":" + String(repeating: "9", count: 60_000))) }
-            #expect(throws: Never.self) { try clientData(document(",\"x\":\"" + String(repeating: "\\u0041", count: 10_000) + "\"")) }
+            #expect(throws: Never.self) {
+                try clientData(document(",\"x\":\"" + String(repeating: "\\u0041", count: 10_000) + "\""))
+            }
             let members = (0..<5000).map { ",\"k\($0)\":0" }.joined()
             #expect(throws: JSONError.tooManyMembers) { try clientData(document(members)) }
         }
@@ -121,7 +135,9 @@ struct ResponseJSONTests {
 
     /// A valid assertion with one member replaced; an empty replacement leaves it out.
     private static func replacing(_ member: String, with value: String) -> String {
-        let inner = ["clientDataJSON": "\"AA\"", "authenticatorData": "\"AA\"", "signature": "\"AA\"", "userHandle": "\"AA\""]
+        let inner = [
+            "clientDataJSON": "\"AA\"", "authenticatorData": "\"AA\"", "signature": "\"AA\"", "userHandle": "\"AA\"",
+        ]
         let outer = ["id": "\"AA\"", "rawId": "\"AA\"", "type": "\"public-key\"", "clientExtensionResults": "{}"]
         func object(_ members: [String: String]) -> String {
             let pairs = members.sorted { $0.key < $1.key }.map { ($0.key, $0.key == member ? value : $0.value) }
@@ -135,7 +151,9 @@ struct ResponseJSONTests {
     @Test(arguments: [Member.id, .rawId, .clientDataJSON, .authenticatorData, .signature])
     func `a required member is there, a string, base64url and not empty`(_ member: Member) {
         #expect(throws: Never.self) { try assertion(Self.replacing("none", with: "")) }
-        #expect(throws: ResponseFormatError.missingMember(member)) { try assertion(Self.replacing(member.rawValue, with: "")) }
+        #expect(throws: ResponseFormatError.missingMember(member)) {
+            try assertion(Self.replacing(member.rawValue, with: ""))
+        }
         for value in ["1", "null", "[]", "{}", "true", "\"A\"", "\"A+==\"", "\"AA==\""] {
             #expect(throws: ResponseFormatError.malformedMember(member)) {
                 try assertion(Self.replacing(member.rawValue, with: value))
@@ -153,7 +171,9 @@ struct ResponseJSONTests {
     }
 
     @Test func `response is an object`() {
-        #expect(throws: ResponseFormatError.missingMember(.response)) { try assertion(Self.replacing("response", with: "")) }
+        #expect(throws: ResponseFormatError.missingMember(.response)) {
+            try assertion(Self.replacing("response", with: ""))
+        }
         for value in ["null", "[]", "\"x\"", "1"] {
             #expect(throws: ResponseFormatError.malformedMember(.response)) {
                 try assertion(Self.replacing("response", with: value))
@@ -203,14 +223,17 @@ struct AuthenticatorDataTests {
 
     private static let aaguid = String(repeating: "00", count: 16)
 
-    @Test(arguments: [
-        (0x41, "", AuthenticatorDataError.truncated), (0x81, "", .cbor(.truncated)), (0x01, "00", .trailingBytes),
-        (0x41, aaguid + "0000", .emptyCredentialId), (0x41, aaguid + "ffff" + "00112233", .truncated),
-        (0x41, aaguid + "0001aa", .cbor(.truncated)), (0x41, aaguid + "0001aaa0" + "00", .trailingBytes),
-        (0x41, aaguid + "0001aabf", .cbor(.indefiniteLength)), (0x81, "80", .extensionsNotMap), (0x81, "a10102", .extensionsNotMap),
-        (0x81, "a161610100", .trailingBytes), (0x81, "bfff", .cbor(.indefiniteLength)), (0x81, "a2616101616101", .cbor(.duplicateKey)),
-        (0x81, "a16161" + String(repeating: "81", count: 1000), .cbor(.tooDeep)), (0x81, "a0a0", .trailingBytes),
-    ] as [(UInt8, String, AuthenticatorDataError)])
+    @Test(
+        arguments: [
+            (0x41, "", AuthenticatorDataError.truncated), (0x81, "", .cbor(.truncated)), (0x01, "00", .trailingBytes),
+            (0x41, aaguid + "0000", .emptyCredentialId), (0x41, aaguid + "ffff" + "00112233", .truncated),
+            (0x41, aaguid + "0001aa", .cbor(.truncated)), (0x41, aaguid + "0001aaa0" + "00", .trailingBytes),
+            (0x41, aaguid + "0001aabf", .cbor(.indefiniteLength)), (0x81, "80", .extensionsNotMap),
+            (0x81, "a10102", .extensionsNotMap),
+            (0x81, "a161610100", .trailingBytes), (0x81, "bfff", .cbor(.indefiniteLength)),
+            (0x81, "a2616101616101", .cbor(.duplicateKey)),
+            (0x81, "a16161" + String(repeating: "81", count: 1000), .cbor(.tooDeep)), (0x81, "a0a0", .trailingBytes),
+        ] as [(UInt8, String, AuthenticatorDataError)])
     func `content that is not what the flags announce is refused`(
         _ flags: UInt8, _ rest: String, _ error: AuthenticatorDataError
     ) {

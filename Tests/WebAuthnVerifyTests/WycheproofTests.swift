@@ -90,7 +90,8 @@ struct WycheproofTests {
                 let error = #expect(throws: COSEKeyError.self) {
                     try CredentialPublicKey(decoding: bytes.span, policy: .extended)
                 }
-                count.record("#\(test.tcId)", "refused as unsupported", expected: true, got: error == .unsupportedAlgorithm)
+                count.record(
+                    "#\(test.tcId)", "refused as unsupported", expected: true, got: error == .unsupportedAlgorithm)
             }
         }
         count.report()
