@@ -163,11 +163,12 @@ let package = Package(
 let verifierTools: [Target] =
     if Context.environment["POSTERN_FUZZ"] != nil {
         [
+            .systemLibrary(name: "CLibFuzzer", path: "Fuzz/CLibFuzzer"),
             .executableTarget(
-                name: "WebAuthnFuzz", dependencies: ["WebAuthnFuzzTargets"], path: "Fuzz/WebAuthn",
-                // libFuzzer brings its own main.
-                swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])] + fuzzed,
-                linkerSettings: [.unsafeFlags(["-sanitize=fuzzer"])])
+                name: "WebAuthnFuzz", dependencies: ["WebAuthnFuzzTargets", "CLibFuzzer"], path: "Fuzz/WebAuthn",
+                swiftSettings: settings,
+                // gold trips over the debug information of this combination.
+                linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]),
         ]
     } else if Context.environment["POSTERN_BENCH"] != nil {
         [

@@ -1,3 +1,4 @@
+import CLibFuzzer
 import FoundationEssentials
 import Glibc
 import WebAuthnFuzzTargets
@@ -21,9 +22,8 @@ private func threadNanoseconds() -> Int {
     return time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// libFuzzer's entry point.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzTestOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+/// One input.
+private func run(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = [UInt8](UnsafeBufferPointer(start: data, count: size))
     // The first run of an input may pay for what is set up once; only a second slow one is slow.
     for attempt in 1...2 {
@@ -34,4 +34,13 @@ public func fuzzTestOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt
         if attempt == 2 { fatalError("slow: \(elapsed / 1_000_000) ms") }
     }
     return 0
+}
+
+@main
+struct Main {
+    static func main() {
+        var count = CommandLine.argc
+        var arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = CommandLine.unsafeArgv
+        exit(LLVMFuzzerRunDriver(&count, &arguments) { (data, size) in run(data, size) })
+    }
 }
