@@ -35,6 +35,10 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         // Event loops and byte buffers underneath Hummingbird.
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        // The HTTP part types of Hummingbird's pipeline, for the handler of `Expect: 100-continue`.
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.0"),
+        // PEM certificate and key for TLS that ends here.
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
         // Subcommands, options and --help of the executable.
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         // Structured logging facade.
@@ -43,6 +47,8 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         // Logic-less templates of the text and HTML mails and of the pages.
         .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.0"),
+        // Settings from the environment and from a file of the same names.
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
         // HTTP client of `postern try`.
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
@@ -91,8 +97,12 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            swiftSettings: settings
+            swiftSettings: settings,
+            plugins: ["EmbedFiles"]
         ),
+        // Embeds sql/ and templates into the executable, so that it is the only file to install.
+        .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files"]),
+        .executableTarget(name: "embed-files", swiftSettings: settings),
         .target(
             name: "Grants",
             dependencies: [
@@ -118,9 +128,12 @@ let package = Package(
             dependencies: [
                 "Grants", "Persistence",
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -133,6 +146,8 @@ let package = Package(
                 "TokenEndpoint", "Delivery", "Persistence", "Grants",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
@@ -146,9 +161,15 @@ let package = Package(
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ],
             swiftSettings: settings),
-        .testTarget(name: "PersistenceTests", dependencies: ["Persistence"], swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
+        .testTarget(
+            name: "PersistenceTests",
+            dependencies: ["Persistence", "TestSupport", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
-        .testTarget(name: "DeliveryTests", dependencies: ["Delivery", "Persistence"], swiftSettings: settings),
+        .testTarget(
+            name: "DeliveryTests", dependencies: ["Delivery", "Persistence", "CCurl"], exclude: ["Servers"],
+            swiftSettings: settings),
         .testTarget(
             name: "TokenEndpointTests",
             dependencies: [

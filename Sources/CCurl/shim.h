@@ -1,11 +1,17 @@
 #pragma once
 #include <curl/curl.h>
+#include <signal.h>
+#include <sys/socket.h>
 
-/* curl_easy_setopt is variadic, which Swift does not import; one typed function per kind of argument. */
+/* curl_easy_setopt and curl_easy_getinfo are variadic, which Swift does not import; one typed function per kind of
+   argument. */
 static inline CURLcode postern_curl_set_long(CURL *curl, CURLoption option, long value) {
     return curl_easy_setopt(curl, option, value);
 }
 static inline CURLcode postern_curl_set_string(CURL *curl, CURLoption option, const char *value) {
+    return curl_easy_setopt(curl, option, value);
+}
+static inline CURLcode postern_curl_set_list(CURL *curl, CURLoption option, struct curl_slist *value) {
     return curl_easy_setopt(curl, option, value);
 }
 static inline CURLcode postern_curl_set_pointer(CURL *curl, CURLoption option, void *value) {
@@ -14,6 +20,30 @@ static inline CURLcode postern_curl_set_pointer(CURL *curl, CURLoption option, v
 static inline CURLcode postern_curl_set_read(CURL *curl, curl_read_callback value) {
     return curl_easy_setopt(curl, CURLOPT_READFUNCTION, value);
 }
-static inline CURLcode postern_curl_response_code(CURL *curl, long *code) {
-    return curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, code);
+static inline CURLcode postern_curl_set_write(CURL *curl, curl_write_callback value) {
+    return curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, value);
+}
+static inline CURLcode postern_curl_set_progress(CURL *curl, curl_xferinfo_callback value) {
+    return curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, value);
+}
+static inline CURLcode postern_curl_get_long(CURL *curl, CURLINFO info, long *value) {
+    return curl_easy_getinfo(curl, info, value);
+}
+
+/* curl_global_init with its macro of flags. A peer that resets the connection must not end the process: libcurl leaves
+   SIGPIPE alone when it is told to use no signals, which threads require. */
+static inline CURLcode postern_curl_start(void) {
+    struct sigaction current;
+    if (sigaction(SIGPIPE, 0, &current) == 0 && current.sa_handler == SIG_DFL) {
+        signal(SIGPIPE, SIG_IGN);
+    }
+    return curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+/* Ends the connection kept by a handle at once, so that closing the handle does not wait for an answer to QUIT. */
+static inline void postern_curl_hang_up(CURL *curl) {
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    if (curl_easy_getinfo(curl, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK && socket != CURL_SOCKET_BAD) {
+        shutdown(socket, SHUT_RDWR);
+    }
 }

@@ -1,2 +1,10 @@
 import ArgumentParser
-@main struct Postern: AsyncParsableCommand { }
+
+/// The `postern` command.
+@main
+struct Postern: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "postern",
+        abstract: "A multi-tenant OIDC token endpoint with native passwordless grants.",
+        subcommands: [DevCommand.self, ServeCommand.self, MigrateCommand.self, TryCommand.self, DoctorCommand.self])
+}

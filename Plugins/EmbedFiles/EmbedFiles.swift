@@ -1,0 +1,36 @@
+import Foundation
+import PackagePlugin
+
+/// Embeds text files into the target that uses it, as `Embedded.<name>` (see the tool `embed-files`).
+///
+/// Which files is a matter of place: a target's own folder `Templates` becomes `Embedded.templates`; `Persistence` gets the
+/// package's `sql/migrations` and `sql/functions`.
+@main
+struct EmbedFiles: BuildToolPlugin {
+    func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
+        var folders: [(name: String, url: URL)] = []
+        if target.name == "Persistence" {
+            let sql = context.package.directoryURL.appending(path: "sql")
+            folders.append(("migrations", sql.appending(path: "migrations")))
+            folders.append(("functions", sql.appending(path: "functions")))
+        }
+        let templates = target.directoryURL.appending(path: "Templates")
+        if FileManager.default.fileExists(atPath: templates.path()) { folders.append(("templates", templates)) }
+        guard !folders.isEmpty else { return [] }
+
+        let output = context.pluginWorkDirectoryURL.appending(path: "Embedded.swift")
+        return [
+            .buildCommand(
+                displayName: "Embedding \(folders.map(\.name).joined(separator: ", ")) into \(target.name)",
+                executable: try context.tool(named: "embed-files").url,
+                arguments: [output.path()] + folders.map { "\($0.name)=\($0.url.path())" },
+                inputFiles: folders.flatMap { files(in: $0.url) },
+                outputFiles: [output])
+        ]
+    }
+
+    private func files(in folder: URL) -> [URL] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path())) ?? []
+        return names.sorted().map { folder.appending(path: $0) }
+    }
+}

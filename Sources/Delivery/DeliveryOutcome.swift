@@ -1,0 +1,61 @@
+/// What became of one attempt to hand over a mail.
+public enum DeliveryOutcome: Sendable, Hashable {
+    /// The server has taken responsibility for the mail (RFC 5321 §4.2.5).
+    case accepted
+    /// Not taken; trying again later may help.
+    case temporary(DeliveryFailure)
+    /// Not taken, and it never will be.
+    case permanent(DeliveryFailure)
+    /// The whole message was sent and the answer is missing: it may have been taken.
+    case inDoubt
+}
+
+/// Why a mail was not taken. Its description is what the column `last_error` and the log hold: a class, never a text of
+/// the server, which may repeat the address or the message.
+public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
+    /// The server answered with this code, 400 to 599.
+    case reply(Int)
+    /// No connection, or it broke before the message was sent.
+    case connection
+    /// A time limit passed before the message was sent.
+    case timeout
+    /// TLS is required and is not offered, or the certificate does not prove the server's name.
+    case tls
+    /// The server refuses the credentials, or wants some.
+    case authentication
+    /// The recipient is not an address that can stand in an envelope.
+    case recipient
+    /// The stored payload cannot be opened or rendered.
+    case payload
+    /// The code or link in it is no longer valid.
+    case expired
+    /// The answer to a whole message stayed away twice.
+    case inDoubt
+    /// The attempt was abandoned because the server is stopping.
+    case cancelled
+
+    /// `4xx`, `5xx` or the name of the case.
+    public var description: String {
+        switch self {
+        case .reply(let code): code < 500 ? "4xx" : "5xx"
+        case .connection: "connection"
+        case .timeout: "timeout"
+        case .tls: "tls"
+        case .authentication: "authentication"
+        case .recipient: "recipient"
+        case .payload: "payload"
+        case .expired: "expired"
+        case .inDoubt: "in-doubt"
+        case .cancelled: "cancelled"
+        }
+    }
+
+    /// True when every other mail would fail alike, so that waiting spares the server and the queue.
+    public var concernsServer: Bool {
+        switch self {
+        case .connection, .timeout, .tls, .authentication: true
+        case .reply(let code): code == 421
+        case .recipient, .payload, .expired, .inDoubt, .cancelled: false
+        }
+    }
+}

@@ -1,0 +1,25 @@
+/// Cleaning of names that people chose (realms, passkeys) before they stand in a subject, a header or a sentence.
+public enum DisplayText {
+    /// `text` on one line: controls, line and paragraph separators and all spaces become single spaces, invisible
+    /// formatting (bidirectional overrides, zero-width characters except joiners, tags) disappears, and the result has
+    /// at most `limit` Unicode scalars.
+    public static func clean(_ text: String, limit: Int = 80) -> String {
+        var cleaned = String.UnicodeScalarView()
+        var pendingSpace = false
+        for scalar in text.unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator, .spaceSeparator:
+                pendingSpace = !cleaned.isEmpty
+                continue
+            case .format where scalar == "\u{200C}" || scalar == "\u{200D}": break
+            case .format, .unassigned, .surrogate, .privateUse: continue
+            default: break
+            }
+            guard cleaned.count + (pendingSpace ? 2 : 1) <= limit else { break }
+            if pendingSpace { cleaned.append(" ") }
+            pendingSpace = false
+            cleaned.append(scalar)
+        }
+        return String(cleaned)
+    }
+}

@@ -1,0 +1,52 @@
+import FoundationEssentials
+import Synchronization
+
+/// The mail server of `postern dev`: keeps the last mails in memory and shows them, codes and links included.
+public final class DevOutbox: MailTransport {
+    /// A mail as `/dev/outbox.json` shows it.
+    public struct Mail: Sendable, Equatable, Encodable {
+        /// The recipient's address.
+        public let to: String
+        /// The subject.
+        public let subject: String
+        /// The text part.
+        public let text: String
+        /// The HTML part, for the page; not in the JSON.
+        public let html: String
+        /// The code, if the mail is about one.
+        public let code: String?
+        /// The link, if the mail is about one.
+        public let link: String?
+        /// When it was delivered, in ISO 8601 with UTC.
+        public let at: String
+
+        private enum CodingKeys: String, CodingKey { case to, subject, text, code, link, at }
+    }
+
+    private let capacity: Int
+    private let kept = Mutex<[Mail]>([])
+
+    /// Keeps at most `capacity` mails.
+    public init(capacity: Int = 200) {
+        self.capacity = max(capacity, 1)
+    }
+
+    /// The mails, newest first.
+    public var mails: [Mail] { kept.withLock { $0.reversed() } }
+
+    /// Keeps the mail and drops the oldest one beyond the capacity.
+    public func send(_ mail: OutgoingMail) async -> DeliveryOutcome {
+        let message = mail.message
+        let entry = Mail(
+            to: message.to.text, subject: message.subject, text: message.text, html: message.html, code: mail.code,
+            link: mail.link, at: Date().formatted(.iso8601))
+        kept.withLock { mails in
+            mails.append(entry)
+            mails.removeFirst(max(mails.count - capacity, 0))
+        }
+        return .accepted
+    }
+
+    /// Nothing to close.
+    public func rest() async {}
+}

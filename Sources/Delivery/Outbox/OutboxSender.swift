@@ -1,0 +1,208 @@
+public import Logging
+public import Persistence
+public import ServiceLifecycle
+import Synchronization
+
+/// Empties the outbox: takes mails that are due on lease, renders and sends them, and records what became of them.
+///
+/// Any number of these may run on any number of nodes. A mail whose sender dies is taken again when its lease ends, so
+/// none is lost, and one that had just been accepted arrives twice with the same `Message-ID`. An attempt that ended
+/// without an answer is repeated once, for the same reason only once.
+///
+/// Logs name the row and the class of the SMTP answer, never the address, the code or the link.
+public final class OutboxSender: Service {
+    /// The numbers that a test or an operator may want otherwise.
+    public struct Configuration: Sendable {
+        /// Mails in hand at once; the SMTP transport should have as many connections.
+        public var concurrency = 4
+        /// How long a mail is this sender's. Longer than the transport takes in the worst case.
+        public var lease = Duration.seconds(90)
+        /// How often to look without being woken: for mails of other nodes and for retries.
+        public var pollInterval = Duration.seconds(1)
+
+        /// The defaults.
+        public init() {}
+    }
+
+    private let database: Database
+    private let keyring: Keyring
+    private let sender: Mailbox
+    private let transport: any MailTransport
+    private let configuration: Configuration
+    private let logger: Logger
+    private let renderer: MailRenderer
+    private let pace: Mutex<SendingPace>
+    private let signals: AsyncStream<Void>
+    private let signal: AsyncStream<Void>.Continuation
+
+    /// - Parameters:
+    ///   - database: Where the outbox is; has to run as long as this does.
+    ///   - keyring: Opens the payloads.
+    ///   - sender: `POSTERN_MAIL_FROM`. Without a display name, mails show the realm's.
+    ///   - transport: Where mails go.
+    /// - Throws: if the templates in the binary are broken.
+    public init(
+        database: Database, keyring: Keyring, sender: Mailbox, transport: any MailTransport,
+        configuration: Configuration = Configuration(), logger: Logger
+    ) throws {
+        self.database = database
+        self.keyring = keyring
+        self.sender = sender
+        self.transport = transport
+        self.configuration = configuration
+        self.logger = logger
+        renderer = try MailRenderer()
+        pace = Mutex(SendingPace(concurrency: configuration.concurrency))
+        (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Says that a mail was just queued, so that it leaves at once. May be called from anywhere, any number of times.
+    public func wake() {
+        signal.yield()
+    }
+
+    /// Sends until graceful shutdown, then finishes the mails in hand. Cancellation abandons them to their lease.
+    public func run() async {
+        await withGracefulShutdownHandler {
+            await withTaskGroup { tasks in
+                tasks.addTask { await self.tick() }
+                await self.work()
+                tasks.cancelAll()
+            }
+            await transport.rest()
+        } onGracefulShutdown: {
+            self.signal.finish()
+        }
+    }
+
+    /// The poll: a signal every so often.
+    private func tick() async {
+        while true {
+            signal.yield()
+            do { try await Task.sleep(for: configuration.pollInterval) } catch { return }
+        }
+    }
+
+    private func work() async {
+        await withDiscardingTaskGroup { deliveries in
+            var idleRounds = 0
+            for await _ in signals {
+                let taken = await take()
+                for mail in taken {
+                    deliveries.addTask {
+                        let outcome = await self.deliver(mail)
+                        self.pace.withLock { $0.finish(outcome, at: .now) }
+                        self.signal.yield()
+                    }
+                }
+                idleRounds = taken.isEmpty && pace.withLock(\.isIdle) ? idleRounds + 1 : 0
+                if idleRounds == 5 { deliveries.addTask { await self.transport.rest() } }
+            }
+        }
+    }
+
+    /// Mails that are due, as many as may be in hand.
+    private func take() async -> [LeasedMail] {
+        let allowance = pace.withLock { $0.allowance(at: .now) }
+        guard allowance > 0 else { return [] }
+        do {
+            let mails = try await database.query(
+                .takeMail, [.int(Int32(clamping: allowance)), .double(configuration.lease / .seconds(1))]
+            ) { (row) throws(StoreError) in try LeasedMail(row) }
+            pace.withLock { $0.take(mails.count) }
+            return mails
+        } catch {
+            logger.warning("outbox cannot be read", metadata: ["error": "\(error)"])
+            return []
+        }
+    }
+
+    private func deliver(_ mail: LeasedMail) async -> DeliveryOutcome {
+        let outcome =
+            switch prepare(mail) {
+            case .success(let outgoing): await transport.send(outgoing)
+            case .failure(let refusal): refusal.outcome
+            }
+        await record(outcome, of: mail)
+        return outcome
+    }
+
+    private struct Refusal: Error {
+        let outcome: DeliveryOutcome
+    }
+
+    /// Opens and renders. What cannot be opened stays queued: another node may have the key or know the template.
+    private func prepare(_ mail: LeasedMail) -> Result<OutgoingMail, Refusal> {
+        guard let recipient = MailAddress(mail.recipient) else {
+            return .failure(Refusal(outcome: .permanent(.recipient)))
+        }
+        do {
+            let payload = try MailPayload(opening: mail.payload, with: keyring, realm: mail.realm, mail: mail.id)
+            if let minutes = payload.usefulMinutes, mail.ageInSeconds >= Double(minutes) * 60 {
+                return .failure(Refusal(outcome: .permanent(.expired)))
+            }
+            let words = try renderer.render(payload)
+            let message = MailMessage(
+                id: mail.id.description,
+                from: sender.name == nil ? Mailbox(name: payload.realmName, address: sender.address) : sender,
+                to: recipient, subject: words.subject, text: words.text, html: words.html, queuedAt: mail.queuedAt)
+            return .success(OutgoingMail(message: message, code: payload.code, link: payload.link))
+        } catch {
+            return .failure(Refusal(outcome: .temporary(.payload)))
+        }
+    }
+
+    private func record(_ outcome: DeliveryOutcome, of mail: LeasedMail) async {
+        let doubt = DeliveryFailure.inDoubt.description
+        let wasInDoubt = mail.lastError?.hasPrefix(doubt) == true
+        switch outcome {
+        case .accepted:
+            log(.info, "mail sent", mail)
+            await save(.mailSent, [.uuid(mail.realm), .uuid(mail.id)], mail)
+        case .inDoubt where wasInDoubt:
+            await fail(mail, doubt, pause: .zero, forGood: true)
+        case .inDoubt:
+            await fail(mail, doubt, pause: RetrySchedule.pauseAfterDoubt, forGood: false)
+        case .temporary(let failure):
+            let pause = RetrySchedule.pause(afterAttempt: mail.attempt, failure)
+            await fail(mail, wasInDoubt ? "\(doubt), \(failure)" : "\(failure)", pause: pause, forGood: false)
+        case .permanent(let failure):
+            await fail(mail, "\(failure)", pause: .zero, forGood: true)
+        }
+    }
+
+    private func fail(_ mail: LeasedMail, _ status: String, pause: Duration, forGood: Bool) async {
+        let message: Logger.Message = forGood ? "mail given up" : "mail not taken, will be tried again"
+        log(forGood ? .error : .warning, message, mail, status)
+        let parameters: [Parameter] = [
+            .uuid(mail.realm), .uuid(mail.id), .text(status), .double(pause / .seconds(1)), .bool(forGood),
+        ]
+        await save(.mailFailed, parameters, mail)
+    }
+
+    /// Records an outcome, patiently: what is not recorded before the lease ends is sent again.
+    private func save(_ statement: Statement, _ parameters: [Parameter], _ mail: LeasedMail) async {
+        let giveUp = ContinuousClock.now + configuration.lease
+        var pause = Duration.milliseconds(100)
+        while true {
+            do {
+                try await database.execute(statement, parameters)
+                return
+            } catch {
+                guard ContinuousClock.now + pause < giveUp, (try? await Task.sleep(for: pause)) != nil else {
+                    log(.error, "outcome of a mail not recorded, it will be sent again", mail, "\(error)")
+                    return
+                }
+                pause = min(pause * 2, .seconds(5))
+            }
+        }
+    }
+
+    private func log(_ level: Logger.Level, _ message: Logger.Message, _ mail: LeasedMail, _ status: String? = nil) {
+        logger.log(
+            level: level, message,
+            metadata: [
+                "mail": "\(mail.id)", "realm": "\(mail.realm)", "attempt": "\(mail.attempt)", "status": "\(status ?? "2xx")",
+            ])
+    }
+}

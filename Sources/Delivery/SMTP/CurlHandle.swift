@@ -1,0 +1,123 @@
+import CCurl
+
+/// A libcurl easy handle with the connection it keeps. Closing it says QUIT to the server.
+struct CurlHandle: ~Copyable {
+    private let raw: UnsafeMutableRawPointer
+
+    private static let started = postern_curl_start() == CURLE_OK
+
+    /// - Returns: `nil` if libcurl cannot start or has no memory.
+    init?() {
+        guard Self.started, let raw = curl_easy_init() else { return nil }
+        self.raw = raw
+    }
+
+    deinit {
+        // A server that does not answer QUIT has already taken the mail: not worth waiting for.
+        _ = postern_curl_set_long(raw, CURLOPT_SERVER_RESPONSE_TIMEOUT, 2)
+        curl_easy_cleanup(raw)
+    }
+
+    /// The last reply code of the server in this transfer, 0 if there was none.
+    var reply: Int { long(CURLINFO_RESPONSE_CODE) }
+
+    /// How many connections the last transfer had to make; 0 when it used the one kept.
+    var connectionsMade: Int { long(CURLINFO_NUM_CONNECTS) }
+
+    /// Ends the connection without a word.
+    borrowing func hangUp() {
+        postern_curl_hang_up(raw)
+    }
+
+    /// Everything that does not depend on the mail. Forgets what was set before, but keeps the connection.
+    ///
+    /// - Returns: False if libcurl refuses a setting, for want of memory or of a feature.
+    borrowing func configure(for url: SMTPURL, limits: SMTPTransport.Limits) -> Bool {
+        curl_easy_reset(raw)
+        let host = url.host.contains(":") ? "[\(url.host)]" : url.host
+        let scheme = url.security == .implicit ? "smtps" : "smtp"
+        var isSet = set(CURLOPT_URL, "\(scheme)://\(host):\(url.port)/\(url.heloName ?? "")")
+        isSet = isSet && set(CURLOPT_PROTOCOLS_STR, "smtp,smtps")
+        isSet = isSet && set(CURLOPT_PROXY, "")  // never from the environment
+        isSet = isSet && set(CURLOPT_NOSIGNAL, 1)
+        isSet = isSet && set(CURLOPT_CONNECTTIMEOUT_MS, limits.connect.milliseconds)
+        isSet = isSet && set(CURLOPT_TIMEOUT_MS, limits.total.milliseconds)
+        isSet = isSet && set(CURLOPT_SERVER_RESPONSE_TIMEOUT, max(limits.response.milliseconds / 1000, 1))
+        isSet = isSet && set(CURLOPT_LOW_SPEED_LIMIT, 1)
+        isSet = isSet && set(CURLOPT_LOW_SPEED_TIME, max(limits.stalled.milliseconds / 1000, 1))
+        isSet = isSet && postern_curl_set_write(raw, { _, size, count, _ in size * count }) == CURLE_OK
+        return isSet && secure(url) && authenticate(url)
+    }
+
+    private borrowing func secure(_ url: SMTPURL) -> Bool {
+        let verifies = url.security != .optional || url.caFile != nil
+        let level: curl_usessl =
+            switch url.security {
+            case .implicit, .required: CURLUSESSL_ALL
+            case .optional: CURLUSESSL_TRY
+            case .off: CURLUSESSL_NONE
+            }
+        return set(CURLOPT_USE_SSL, Int(level.rawValue))
+            && set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+            && set(CURLOPT_SSL_VERIFYPEER, verifies ? 1 : 0)
+            && set(CURLOPT_SSL_VERIFYHOST, verifies ? 2 : 0)
+            && (url.caFile.map { set(CURLOPT_CAINFO, $0) && set(CURLOPT_CAPATH, nil) } ?? true)
+    }
+
+    private borrowing func authenticate(_ url: SMTPURL) -> Bool {
+        guard let credentials = url.credentials else { return true }
+        // Named, because libcurl otherwise prefers GSSAPI when it is offered and the user name has an '@'.
+        return set(CURLOPT_USERNAME, credentials.username) && set(CURLOPT_PASSWORD, credentials.password)
+            && set(CURLOPT_LOGIN_OPTIONS, "AUTH=PLAIN;AUTH=LOGIN;AUTH=CRAM-MD5")
+    }
+
+    /// Sends one mail.
+    ///
+    /// - Returns: libcurl's code; `CURLE_OUT_OF_MEMORY` also for a setting that was refused.
+    borrowing func send(
+        _ upload: SMTPUpload, from sender: MailAddress, to recipient: MailAddress, _ url: SMTPURL,
+        _ limits: SMTPTransport.Limits, _ freshConnection: Bool
+    ) -> CURLcode {
+        guard configure(for: url, limits: limits), let recipients = curl_slist_append(nil, "<\(recipient.text)>") else {
+            return CURLE_OUT_OF_MEMORY
+        }
+        defer { curl_slist_free_all(recipients) }
+        // No CURLOPT_INFILESIZE: not knowing the size, libcurl asks for the end after it has sent everything before it.
+        let userData = Unmanaged.passUnretained(upload).toOpaque()
+        let isSet =
+            set(CURLOPT_MAIL_FROM, "<\(sender.text)>")
+            && postern_curl_set_list(raw, CURLOPT_MAIL_RCPT, recipients) == CURLE_OK
+            && set(CURLOPT_UPLOAD, 1)
+            && postern_curl_set_read(raw, SMTPUpload.readCallback) == CURLE_OK
+            && postern_curl_set_pointer(raw, CURLOPT_READDATA, userData) == CURLE_OK
+            && set(CURLOPT_NOPROGRESS, 0)
+            && postern_curl_set_progress(raw, SMTPUpload.progressCallback) == CURLE_OK
+            && postern_curl_set_pointer(raw, CURLOPT_XFERINFODATA, userData) == CURLE_OK
+            && set(CURLOPT_FRESH_CONNECT, freshConnection ? 1 : 0)
+        guard isSet else { return CURLE_OUT_OF_MEMORY }
+        return withExtendedLifetime(upload) { perform() }
+    }
+
+    borrowing func perform() -> CURLcode { curl_easy_perform(raw) }
+
+    borrowing func set(_ option: CURLoption, _ value: String?) -> Bool {
+        postern_curl_set_string(raw, option, value) == CURLE_OK
+    }
+
+    borrowing func set(_ option: CURLoption, _ value: Int) -> Bool {
+        postern_curl_set_long(raw, option, value) == CURLE_OK
+    }
+
+    private borrowing func long(_ info: CURLINFO) -> Int {
+        var value = 0
+        return postern_curl_get_long(raw, info, &value) == CURLE_OK ? value : 0
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, at least one.
+    fileprivate var milliseconds: Int {
+        let (seconds, attoseconds) = components
+        return max(Int(clamping: seconds) * 1000 + Int(clamping: attoseconds / 1_000_000_000_000_000), 1)
+    }
+}

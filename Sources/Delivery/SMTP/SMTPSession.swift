@@ -1,0 +1,67 @@
+import CCurl
+
+/// One connection to the SMTP server. libcurl allows one thread at a time per handle; the executor is that thread.
+actor SMTPSession {
+    private let url: SMTPURL
+    private let limits: SMTPTransport.Limits
+    private nonisolated let executor = BlockingExecutor(label: "postern.smtp")
+    private var handle: CurlHandle?
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init(url: SMTPURL, limits: SMTPTransport.Limits) {
+        self.url = url
+        self.limits = limits
+    }
+
+    /// Sends one message and waits for the server's answer.
+    ///
+    /// A server may have closed the connection since the last mail. When that shows before any of the message was sent,
+    /// the message is sent once more over a new connection.
+    func send(
+        _ message: [UInt8], from sender: MailAddress, to recipient: MailAddress, unless abandoned: AbandonFlag
+    ) -> DeliveryOutcome {
+        let upload = SMTPUpload(message, abandoned: abandoned)
+        let first = perform(upload, from: sender, to: recipient, freshConnection: false)
+        guard first.usedKeptConnection, !upload.hasStarted, case .temporary(let failure) = first.outcome,
+            failure.concernsServer, failure != .timeout
+        else { return first.outcome }
+        return perform(upload, from: sender, to: recipient, freshConnection: true).outcome
+    }
+
+    /// Greets the server, secures the connection and authenticates; sends NOOP in place of a mail.
+    func probe() -> DeliveryOutcome {
+        close()
+        guard let handle = CurlHandle() else { return .temporary(.connection) }
+        guard handle.configure(for: url, limits: limits), handle.set(CURLOPT_CUSTOMREQUEST, "NOOP"),
+            handle.set(CURLOPT_NOBODY, 1)
+        else { return .temporary(.connection) }
+        let code = handle.perform()
+        return SMTPVerdict.outcome(code, reply: handle.reply, started: false, finished: false)
+    }
+
+    /// Says good-bye to the server if connected.
+    func close() {
+        handle = nil
+    }
+
+    private func perform(
+        _ upload: SMTPUpload, from sender: MailAddress, to recipient: MailAddress, freshConnection: Bool
+    ) -> (outcome: DeliveryOutcome, usedKeptConnection: Bool) {
+        if upload.isAbandoned { return (.temporary(.cancelled), false) }
+        if handle == nil { handle = CurlHandle() }
+        guard let code = handle?.send(upload, from: sender, to: recipient, url, limits, freshConnection) else {
+            return (.temporary(.connection), false)
+        }
+        let outcome = SMTPVerdict.outcome(
+            code, reply: handle?.reply ?? 0, started: upload.hasStarted, finished: upload.hasFinished)
+        let usedKeptConnection = handle?.connectionsMade == 0
+        if outcome != .accepted {
+            // After a failure the state of the conversation is unknown, and the server may be one that never answers:
+            // do not wait for it to answer QUIT.
+            handle?.hangUp()
+            handle = nil
+        }
+        return (outcome, usedKeptConnection)
+    }
+}

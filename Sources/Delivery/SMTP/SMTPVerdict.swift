@@ -1,0 +1,32 @@
+import CCurl
+
+/// What libcurl's code, the server's last reply and the progress of the message say together.
+enum SMTPVerdict {
+    /// - Parameters:
+    ///   - code: libcurl's result.
+    ///   - reply: The last reply code, 0 if there was none.
+    ///   - started: Whether some of the message was sent.
+    ///   - finished: Whether all of it was, so that the server may have taken it.
+    static func outcome(_ code: CURLcode, reply: Int, started: Bool, finished: Bool) -> DeliveryOutcome {
+        switch code {
+        case CURLE_OK: return .accepted
+        case CURLE_LOGIN_DENIED, CURLE_AUTH_ERROR: return .temporary(.authentication)
+        case CURLE_USE_SSL_FAILED, CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+            CURLE_SSL_CERTPROBLEM, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS:
+            return .temporary(.tls)
+        case CURLE_OPERATION_TIMEDOUT: return finished ? .inDoubt : .temporary(.timeout)
+        case CURLE_ABORTED_BY_CALLBACK: return finished ? .inDoubt : .temporary(.cancelled)
+        default: break
+        }
+        switch reply {
+        case 530, 534, 535, 538:  // RFC 4954 §6: credentials or TLS wanted; the operator's to repair, not the mail's fault
+            return .temporary(.authentication)
+        case 400..<500: return .temporary(.reply(reply))
+        case 500..<600:
+            // A refused greeting or EHLO concerns this server's standing, not this mail (RFC 5321 §3.1).
+            let refusesService = !started && (code == CURLE_WEIRD_SERVER_REPLY || code == CURLE_REMOTE_ACCESS_DENIED)
+            return refusesService ? .temporary(.connection) : .permanent(.reply(reply))
+        default: return finished ? .inDoubt : .temporary(.connection)
+        }
+    }
+}

@@ -1,0 +1,53 @@
+/// An e-mail address that may be mailed to (RFC 5321 §4.1.2, dot-atom local part, DNS domain).
+///
+/// Deliberately narrow: one mailbox, ASCII, no quoting, comments or address literals, so that nothing a stranger types can
+/// reach a header, a command line or a second recipient. Two addresses are the same account when ``key`` is equal: ASCII case
+/// folding only, so no Unicode twin is ever somebody else's mailbox.
+public struct EmailAddress: Sendable, Hashable {
+    /// As typed, without surrounding ASCII blanks.
+    public let text: String
+    /// ASCII lower case: the look-up key (`email_key`).
+    public let key: String
+
+    /// The longest address accepted, in bytes (RFC 5321 §4.5.3.1.3 less the angle brackets).
+    public static let maximumLength = 254
+
+    /// Parses an address; `nil` when it is not one.
+    public init?(_ typed: String) {
+        let bytes = typed.utf8.drop { $0 == 0x20 || $0 == 0x09 }.reversed().drop { $0 == 0x20 || $0 == 0x09 }.reversed()
+        guard bytes.count <= Self.maximumLength, let at = bytes.firstIndex(of: UInt8(ascii: "@")),
+            Self.isLocalPart(bytes[..<at]), Self.isDomain(bytes[bytes.index(after: at)...])
+        else { return nil }
+        text = String(decoding: bytes, as: UTF8.self)
+        key = String(decoding: bytes.map(Self.lowercased), as: UTF8.self)
+    }
+
+    private static func isLocalPart(_ bytes: some Collection<UInt8>) -> Bool {
+        guard (1...64).contains(bytes.count), bytes.first != UInt8(ascii: "-") else { return false }
+        return bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { atom in
+            !atom.isEmpty && atom.allSatisfy { isAlphanumeric($0) || "!#$%&'*+-/=?^_`{|}~".utf8.contains($0) }
+        }
+    }
+
+    private static func isDomain(_ bytes: some Collection<UInt8>) -> Bool {
+        guard bytes.count <= 253 else { return false }
+        let labels = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        // An all-numeric last label is an address literal in disguise (RFC 3696 §2).
+        guard (2...16).contains(labels.count), labels.last?.contains(where: { $0 >= UInt8(ascii: "A") }) == true else {
+            return false
+        }
+        return labels.allSatisfy { label in
+            let edge = UInt8(ascii: "-")
+            return (1...63).contains(label.count) && label.first != edge
+                && label.reversed().first != edge && label.allSatisfy { isAlphanumeric($0) || $0 == edge }
+        }
+    }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+    }
+
+    private static func lowercased(_ byte: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+    }
+}

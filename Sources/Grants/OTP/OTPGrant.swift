@@ -1,0 +1,112 @@
+public import Persistence
+
+/// `urn:cocoar:otp`: sign-in by a code from the mailbox (contract §4.1, "Codes").
+public struct OTPGrant: Grant {
+    /// `urn:cocoar:otp`.
+    public let grantType = GrantType.otp
+    /// Gated by the realm's native-grants flag.
+    public let isNative = true
+
+    private let signIns: SignInStore
+    private let sessions: SessionStore
+    private let issuer: TokenIssuer
+    private let limiter: RateLimiter
+    private let keyring: Keyring
+
+    /// What an e-mail code proves (RFC 8176): possession of the mailbox, nothing more.
+    private static let amr = ["otp"]
+
+    /// Creates the grant.
+    public init(
+        signIns: SignInStore, sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, keyring: Keyring
+    ) {
+        self.signIns = signIns
+        self.sessions = sessions
+        self.issuer = issuer
+        self.limiter = limiter
+        self.keyring = keyring
+    }
+
+    /// `otp_code`, and `username` or `auth_session`.
+    public func requireParameters(_ form: FormParameters) throws(TokenError) {
+        guard form["username"] != nil || form["auth_session"] != nil else { throw .missing("username") }
+        guard form["otp_code"] != nil else { throw .missing("otp_code") }
+    }
+
+    /// Counts the try, compares, consumes the address's codes and opens the session in one statement.
+    public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
+        let realm = request.realm
+        let signIn = try await NewSignIn(request, issuer: issuer)
+        guard let target = Target(request.form, realm: realm.id, keyring: keyring) else { throw Self.refused("no such address") }
+        let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
+        let redemption = SignInStore.Redemption(
+            realm: realm.id, client: request.client.key, permission: grantType.permission, emailKey: target.emailKey,
+            handle: target.handle, keyed: target.keyed, session: signIn.record(amr: Self.amr), permits: claim.permits,
+            failures: Self.failureBudget(realm))
+        return try signIn.respond(try await redeem(redemption, claim, signIn), amr: Self.amr)
+    }
+
+    private func redeem(
+        _ redemption: SignInStore.Redemption, _ claim: RateLimiter.Claim, _ signIn: NewSignIn
+    ) async throws(TokenError) -> SignedIn {
+        do {
+            let (outcome, verdict) = try await signIns.redeem(redemption)
+            try limiter.settle(claim, verdict)
+            switch outcome {
+            case .signedIn(let user, let now, let expiresAt): return SignedIn(user: user, now: now, sessionExpiresAt: expiresAt)
+            case .refused(let reason): throw Self.refused(reason)
+            case .limited: throw TokenError.unavailable("limit without a verdict")
+            }
+        } catch let error as TokenError {
+            throw error
+        } catch StoreError.inDoubt {
+            return try await sessions.resolve(signIn)
+        } catch {
+            throw .unavailable("\(error)")
+        }
+    }
+
+    private static func refused(_ reason: String) -> TokenError {
+        TokenError(.invalidGrant, "Invalid or expired code.", reason: reason)
+    }
+
+    private static func failureBudget(_ realm: Realm) -> (permits: Int32, per: Double, burst: Int32) {
+        guard let limit = realm.rateLimits[.token]?[.failures], limit.enforced else {
+            return (permits: 1_000_000, per: 60, burst: 1_000_000)
+        }
+        return (Int32(clamping: limit.permits), limit.per, Int32(clamping: limit.burst))
+    }
+}
+
+extension OTPGrant {
+    /// Whose code is presented, and its HMAC under each server key.
+    private struct Target {
+        let emailKey: String
+        let handle: [UInt8]?
+        let keyed: [[UInt8]]
+
+        /// `nil` when neither parameter can name an account, or the two disagree.
+        init?(_ form: FormParameters, realm: UUIDValue, keyring: Keyring) {
+            let address = form["username"].map { EmailAddress($0) }
+            let opened = form["auth_session"].map { AuthSessionHandle($0, realm: realm, keyring: keyring) }
+            switch (address, opened) {
+            case (nil, .some(.some(let handle))):
+                emailKey = handle.emailKey
+            case (.some(.some(let address)), nil):
+                emailKey = address.key
+            case (.some(.some(let address)), .some(.some(let handle))):
+                guard address.key == handle.emailKey else { return nil }
+                emailKey = address.key
+            default:
+                return nil
+            }
+            handle = (opened ?? nil)?.id
+            // Blanks around the digits come from copying; nothing else is forgiven (OT-02).
+            let code = (form["otp_code"] ?? "").utf8.drop { $0 == 0x20 }.reversed().drop { $0 == 0x20 }.reversed()
+            let text = String(decoding: code, as: UTF8.self)
+            keyed = [emailKey].flatMap { emailKey in
+                keyring.keys.map { OneTimeCode.keyed(text, realm: realm, emailKey: emailKey, under: $0) }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+public import Logging
+public import Persistence
+
+/// Decides recorded requests for codes: the only place that looks whether an address has an account, out of any caller's sight.
+public struct OTPWorker: Sendable {
+    private let signIns: SignInStore
+    private let keyring: Keyring
+    private let wake: WakeSignal
+    private let wakeDelivery: @Sendable () -> Void
+    private let logger: Logger
+
+    /// Requests decided in one transaction.
+    private static let batch: Int32 = 32
+    /// The longest a request recorded by another node waits.
+    private static let pollInterval = Duration.seconds(1)
+
+    /// - Parameter wakeDelivery: called when mails were queued.
+    public init(
+        signIns: SignInStore, keyring: Keyring, wake: WakeSignal, wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
+    ) {
+        self.signIns = signIns
+        self.keyring = keyring
+        self.wake = wake
+        self.wakeDelivery = wakeDelivery
+        self.logger = logger
+    }
+
+    /// Works until cancelled: at once when woken, and every second for what other nodes left.
+    public func run() async {
+        await wake.forEach(atLeastEvery: Self.pollInterval) {
+            do {
+                while try await decideBatch() == Int(Self.batch) {}
+            } catch {
+                logger.warning("requests for codes wait: the database is not available", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+
+    /// Decides one batch. - Returns: how many requests it held.
+    func decideBatch() async throws(StoreError) -> Int {
+        let keyring = keyring
+        let (decided, mails) = try await signIns.decide(limit: Self.batch) { (request) throws(StoreError) in
+            try Self.draft(request, keyring: keyring)
+        }
+        if mails > 0 { wakeDelivery() }
+        return decided
+    }
+
+    private static func draft(
+        _ request: SignInStore.PendingRequest, keyring: Keyring
+    ) throws(StoreError) -> SignInStore.CodeDraft {
+        let code = OneTimeCode.random()
+        let mailID = UUIDValue.random()
+        let mail = MailPayload(
+            realmName: request.displayName, originHost: host(of: request.publicOrigin),
+            content: .otp(code: code, minutes: Int(request.otpLifetime + 59) / 60))
+        guard let payload = try? mail.sealed(under: keyring, realm: request.realm, mail: mailID) else { throw .malformedResult }
+        return SignInStore.CodeDraft(
+            codeID: .random(), salt: randomBytes(16),
+            keyed: OneTimeCode.keyed(code, realm: request.realm, emailKey: request.emailKey, under: keyring.newest),
+            mailID: mailID, payload: payload)
+    }
+
+    /// The host of `https://host[:port]`.
+    private static func host(of origin: String) -> String {
+        let authority = origin.split(separator: "/").last ?? ""
+        return String(authority.prefix { $0 != ":" })
+    }
+}

@@ -1,0 +1,66 @@
+import Crypto
+import Persistence
+
+/// A six-digit code: how it is drawn and how it is remembered.
+enum OneTimeCode {
+    /// Six digits, each of the million values equally likely.
+    static func random() -> String {
+        let number = Int.random(in: 0..<1_000_000)
+        let digits = String(number)
+        return String(repeating: "0", count: 6 - digits.count) + digits
+    }
+
+    /// What the database may know of a code: an HMAC under a key it does not hold (design decision 8).
+    ///
+    /// The row's salt is added by an outer SHA-256 in the statement, so that one round trip compares without a read first.
+    static func keyed(_ code: String, realm: UUIDValue, emailKey: String, under key: ServerKey) -> [UInt8] {
+        key.hmac(.codePepper, [realm.bytes, Array(emailKey.utf8), Array("otp".utf8), Array(code.utf8)])
+    }
+}
+
+/// The `auth_session` handle returned to whoever asked for a code (design decision 9).
+///
+/// Text: `pas_` + base64url of the sealed id and address, so that redemption by handle alone knows the address without asking.
+struct AuthSessionHandle: Equatable {
+    static let prefix = "pas_"
+    /// 16 random bytes: `auth_session.id`.
+    let id: [UInt8]
+    let emailKey: String
+
+    init(emailKey: String) {
+        id = randomBytes(16)
+        self.emailKey = emailKey
+    }
+
+    private init(id: [UInt8], emailKey: String) {
+        self.id = id
+        self.emailKey = emailKey
+    }
+
+    /// The same address under the id the database answered with.
+    func with(id: [UInt8]) -> AuthSessionHandle {
+        AuthSessionHandle(id: id, emailKey: emailKey)
+    }
+
+    /// Opens a presented handle; `nil` when this server did not make it for the realm.
+    init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
+        guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
+            let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
+            let opened = try? keyring.open(sealed, aad: Self.aad(realm)), opened.count > 16,
+            let emailKey = String(validating: opened[16...], as: UTF8.self)
+        else { return nil }
+        id = Array(opened[..<16])
+        self.emailKey = emailKey
+    }
+
+    func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
+        guard let sealed = try? keyring.seal(id + Array(emailKey.utf8), aad: Self.aad(realm)) else {
+            throw .unavailable("seal")
+        }
+        return Self.prefix + Base64.urlEncode(sealed)
+    }
+
+    private static func aad(_ realm: UUIDValue) -> [UInt8] {
+        Array("auth_session".utf8) + realm.bytes
+    }
+}

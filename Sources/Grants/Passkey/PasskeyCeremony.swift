@@ -1,0 +1,81 @@
+import Persistence
+
+/// A WebAuthn ceremony between begin and redemption: a sealed blob, nothing in the database (design decision 10).
+///
+/// Text: `pcm_` + base64url of the sealed fields. Bound to realm, kind, client and RP-ID, an enrolment also to its session.
+/// Single use comes from inserting ``id`` when it is presented.
+struct PasskeyCeremony: Sendable, Equatable {
+    enum Kind: UInt8 {
+        case login = 1
+        case enrolment = 2
+    }
+
+    static let prefix = "pcm_"
+    private static let version: UInt8 = 1
+    private static let fixedCount = 1 + 1 + 16 + 16 + 16 + 8 + 32
+
+    let kind: Kind
+    /// 16 random bytes.
+    let id: [UInt8]
+    /// The client's row key.
+    let client: UUIDValue
+    /// The session that enrols; the ceremony's own id for a login.
+    let session: UUIDValue
+    /// Seconds since the epoch.
+    let expiresAt: Int
+    /// 32 random bytes.
+    let challenge: [UInt8]
+    let rpID: String
+
+    private init(
+        kind: Kind, id: [UInt8], client: UUIDValue, session: UUIDValue, expiresAt: Int, challenge: [UInt8], rpID: String
+    ) {
+        self.kind = kind
+        self.id = id
+        self.client = client
+        self.session = session
+        self.expiresAt = expiresAt
+        self.challenge = challenge
+        self.rpID = rpID
+    }
+
+    /// A login ceremony.
+    static func login(client: UUIDValue, rpID: String, expiresAt: Int) -> PasskeyCeremony {
+        PasskeyCeremony(
+            kind: .login, id: randomBytes(16), client: client, session: .random(), expiresAt: expiresAt,
+            challenge: randomBytes(32), rpID: rpID)
+    }
+
+    /// An enrolment ceremony of a session.
+    static func enrolment(client: UUIDValue, session: UUIDValue, rpID: String, expiresAt: Int) -> PasskeyCeremony {
+        PasskeyCeremony(
+            kind: .enrolment, id: randomBytes(16), client: client, session: session, expiresAt: expiresAt,
+            challenge: randomBytes(32), rpID: rpID)
+    }
+
+    /// Opens a presented ceremony; `nil` when this server did not make it for the realm.
+    init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
+        guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
+            let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
+            let fields = try? keyring.open(sealed, aad: Self.aad(realm)), fields.count > Self.fixedCount,
+            fields[0] == Self.version, let kind = Kind(rawValue: fields[1]),
+            let client = UUIDValue(bytes: fields[18..<34]), let session = UUIDValue(bytes: fields[34..<50]),
+            let expiresAt = fields[50..<58].bigEndianInteger(as: UInt64.self),
+            let rpID = String(validating: fields[90...], as: UTF8.self)
+        else { return nil }
+        self.init(
+            kind: kind, id: Array(fields[2..<18]), client: client, session: session,
+            expiresAt: Int(truncatingIfNeeded: expiresAt), challenge: Array(fields[58..<90]), rpID: rpID)
+    }
+
+    func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
+        var fields = [Self.version, kind.rawValue] + id + client.bytes + session.bytes
+        fields += bigEndianBytes(Int64(expiresAt)) + challenge + Array(rpID.utf8)
+        guard let sealed = try? keyring.seal(fields, aad: Self.aad(realm)) else { throw .unavailable("seal") }
+        return Self.prefix + Base64.urlEncode(sealed)
+    }
+
+    private static func aad(_ realm: UUIDValue) -> [UInt8] {
+        Array("ceremony".utf8) + realm.bytes
+    }
+}

@@ -1,0 +1,198 @@
+import FoundationEssentials
+public import Persistence
+import WebAuthnVerify
+
+/// Passkey ceremonies and management over the native wire (contract §4.3), without HTTP.
+public struct Passkeys: Sendable {
+    private let store: PasskeyStore
+    private let limiter: RateLimiter
+    private let keyring: Keyring
+    private let clock: @Sendable () -> Double
+
+    /// The algorithms offered, best first.
+    private static let algorithms: [COSEAlgorithmIdentifier] = [.es256, .edDSA, .rs256]
+
+    /// - Parameter clock: seconds since the epoch.
+    public init(store: PasskeyStore, limiter: RateLimiter, keyring: Keyring, clock: @escaping @Sendable () -> Double) {
+        self.store = store
+        self.limiter = limiter
+        self.keyring = keyring
+        self.clock = clock
+    }
+
+    /// A ceremony as handed to the client: `{"ceremonyId":…,"options":{…}}`.
+    public struct Options: Sendable {
+        /// The JSON body.
+        public let json: [UInt8]
+
+        init(ceremonyID: String, options: [UInt8]) {
+            var object = JSONWriter(reserving: 1024)
+            object.member("ceremonyId", ceremonyID)
+            object.member("options", json: options)
+            json = object.finish()
+        }
+    }
+
+    /// Begins a sign-in. Writes nothing but permits.
+    public func beginLogin(
+        realm: Realm, client: Client, rpID: String, source: String
+    ) async throws(TokenError) -> Options {
+        try await limit(.passkeyBegin, source: source, realm: realm)
+        let ceremony = PasskeyCeremony.login(client: client.key, rpID: rpID, expiresAt: expiry(realm))
+        // PublicKeyCredentialRequestOptionsJSON, WebAuthn L3 §5.1.10
+        var options = JSONWriter()
+        options.member("challenge", Base64.urlEncode(ceremony.challenge))
+        options.member("timeout", realm.policy.ceremonyLifetime * 1000)
+        options.member("rpId", rpID)
+        options.member("allowCredentials", [String]())
+        options.member("userVerification", "required")
+        return Options(ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring), options: options.finish())
+    }
+
+    /// Begins an enrolment for the user of a live session. - Returns: `nil` when the user is gone.
+    public func beginEnrolment(
+        realm: Realm, client: Client, rpID: String, verified: VerifiedAccessToken
+    ) async throws -> Options? {
+        guard let user = try await store.enrolmentOptions(realm: realm.id, user: verified.session.user, rpID: rpID) else {
+            return nil
+        }
+        let ceremony = PasskeyCeremony.enrolment(
+            client: client.key, session: verified.token.session, rpID: rpID, expiresAt: expiry(realm))
+        return Options(
+            ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
+            options: Self.creationOptions(ceremony, user, realm))
+    }
+
+    /// PublicKeyCredentialCreationOptionsJSON, WebAuthn L3 §5.1.9
+    private static func creationOptions(
+        _ ceremony: PasskeyCeremony, _ user: PasskeyStore.EnrolmentOptions, _ realm: Realm
+    ) -> [UInt8] {
+        var rp = JSONWriter()
+        rp.member("id", ceremony.rpID)
+        rp.member("name", realm.displayName)
+        var owner = JSONWriter()
+        owner.member("id", Base64.urlEncode(user.userHandle))
+        owner.member("name", user.email)
+        owner.member("displayName", user.displayName)
+        var selection = JSONWriter()
+        selection.member("residentKey", "required")
+        selection.member("requireResidentKey", true)
+        selection.member("userVerification", "required")
+        var options = JSONWriter(reserving: 1024)
+        options.member("rp", json: rp.finish())
+        options.member("user", json: owner.finish())
+        options.member("challenge", Base64.urlEncode(ceremony.challenge))
+        options.member(
+            "pubKeyCredParams",
+            json: list(algorithms.map { #"{"type":"public-key","alg":\#($0.rawValue)}"# }))
+        options.member("timeout", realm.policy.ceremonyLifetime * 1000)
+        options.member(
+            "excludeCredentials",
+            json: list(user.credentialIDs.map { #"{"type":"public-key","id":"\#(Base64.urlEncode($0))"}"# }))
+        options.member("authenticatorSelection", json: selection.finish())
+        options.member("attestation", "none")
+        options.member("extensions", json: Array(#"{"credProps":true}"#.utf8))
+        return options.finish()
+    }
+
+    private static func list(_ items: [String]) -> [UInt8] {
+        Array("[\(items.joined(separator: ","))]".utf8)
+    }
+
+    /// Why an enrolment did not happen.
+    public enum EnrolmentFailure: Error, Equatable, Sendable {
+        /// The ceremony is unknown, spent, expired or somebody else's.
+        case session
+        /// The registration did not verify or cannot be stored. The reason is for logs.
+        case refused(String)
+    }
+
+    /// Completes an enrolment: spends the ceremony, verifies (WebAuthn L3 §7.1), stores, and queues the notice.
+    /// - Parameter attestation: RegistrationResponseJSON.
+    /// - Returns: the passkey's management id.
+    public func enrol(
+        ceremonyID: String, attestation: [UInt8], displayName: String?, realm: Realm, client: Client,
+        verified: VerifiedAccessToken, source: String
+    ) async throws -> UUIDValue {
+        guard let ceremony = PasskeyCeremony(ceremonyID, realm: realm.id, keyring: keyring), ceremony.kind == .enrolment,
+            ceremony.client == client.key, ceremony.session == verified.token.session, ceremony.rpID == realm.rpID(for: client),
+            try await store.spend(realm: realm.id, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt))
+        else { throw EnrolmentFailure.session }
+        let registration: VerifiedRegistration
+        do {
+            let response = try RegistrationCeremony.response(parsing: attestation.span)
+            registration = try await RegistrationCeremony(
+                relyingParty: realm.relyingParty(for: client, rpID: ceremony.rpID), challenge: ceremony.challenge,
+                pubKeyCredParams: Set(Self.algorithms)
+            ).verify(response, at: Date(timeIntervalSince1970: clock()))
+        } catch let error as RegistrationFailure {
+            throw EnrolmentFailure.refused("step \(error.step)")
+        }
+        let credential = registration.credential
+        let aaguid = UUIDValue(bytes: credential.aaguid).flatMap { $0.bytes.allSatisfy { $0 == 0 } ? nil : $0 }
+        let name = displayName ?? AuthenticatorNames.name(of: aaguid)
+        let passkey = PasskeyStore.NewPasskey(
+            rpID: ceremony.rpID, credentialID: credential.id, publicKey: credential.publicKey, signCount: credential.signCount,
+            aaguid: aaguid, backupEligible: credential.backupEligible, backupState: credential.backupState,
+            uvInitialized: credential.uvInitialized, transports: Array(credential.transports.prefix(8)),
+            format: registration.format.rawValue, displayName: displayName)
+        let notice = try notice(.passkeyAdded(name: name), realm: realm)
+        guard let id = try await store.add(
+            realm: realm.id, session: verified.token.session, passkey, source: source, notice: notice)
+        else { throw EnrolmentFailure.refused("registered already, too many, or signed out") }
+        return id
+    }
+
+    /// The user's passkeys, newest first.
+    public func list(realm: Realm, user: UUIDValue) async throws(StoreError) -> [PasskeyStore.Listed] {
+        try await store.list(realm: realm.id, user: user)
+    }
+
+    /// Renames a passkey of the user. - Returns: it, or `nil` when there is no such.
+    public func rename(
+        realm: Realm, user: UUIDValue, id: UUIDValue, to name: String
+    ) async throws(StoreError) -> PasskeyStore.Listed? {
+        guard try await store.rename(realm: realm.id, user: user, id: id, to: name) else { return nil }
+        return try await store.list(realm: realm.id, user: user, id: id).first
+    }
+
+    /// Deletes a passkey of the session's user and queues the notice. - Returns: `true` exactly once.
+    public func delete(realm: Realm, verified: VerifiedAccessToken, id: UUIDValue, source: String) async throws -> Bool {
+        let user = verified.session.user
+        guard let passkey = try await store.list(realm: realm.id, user: user, id: id).first else { return false }
+        let name = passkey.displayName ?? AuthenticatorNames.name(of: passkey.aaguid)
+        return try await store.delete(
+            realm: realm.id, session: verified.token.session, user: user, id: id, source: source,
+            notice: try notice(.passkeyRemoved(name: name), realm: realm))
+    }
+
+    private func notice(_ content: MailPayload.Content, realm: Realm) throws -> PasskeyStore.Notice {
+        let mailID = UUIDValue.random()
+        let mail = MailPayload(realmName: realm.displayName, originHost: realm.host, content: content)
+        return PasskeyStore.Notice(
+            mailID: mailID, payload: try mail.sealed(under: keyring, realm: realm.id, mail: mailID))
+    }
+
+    private func expiry(_ realm: Realm) -> Int {
+        Int(clock()) + realm.policy.ceremonyLifetime
+    }
+
+    private func limit(_ policy: RateLimit.Policy, source: String, realm: Realm) async throws(TokenError) {
+        let claim = try limiter.claim(policy, [.init(.source, source)], realm: realm)
+        guard !claim.permits.isEmpty else { return }
+        do {
+            try limiter.settle(claim, try await store.takePermits(realm: realm.id, claim.permits))
+        } catch let error as TokenError {
+            throw error
+        } catch {
+            throw .unavailable("\(error)")
+        }
+    }
+}
+
+extension Realm {
+    /// The host of the public origin, without port.
+    var host: String {
+        String((issuer.split(separator: "/").last ?? "").prefix { $0 != ":" })
+    }
+}

@@ -1,0 +1,24 @@
+import WebAuthnVerify
+
+extension Realm {
+    /// The client's RP-ID, else the realm's primary domain (contract §4.3); `nil` when there is neither.
+    public func rpID(for client: Client) -> String? {
+        client.rpID ?? primaryDomain
+    }
+
+    /// Where the client's ceremonies may come from: `https://<rpId>`, its registered web origins at or below the RP-ID, and its
+    /// Android apps. Exact strings, per client; plain http only for `localhost`.
+    func relyingParty(for client: Client, rpID: String) -> RelyingParty {
+        let web = client.webOrigins.filter { origin in
+            guard let host = Self.host(of: origin) else { return false }
+            guard host == rpID || host.hasSuffix("." + rpID) else { return false }
+            return origin.hasPrefix("https://") || host == "localhost"
+        }
+        return RelyingParty(rpId: rpID, origins: Set(["https://" + rpID] + web + client.androidOrigins))
+    }
+
+    private static func host(of origin: String) -> String? {
+        guard let scheme = ["https://", "http://"].first(where: origin.hasPrefix) else { return nil }
+        return String(origin.dropFirst(scheme.count).prefix { $0 != ":" })
+    }
+}

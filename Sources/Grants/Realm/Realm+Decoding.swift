@@ -1,0 +1,195 @@
+import Foundation
+public import Persistence
+
+extension Realm {
+    /// Decodes what `postern.realm_config` answers.
+    /// - Throws: a `DecodingError` when the schema and this binary do not belong together.
+    init(json: String) throws {
+        self.init(try JSONDecoder.snakeCase.decode(RealmRecord.self, from: Data(json.utf8)))
+    }
+
+    private init(_ record: RealmRecord) {
+        id = record.id
+        slug = record.slug
+        displayName = record.displayName
+        issuer = record.publicOrigin
+        primaryDomain = record.primaryDomain
+        nativeGrantsEnabled = record.nativeGrantsEnabled
+        policy = Policy(
+            accessTokenLifetime: record.accessTokenLifetime, refreshTokenLifetime: record.refreshTokenLifetime,
+            refreshRetryWindow: record.refreshRetryWindow, sessionLifetime: record.sessionLifetime,
+            otpLifetime: record.otpLifetime, otpAttempts: record.otpAttempts, resendCooldown: record.resendCooldown,
+            ceremonyLifetime: record.ceremonyLifetime)
+        clients = Dictionary(record.clients.map { ($0.clientId, Client($0)) }) { first, _ in first }
+        scopes = Dictionary(record.scopes.map { ($0.name, Scope($0)) }) { first, _ in first }
+        var limits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]] = [:]
+        for limit in record.rateLimits {
+            // A policy or dimension of a newer schema is not this binary's to apply.
+            guard let policy = RateLimit.Policy(rawValue: limit.policy),
+                let dimension = RateLimit.Dimension(rawValue: limit.dimension)
+            else { continue }
+            limits[policy, default: [:]][dimension] = RateLimit(
+                permits: limit.permits, per: limit.per, burst: limit.burst, enforced: limit.mode == "enforce")
+        }
+        rateLimits = limits
+        registrationFields = RegistrationFields(
+            firstName: .init(rawValue: record.registrationFirstname) ?? .off,
+            lastName: .init(rawValue: record.registrationLastname) ?? .off)
+        signingKeys = record.signingKeys.map(SealedSigningKey.init)
+    }
+}
+
+extension SealedSigningKey {
+    /// Decodes what `postern.add_signing_key` answers; a key that cannot be opened later when it does not decode.
+    init(_ json: String) throws {
+        self.init(try JSONDecoder.snakeCase.decode(SigningKeyRecord.self, from: Data(json.utf8)))
+    }
+
+    fileprivate init(_ record: SigningKeyRecord) {
+        kid = record.kid
+        alg = record.alg
+        publicJWK = record.publicJwk.text
+        sealedPrivateKey = Hex.decode(record.sealedPrivate) ?? []
+        activatesAt = record.activatesAt
+        retiresAt = record.retiresAt
+    }
+}
+
+extension Client {
+    fileprivate init(_ record: ClientRecord) {
+        key = record.key
+        clientID = record.clientId
+        isConfidential = record.type == "confidential"
+        enabled = record.enabled
+        issuesJWTAccessTokens = record.accessTokenType == "jwt"
+        rpID = record.rpId
+        secretHashes = [record.secretHash, record.previousSecretHash].compactMap { $0.flatMap(Hex.decode) }
+        permissions = Set(record.permissions)
+        accessTokenLifetime = record.accessTokenLifetime
+        refreshTokenLifetime = record.refreshTokenLifetime
+        webOrigins = record.origins.filter { !$0.hasPrefix("android:") }
+        androidOrigins = record.origins.filter { $0.hasPrefix("android:") }
+        iosApps = record.iosApps
+        androidApps = record.androidApps
+    }
+}
+
+extension Scope {
+    fileprivate init(_ record: ScopeRecord) {
+        name = record.name
+        resources = record.resources
+        inDiscovery = record.inDiscovery
+        enabled = record.enabled
+    }
+}
+
+private struct RealmRecord: Decodable {
+    let id: UUIDValue
+    let slug: String
+    let displayName: String
+    let publicOrigin: String
+    let primaryDomain: String?
+    let nativeGrantsEnabled: Bool
+    let accessTokenLifetime: Int
+    let refreshTokenLifetime: Int
+    let refreshRetryWindow: Int
+    let sessionLifetime: Int
+    let otpLifetime: Int
+    let otpAttempts: Int
+    let resendCooldown: Int
+    let ceremonyLifetime: Int
+    let registrationFirstname: String
+    let registrationLastname: String
+    let clients: [ClientRecord]
+    let scopes: [ScopeRecord]
+    let rateLimits: [RateLimitRecord]
+    let signingKeys: [SigningKeyRecord]
+}
+
+private struct ClientRecord: Decodable {
+    let key: UUIDValue
+    let clientId: String
+    let type: String
+    let enabled: Bool
+    let accessTokenType: String
+    let rpId: String?
+    let accessTokenLifetime: Int?
+    let refreshTokenLifetime: Int?
+    let secretHash: String?
+    let previousSecretHash: String?
+    let permissions: [String]
+    let origins: [String]
+    let iosApps: [String]
+    let androidApps: [Client.AndroidApp]
+}
+
+private struct ScopeRecord: Decodable {
+    let name: String
+    let resources: [String]
+    let inDiscovery: Bool
+    let enabled: Bool
+}
+
+private struct RateLimitRecord: Decodable {
+    let policy: String
+    let dimension: String
+    let permits: Int
+    let per: Double
+    let burst: Int
+    let mode: String
+}
+
+private struct SigningKeyRecord: Decodable {
+    let kid: String
+    let alg: String
+    let publicJwk: JWKText
+    let sealedPrivate: String
+    let activatesAt: Double
+    let retiresAt: Double?
+}
+
+/// A public JWK: string members only, written back in a stable order.
+private struct JWKText: Decodable {
+    let text: String
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.singleValueContainer().decode([String: String].self)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        text = String(decoding: try encoder.encode(members), as: UTF8.self)
+    }
+}
+
+extension UUIDValue: Decodable {
+    /// Reads the text form.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let value = UUIDValue(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a UUID")
+        }
+        self = value
+    }
+}
+
+extension JSONDecoder {
+    fileprivate static var snakeCase: JSONDecoder {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return decoder
+    }
+}
+
+/// Lower-case hexadecimal, as PostgreSQL's `encode(…, 'hex')` writes it.
+enum Hex {
+    static func decode(_ text: String) -> [UInt8]? {
+        let utf8 = Array(text.utf8)
+        guard utf8.count % 2 == 0 else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(utf8.count / 2)
+        for index in stride(from: 0, to: utf8.count, by: 2) {
+            guard let byte = UInt8(String(decoding: utf8[index...(index + 1)], as: UTF8.self), radix: 16) else { return nil }
+            bytes.append(byte)
+        }
+        return bytes
+    }
+}

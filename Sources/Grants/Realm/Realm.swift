@@ -1,0 +1,145 @@
+public import Persistence
+
+/// One tenant as the token endpoint sees it: an immutable snapshot of everything an administrator configured.
+///
+/// A snapshot is swapped whole (design decision 1). The gates of the contract are decided against it, and the statement that
+/// consumes a factor checks again in the database.
+public struct Realm: Sendable {
+    /// `realm.id`.
+    public let id: UUIDValue
+    /// The name administrators use.
+    public let slug: String
+    /// The name users read in mails and pages.
+    public let displayName: String
+    /// `iss`: the realm's public origin, without a trailing slash.
+    public let issuer: String
+    /// The fallback RP-ID, and the host of the domain-bound code line in mails.
+    public let primaryDomain: String?
+    /// Whether native grants may start new sign-ins.
+    public let nativeGrantsEnabled: Bool
+    /// Lifetimes and limits of single-use things, in seconds.
+    public let policy: Policy
+    /// By `client_id`.
+    public let clients: [String: Client]
+    /// By name.
+    public let scopes: [String: Scope]
+    /// By policy and dimension; defaults merged with what the administrator set.
+    public let rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]]
+    /// Which names a new user must give.
+    public let registrationFields: RegistrationFields
+    /// Newest first; the private half is sealed.
+    public let signingKeys: [SealedSigningKey]
+
+    /// The realm's lifetimes, all in seconds unless named otherwise.
+    public struct Policy: Sendable, Equatable {
+        /// Default lifetime of an access token.
+        public let accessTokenLifetime: Int
+        /// Default lifetime of an unused refresh token.
+        public let refreshTokenLifetime: Int
+        /// How long the immediate predecessor still gets the same successor.
+        public let refreshRetryWindow: Int
+        /// Absolute lifetime of a session.
+        public let sessionLifetime: Int
+        /// Lifetime of a mailed code.
+        public let otpLifetime: Int
+        /// Tries per `auth_session` handle.
+        public let otpAttempts: Int
+        /// Time between two mails to one address.
+        public let resendCooldown: Int
+        /// Time between begin and redemption of a WebAuthn ceremony.
+        public let ceremonyLifetime: Int
+    }
+}
+
+/// Which names a request for a code may or must carry (contract §3 `admin.set_registration_fields`).
+public struct RegistrationFields: Sendable, Equatable {
+    /// What the administrator decided for one field.
+    public enum Rule: String, Sendable {
+        case off = "Off"
+        case optional = "Optional"
+        case required = "Required"
+    }
+
+    /// `FirstName`.
+    public let firstName: Rule
+    /// `LastName`.
+    public let lastName: Rule
+}
+
+/// A scope the realm knows (contract §3 `admin.put_scope`).
+public struct Scope: Sendable, Equatable {
+    /// The scope's name, a `scope-token` of RFC 6749 §3.3.
+    public let name: String
+    /// The audiences a token with this scope is for (RFC 8707).
+    public let resources: [String]
+    /// Whether discovery lists it.
+    public let inDiscovery: Bool
+    /// A disabled scope is answered like an unknown one.
+    public let enabled: Bool
+}
+
+/// A client of the realm.
+public struct Client: Sendable, Equatable {
+    /// The row's key, which is not the `client_id`.
+    public let key: UUIDValue
+    /// `client_id` (RFC 6749 §2.2).
+    public let clientID: String
+    /// `confidential` clients authenticate with a secret, `public` ones must not send one.
+    public let isConfidential: Bool
+    /// A disabled client is answered like an unknown one.
+    public let enabled: Bool
+    /// Whether access tokens are JWTs (RFC 9068) instead of references.
+    public let issuesJWTAccessTokens: Bool
+    /// The WebAuthn relying party identifier of this client, if it has its own.
+    public let rpID: String?
+    /// SHA-256 of the secret, 32 bytes; the previous one only while its overlap lasts.
+    public let secretHashes: [[UInt8]]
+    /// `gt:`, `ept:` and `scp:` strings.
+    public let permissions: Set<String>
+    /// Seconds; `nil` takes the realm's.
+    public let accessTokenLifetime: Int?
+    /// Seconds; `nil` takes the realm's.
+    public let refreshTokenLifetime: Int?
+    /// Registered web origins.
+    public let webOrigins: [String]
+    /// `android:apk-key-hash:…` of the registered Android apps.
+    public let androidOrigins: [String]
+    /// `TEAMID.bundle.id` of the registered iOS apps.
+    public let iosApps: [String]
+    /// The registered Android apps.
+    public let androidApps: [AndroidApp]
+
+    /// An Android app as Digital Asset Links name it.
+    public struct AndroidApp: Sendable, Equatable, Decodable {
+        /// Package name.
+        public let packageName: String
+        /// Colon-separated hexadecimal SHA-256 of the signing certificates.
+        public let sha256CertFingerprints: [String]
+    }
+
+    /// Whether the client may use a grant.
+    public func mayUse(_ grantType: GrantType) -> Bool {
+        permissions.contains(grantType.permission)
+    }
+
+    /// Whether the client may ask for a scope. `openid` and `offline_access` need no `scp:` permission (contract §3).
+    public func mayRequest(scope: String) -> Bool {
+        scope == "openid" || scope == "offline_access" || permissions.contains("scp:" + scope)
+    }
+}
+
+/// A signing key as stored: public part readable, private part sealed under the server's key file.
+public struct SealedSigningKey: Sendable, Equatable {
+    /// The key identifier, in JWT headers and the JWK Set.
+    public let kid: String
+    /// JWS algorithm (RFC 7518 §3.1): `ES256`.
+    public let alg: String
+    /// The public JWK as JSON text.
+    public let publicJWK: String
+    /// AES-256-GCM sealed private key.
+    public let sealedPrivateKey: [UInt8]
+    /// Seconds since the epoch, database clock: not used to sign before this.
+    public let activatesAt: Double
+    /// Seconds since the epoch: gone from the JWK Set after this.
+    public let retiresAt: Double?
+}

@@ -1,0 +1,97 @@
+public import Persistence
+
+/// `refresh_token` (RFC 6749 §6): always rotates; a lost answer never signs a user out (contract §4.1, "Refresh").
+public struct RefreshGrant: Grant {
+    /// `refresh_token`.
+    public let grantType = GrantType.refreshToken
+    /// Sessions that exist go on while native grants are off.
+    public let isNative = false
+
+    private let sessions: SessionStore
+    private let issuer: TokenIssuer
+    private let limiter: RateLimiter
+    private let keyring: Keyring
+
+    /// Creates the grant.
+    public init(sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, keyring: Keyring) {
+        self.sessions = sessions
+        self.issuer = issuer
+        self.limiter = limiter
+        self.keyring = keyring
+    }
+
+    /// `refresh_token`.
+    public func requireParameters(_ form: FormParameters) throws(TokenError) {
+        guard form["refresh_token"] != nil else { throw .missing("refresh_token") }
+    }
+
+    /// Rotates, or repeats the answer of the first use within the retry window, in one statement.
+    public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
+        let realm = request.realm
+        let client = request.client
+        // The scope is the family's, which only the statement knows: prepare for the most it can be.
+        let signingKey = try await issuer.prepare(realm: realm, client: client, scope: ["openid"])
+        guard let presented = RefreshToken(request.form["refresh_token"] ?? "", realm: realm.id, keyring: keyring) else {
+            throw Self.refused("not one of ours")
+        }
+        let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
+        let successors = presented.successors(keyring: keyring)
+        let rotation = SessionStore.Rotation(
+            realm: realm.id, client: client.key, session: presented.session, generation: Int32(clamping: presented.generation),
+            hash: presented.hash, successorHashes: successors.map(\.hash),
+            scope: request.form["scope"] == nil ? nil : request.access.scope,
+            resources: request.access.resources.isEmpty ? nil : request.access.resources,
+            refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)),
+            source: request.source, permits: claim.permits)
+        let family = try await rotate(rotation, claim)
+        guard let successor = successors.first(where: { $0.hash == family.currentHash }) else {
+            throw .unavailable("the successor was made under a key this node does not hold")
+        }
+        let scope = Self.scope(of: family, request)
+        let authentication = Authentication(
+            session: presented.session, user: family.user, amr: family.amr, authTime: Int(family.authTime), scope: scope,
+            audience: Self.audience(of: family, scope: scope, request), refreshToken: successor, tokenSalt: family.tokenSalt,
+            sessionExpiresAt: Int(family.expiresAt), now: Int(family.now))
+        return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
+    }
+
+    private func rotate(
+        _ rotation: SessionStore.Rotation, _ claim: RateLimiter.Claim
+    ) async throws(TokenError) -> SessionStore.Rotated {
+        do {
+            let (outcome, verdict) = try await sessions.rotate(rotation)
+            try limiter.settle(claim, verdict)
+            switch outcome {
+            case .rotated(let family): return family
+            case .refused(let reason): throw Self.refused(reason)
+            case .invalidScope: throw TokenError.invalidScope("wider than the family's")
+            case .invalidTarget: throw RequestedAccess.invalidTarget("not the family's")
+            case .limited: throw TokenError.unavailable("limit without a verdict")
+            }
+        } catch let error as TokenError {
+            throw error
+        } catch {
+            throw .unavailable("\(error)")
+        }
+    }
+
+    /// The scope asked for, else the family's, less what the client or realm has lost since.
+    private static func scope(of family: SessionStore.Rotated, _ request: TokenRequest) -> [String] {
+        let wanted = request.form["scope"] == nil ? family.scope : request.access.scope
+        return wanted.filter { request.realm.scopes[$0]?.enabled == true && request.client.mayRequest(scope: $0) }
+    }
+
+    /// What the family may address, narrowed by the scope of this answer and by `resource`.
+    private static func audience(
+        of family: SessionStore.Rotated, scope: [String], _ request: TokenRequest
+    ) -> [String] {
+        let inScope = RequestedAccess.resources(of: scope, realm: request.realm)
+        let wanted = request.access.resources.isEmpty ? family.resources : request.access.resources
+        let audience = wanted.filter(inScope.contains)
+        return audience.isEmpty ? [request.client.clientID] : audience
+    }
+
+    private static func refused(_ reason: String) -> TokenError {
+        TokenError(.invalidGrant, "The refresh token is invalid.", reason: reason)
+    }
+}

@@ -1,0 +1,86 @@
+/// The parameters of an `application/x-www-form-urlencoded` request (RFC 6749 §3.2, appendix B).
+///
+/// Stricter than a web form on purpose: a repeated parameter, a broken escape, invalid UTF-8 or a NUL refuses the whole
+/// request. Brackets, dots and semicolons are plain characters of a name or value. An empty value counts as absent, as
+/// RFC 6749 §3.2 wants. Only `resource` may repeat (RFC 8707 §2).
+public struct FormParameters: Sendable, Equatable {
+    private var values: [String: String] = [:]
+    /// Every `resource` value in order (RFC 8707 §2).
+    public private(set) var resources: [String] = []
+    /// Whether a parameter was sent with a value; used for "sent at all" questions such as two client credentials.
+    public private(set) var count = 0
+
+    /// Why a body was refused.
+    public enum ParseError: Error, Equatable, Sendable {
+        /// A `%` that is not followed by two hexadecimal digits.
+        case brokenEscape
+        /// Not UTF-8, or holds NUL.
+        case invalidText
+        /// A parameter other than `resource` appears twice.
+        case repeated
+        /// More than ``maximumPairs`` pairs.
+        case tooMany
+    }
+
+    /// The number of pairs beyond which a body is refused.
+    public static let maximumPairs = 256
+
+    /// No parameters.
+    public init() {}
+
+    /// Parses a body whose size the caller has bounded.
+    public init(parsing body: some Collection<UInt8>) throws(ParseError) {
+        var seen: Set<String> = []
+        var pairs = 0
+        for pair in body.split(separator: UInt8(ascii: "&")) {
+            pairs += 1
+            guard pairs <= Self.maximumPairs else { throw .tooMany }
+            let separator = pair.firstIndex(of: UInt8(ascii: "="))
+            let name = try Self.decode(pair[..<(separator ?? pair.endIndex)])
+            let value = try separator.map { index throws(ParseError) in try Self.decode(pair[pair.index(after: index)...]) } ?? ""
+            if name == "resource" {
+                if !value.isEmpty { resources.append(value) }
+                continue
+            }
+            guard seen.insert(name).inserted else { throw .repeated }
+            if !value.isEmpty {
+                values[name] = value
+                count += 1
+            }
+        }
+    }
+
+    /// The value of a parameter, `nil` when absent or empty.
+    public subscript(name: String) -> String? { values[name] }
+
+    /// Decodes `+` and `%XX` once.
+    static func decode(_ bytes: some Collection<UInt8>) throws(ParseError) -> String {
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(bytes.count)
+        var iterator = bytes.makeIterator()
+        while let byte = iterator.next() {
+            switch byte {
+            case UInt8(ascii: "+"):
+                decoded.append(UInt8(ascii: " "))
+            case UInt8(ascii: "%"):
+                guard let high = iterator.next().flatMap(hexDigit), let low = iterator.next().flatMap(hexDigit) else {
+                    throw .brokenEscape
+                }
+                decoded.append(high << 4 | low)
+            default:
+                decoded.append(byte)
+            }
+        }
+        guard !decoded.contains(0), let text = String(validating: decoded, as: UTF8.self) else { throw .invalidText }
+        return text
+    }
+
+    private static func hexDigit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

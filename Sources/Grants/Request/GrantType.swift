@@ -1,0 +1,21 @@
+/// A `grant_type` value (RFC 6749 §4), compared byte for byte.
+public struct GrantType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The value as it stands on the wire.
+    public let rawValue: String
+
+    /// Wraps a wire value.
+    public init(rawValue: String) {
+        self.rawValue = rawValue
+    }
+
+    /// E-mail code.
+    public static let otp = GrantType(rawValue: "urn:cocoar:otp")
+    /// Refresh (RFC 6749 §6).
+    public static let refreshToken = GrantType(rawValue: "refresh_token")
+
+    /// The permission string a client needs for this grant (contract §3).
+    public var permission: String { "gt:" + rawValue }
+
+    /// The wire value.
+    public var description: String { rawValue }
+}

@@ -1,0 +1,72 @@
+/// The scope and resource of a token request, checked against realm and client (contract §4.1 step 6).
+struct RequestedAccess: Sendable, Equatable {
+    /// Distinct scope names in the order asked for; empty when no scope was asked for.
+    let scope: [String]
+    /// `resource` values (RFC 8707), empty when none was sent.
+    let resources: [String]
+
+    private static let maximumScopeBytes = 4096
+    private static let maximumResources = 32
+
+    /// Checks what was asked for, independent of any account.
+    init(_ form: FormParameters, realm: Realm, client: Client) throws(TokenError) {
+        scope = try Self.scope(form["scope"], realm: realm, client: client)
+        resources = form.resources
+        guard resources.count <= Self.maximumResources else { throw Self.invalidTarget("too many resources") }
+    }
+
+    /// The audience: the resources of the granted scopes, narrowed by `resource`; the `client_id` when there are none.
+    func audience(of granted: [String], realm: Realm, client: Client) throws(TokenError) -> [String] {
+        let allowed = Self.resources(of: granted, realm: realm)
+        guard resources.allSatisfy(allowed.contains) else { throw Self.invalidTarget("resource not allowed") }
+        if !resources.isEmpty { return allowed.filter(resources.contains) }
+        return allowed.isEmpty ? [client.clientID] : allowed
+    }
+
+    static func resources(of scope: [String], realm: Realm) -> [String] {
+        var resources: [String] = []
+        for name in scope {
+            for resource in realm.scopes[name]?.resources ?? [] where !resources.contains(resource) {
+                resources.append(resource)
+            }
+        }
+        return resources
+    }
+
+    static func invalidTarget(_ reason: String) -> TokenError {
+        TokenError(.invalidTarget, "The requested resource is not allowed.", reason: reason)
+    }
+
+    private static func scope(_ text: String?, realm: Realm, client: Client) throws(TokenError) -> [String] {
+        guard let text else { return [] }
+        guard text.utf8.count <= maximumScopeBytes else {
+            throw TokenError(.invalidRequest, "The scope parameter is too long.", reason: "scope size")
+        }
+        var names: [String] = []
+        for part in text.utf8.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false) {
+            guard isScopeToken(part) else { throw TokenError.invalidScope("charset") }
+            let name = String(decoding: part, as: UTF8.self)
+            guard let scope = realm.scopes[name], scope.enabled else { throw TokenError.invalidScope("unknown") }
+            guard client.mayRequest(scope: name) else {
+                throw TokenError(.invalidRequest, "The client may not request this scope.", reason: "scp permission")
+            }
+            if name == "offline_access", !client.mayUse(.refreshToken) {
+                throw TokenError(
+                    .invalidRequest, "The client may not request offline_access.", reason: "offline_access without refresh_token")
+            }
+            if !names.contains(name) { names.append(name) }
+        }
+        return names
+    }
+
+    /// `scope-token` of RFC 6749 §3.3.
+    private static func isScopeToken(_ bytes: some Collection<UInt8>) -> Bool {
+        !bytes.isEmpty && bytes.allSatisfy { $0 == 0x21 || (0x23...0x5B).contains($0) || (0x5D...0x7E).contains($0) }
+    }
+}
+
+extension TokenError {
+    static func invalidScope(_ reason: String) -> TokenError {
+        TokenError(.invalidScope, "The requested scope is not available.", reason: reason)
+    }
+}

@@ -1,0 +1,60 @@
+/// A refusal of the token endpoint: an RFC 6749 §5.2 code and the one text that goes with it.
+///
+/// The reason is for logs and metrics; the client never sees it. Two refusals with the same ``code`` and ``description`` are
+/// the same bytes on the wire.
+public struct TokenError: Error, Equatable, Sendable {
+    /// The `error` member.
+    public enum Code: String, Sendable {
+        case invalidRequest = "invalid_request"
+        case invalidClient = "invalid_client"
+        case invalidGrant = "invalid_grant"
+        case unauthorizedClient = "unauthorized_client"
+        case unsupportedGrantType = "unsupported_grant_type"
+        case invalidScope = "invalid_scope"
+        case invalidTarget = "invalid_target"
+        /// Our own fault; an app must keep its session (contract §4.1 rule 8).
+        case temporarilyUnavailable = "temporarily_unavailable"
+        case rateLimited = "rate_limited"
+    }
+
+    /// The `error` member.
+    public let code: Code
+    /// The `error_description` member; never holds anything from the request.
+    public let description: String
+    /// For logs and metrics only.
+    public let reason: String
+    /// Set for ``Code/rateLimited``.
+    public let limit: ExceededLimit?
+
+    /// Which limit was hit (contract §4.1 rule 8).
+    public struct ExceededLimit: Equatable, Sendable {
+        /// `policy` member.
+        public let policy: RateLimit.Policy
+        /// `dimension` member.
+        public let dimension: RateLimit.Dimension
+        /// `retryAfterSeconds` member and `Retry-After` header.
+        public let retryAfterSeconds: Int
+    }
+
+    /// A refusal.
+    public init(_ code: Code, _ description: String, reason: String? = nil, limit: ExceededLimit? = nil) {
+        self.code = code
+        self.description = description
+        self.reason = reason ?? code.rawValue
+        self.limit = limit
+    }
+
+    /// The database could not be asked, or its answer is in doubt.
+    public static func unavailable(_ reason: String) -> TokenError {
+        TokenError(.temporarilyUnavailable, "The service is temporarily unavailable.", reason: reason)
+    }
+
+    /// A limit refused the request.
+    public static func limited(_ limit: ExceededLimit) -> TokenError {
+        TokenError(.rateLimited, "Too many requests.", reason: limit.dimension.rawValue, limit: limit)
+    }
+
+    static func missing(_ parameter: String) -> TokenError {
+        TokenError(.invalidRequest, "The parameter \(parameter) is missing.", reason: "missing \(parameter)")
+    }
+}

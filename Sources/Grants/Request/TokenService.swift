@@ -1,0 +1,64 @@
+import Persistence
+
+/// A token request that passed every check that does not depend on an account.
+public struct TokenRequest: Sendable {
+    let realm: Realm
+    let client: Client
+    let form: FormParameters
+    let access: RequestedAccess
+    /// Where it came from: an address, IPv6 by /64.
+    let source: String
+}
+
+/// A way to obtain tokens at the token endpoint (RFC 6749 §4.5): three facts and one verb.
+public protocol Grant: Sendable {
+    /// Its `grant_type`.
+    var grantType: GrantType { get }
+    /// Whether the realm's native-grants flag gates it.
+    var isNative: Bool { get }
+    /// Parameters that must be there; checked before anything is looked up.
+    func requireParameters(_ form: FormParameters) throws(TokenError)
+    /// Consumes what was presented and stores the session, in one database round trip.
+    func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse
+}
+
+/// The token endpoint's dispatcher (contract §4.1): the order of checks is the source order of ``token(_:credentials:realm:source:)``.
+public struct TokenService: Sendable {
+    private let grants: [GrantType: any Grant]
+
+    /// Two grants with one name stop the start, not a request.
+    public init(_ grants: [any Grant]) {
+        self.grants = Dictionary(uniqueKeysWithValues: grants.map { ($0.grantType, $0) })
+    }
+
+    /// `grant_types_supported` for a realm: native grants only while the realm has them on.
+    public func grantTypes(for realm: Realm) -> [String] {
+        grants.values.filter { realm.nativeGrantsEnabled || !$0.isNative }.map(\.grantType.rawValue).sorted()
+    }
+
+    /// Whether a wire value names a registered grant.
+    public func knows(_ grantType: String) -> Bool {
+        grants[GrantType(rawValue: grantType)] != nil
+    }
+
+    /// Steps 2 to 8; step 1 (method, content type, form syntax, body size) is the HTTP layer's.
+    public func token(
+        _ form: FormParameters, credentials: ClientCredentials, realm: Realm, source: String
+    ) async throws(TokenError) -> TokenResponse {
+        guard let grantType = form["grant_type"] else { throw .missing("grant_type") }
+        guard let grant = grants[GrantType(rawValue: grantType)] else {
+            throw TokenError(.unsupportedGrantType, "The grant type is not supported.")
+        }
+        let client = try realm.authenticate(form, credentials)
+        guard client.mayUse(grant.grantType) else {
+            throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
+        }
+        guard realm.nativeGrantsEnabled || !grant.isNative else {
+            throw TokenError(.unsupportedGrantType, "The grant type is not supported.", reason: "realm flag")
+        }
+        let access = try RequestedAccess(form, realm: realm, client: client)
+        try grant.requireParameters(form)
+        return try await grant.redeem(
+            TokenRequest(realm: realm, client: client, form: form, access: access, source: source))
+    }
+}

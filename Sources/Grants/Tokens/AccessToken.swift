@@ -1,0 +1,97 @@
+import Crypto
+public import Persistence
+
+/// What an access token says, whichever form it travels in.
+public struct AccessToken: Sendable, Equatable {
+    /// The session it hangs on (`sid`); it is dead when the session is.
+    public let session: UUIDValue
+    /// `jti`, 16 random bytes.
+    public let jti: [UInt8]
+    /// `iat`, seconds since the epoch by the database clock.
+    public let issuedAt: Int
+    /// `exp`, seconds since the epoch by the database clock.
+    public let expiresAt: Int
+    /// Granted scope names.
+    public let scope: [String]
+    /// `aud`: resources of the granted scopes, or the `client_id`.
+    public let audience: [String]
+
+    /// A token of `lifetime` seconds that never outlives its session.
+    public init(
+        session: UUIDValue, issuedAt: Int, lifetime: Int, sessionExpiresAt: Int, scope: [String], audience: [String]
+    ) {
+        self.session = session
+        self.jti = randomBytes(16)
+        self.issuedAt = issuedAt
+        self.expiresAt = min(issuedAt + lifetime, sessionExpiresAt)
+        self.scope = scope
+        self.audience = audience
+    }
+
+    init(session: UUIDValue, jti: [UInt8], issuedAt: Int, expiresAt: Int, scope: [String], audience: [String]) {
+        self.session = session
+        self.jti = jti
+        self.issuedAt = issuedAt
+        self.expiresAt = expiresAt
+        self.scope = scope
+        self.audience = audience
+    }
+}
+
+/// The opaque form: `pat_` + base64url of a sealed reference to the session row.
+///
+/// Nothing is stored per token, so a dump of the database holds none, and revoking the session ends all of its tokens at once.
+/// The seal is the server's key; `proof` is keyed with the session row's salt, so the key file alone mints nothing either.
+struct SealedReference {
+    static let prefix = "pat_"
+    private static let version: UInt8 = 1
+    private static let fixedCount = 1 + 16 + 16 + 8 + 8
+
+    let token: AccessToken
+    private let body: [UInt8]
+    private let proof: [UInt8]
+
+    static func text(_ token: AccessToken, realm: UUIDValue, salt: [UInt8], keyring: Keyring) throws(TokenError) -> String {
+        var body = [version] + token.session.bytes + token.jti
+        body += bigEndianBytes(Int64(token.issuedAt)) + bigEndianBytes(Int64(token.expiresAt))
+        body += Array("\(token.scope.joined(separator: " "))\n\(token.audience.joined(separator: " "))".utf8)
+        guard let sealed = try? keyring.seal(proof(body, salt) + body, aad: aad(realm)) else {
+            throw .unavailable("seal")
+        }
+        return prefix + Base64.urlEncode(sealed)
+    }
+
+    /// Opens a presented token; whether it is alive only the session row can tell.
+    init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
+        guard presented.utf8.count <= 8192, presented.hasPrefix(Self.prefix),
+            let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
+            let opened = try? keyring.open(sealed, aad: Self.aad(realm)), opened.count >= 16 + Self.fixedCount
+        else { return nil }
+        proof = Array(opened[..<16])
+        body = Array(opened[16...])
+        guard body[0] == Self.version, let session = UUIDValue(bytes: body[1..<17]),
+            let issuedAt = body[33..<41].bigEndianInteger(as: UInt64.self),
+            let expiresAt = body[41..<49].bigEndianInteger(as: UInt64.self)
+        else { return nil }
+        let lists = String(decoding: body[49...], as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        guard lists.count == 2 else { return nil }
+        token = AccessToken(
+            session: session, jti: Array(body[17..<33]),
+            issuedAt: Int(truncatingIfNeeded: issuedAt), expiresAt: Int(truncatingIfNeeded: expiresAt),
+            scope: lists[0].split(separator: " ").map(String.init),
+            audience: lists[1].split(separator: " ").map(String.init))
+    }
+
+    /// Whether the token was made for a session row with this salt.
+    func isProven(by salt: [UInt8]) -> Bool {
+        constantTimeEqual(proof, Self.proof(body, salt))
+    }
+
+    private static func aad(_ realm: UUIDValue) -> [UInt8] {
+        Array("access token".utf8) + realm.bytes
+    }
+
+    private static func proof(_ body: [UInt8], _ salt: [UInt8]) -> [UInt8] {
+        Array(HMAC<SHA256>.authenticationCode(for: body, using: SymmetricKey(data: salt)).prefix(16))
+    }
+}

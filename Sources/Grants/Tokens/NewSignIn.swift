@@ -1,0 +1,65 @@
+import Persistence
+
+/// A sign-in that may be about to happen: everything its tokens need, made before a factor is consumed.
+///
+/// What may fail (scope, resource, signing key) fails here; after the statement that decides, only minting is left.
+struct NewSignIn: Sendable {
+    let realm: Realm
+    let client: Client
+    let session = UUIDValue.random()
+    private let source: String
+    private let scope: [String]
+    private let audience: [String]
+    private let refreshToken: RefreshToken?
+    private let tokenSalt = randomBytes(16)
+    private let signingKey: SigningKey?
+    private let issuer: TokenIssuer
+
+    /// - Throws: `invalid_target`, or `temporarily_unavailable` when there is no key to sign with.
+    init(_ request: TokenRequest, issuer: TokenIssuer) async throws(TokenError) {
+        realm = request.realm
+        client = request.client
+        source = request.source
+        scope = request.access.scope
+        audience = try request.access.audience(of: scope, realm: realm, client: client)
+        signingKey = try await issuer.prepare(realm: realm, client: client, scope: scope)
+        refreshToken =
+            scope.contains("offline_access")
+            ? RefreshToken.first(realm: realm.id, session: session, keyring: issuer.keyring) : nil
+        self.issuer = issuer
+    }
+
+    /// What the database stores of it.
+    /// - Parameter amr: what the factor proves (RFC 8176), never more.
+    func record(amr: [String]) -> NewSession {
+        NewSession(
+            id: session, tokenSalt: tokenSalt, refreshHash: refreshToken?.hash, scope: scope, resources: audience, amr: amr,
+            accessTokenLifetime: Int32(clamping: realm.accessTokenLifetime(for: client)),
+            refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: source)
+    }
+
+    /// The answer, once the database said who signed in.
+    func respond(_ signedIn: SignedIn, amr: [String]) throws(TokenError) -> TokenResponse {
+        let authentication = Authentication(
+            session: session, user: signedIn.user, amr: amr, authTime: Int(signedIn.now), scope: scope, audience: audience,
+            refreshToken: refreshToken, tokenSalt: tokenSalt, sessionExpiresAt: Int(signedIn.sessionExpiresAt),
+            now: Int(signedIn.now))
+        return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
+    }
+}
+
+/// Who signed in; times are seconds since the epoch by the database clock.
+struct SignedIn: Sendable {
+    let user: UUIDValue
+    let now: Double
+    let sessionExpiresAt: Double
+}
+
+extension SessionStore {
+    /// After the answer of a sign-in statement was lost (design decision 4): the session row, which only a success writes, tells.
+    func resolve(_ signIn: NewSignIn) async throws(TokenError) -> SignedIn {
+        let found = try? await live(realm: signIn.realm.id, session: signIn.session, jti: [])
+        guard let session = found ?? nil else { throw .unavailable("in doubt") }
+        return SignedIn(user: session.user, now: session.authTime, sessionExpiresAt: session.expiresAt)
+    }
+}

@@ -1,0 +1,107 @@
+import CLibPQ
+
+/// One PostgreSQL session. libpq allows one thread at a time per `PGconn`; the executor is that thread, and the only one that
+/// ever waits for the server.
+///
+/// Applications meet it as the argument of ``Database/transaction(_:)``; its one public verb is ``query(_:_:_:)``.
+public actor Connection {
+    private nonisolated let thread: ThreadExecutor
+    /// Ends the operation that is under way; callable from anywhere.
+    nonisolated let cancellation = CancellationSignal()
+    /// Jobs of this actor run on its own thread.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+
+    private var handle: ConnectionHandle?
+    private let notices = NoticeWatch()
+    private let configuration: DatabaseConfiguration
+    /// What an idle session may wait for.
+    let statementTimeout: Duration
+    /// Statements known to the server's session.
+    var prepared: Set<Statement> = []
+    var parameters = ParameterBuffer()
+    /// The number of the operation under way.
+    var operation: UInt64 = 0
+    var transaction = TransactionState.none
+
+    /// A session that is not connected yet; `nil` when the system has no thread to give.
+    init?(_ configuration: DatabaseConfiguration) {
+        guard let thread = ThreadExecutor() else { return nil }
+        self.thread = thread
+        self.configuration = configuration
+        statementTimeout = configuration.statementTimeout
+    }
+
+    isolated deinit {
+        handle = nil
+        thread.stop()
+    }
+
+    /// The libpq session, `nil` before ``connect(timeouts:)``.
+    var session: OpaquePointer? { handle?.pointer }
+
+    /// Connects, trying every host of the connection string, and verifies the settings. Blocks this connection's thread only.
+    /// - Parameter timeouts: whether statement and lock timeouts apply; a migration has none.
+    func connect(timeouts: Bool = true) throws(ConnectFailure) {
+        let settings = try SessionSettings(configuration, conninfo: configuration.conninfo, timeouts: timeouts)
+        let opened = settings.withPointers { keywords, values in PQconnectdbParams(keywords, values, 1) }
+        guard let opened else { throw ConnectFailure(reason: .serverResources, message: "out of memory") }
+        let handle = ConnectionHandle(adopting: opened)
+        notices.install(on: opened)
+        guard PQstatus(opened) == CONNECTION_OK else {
+            throw ConnectFailure(reason: .connectFailed, message: Self.message(of: opened))
+        }
+        guard PQsetnonblocking(opened, 1) == 0 else {
+            throw ConnectFailure(reason: .connectFailed, message: "cannot switch to non-blocking mode")
+        }
+        self.handle = consume handle
+        prepared = []
+        try verifySettings()
+    }
+
+    /// What `synchronous_commit` really is decides whether an answered commit survives a crash: ask, do not assume.
+    private func verifySettings() throws(ConnectFailure) {
+        let sql = "SELECT current_setting('synchronous_commit'), current_setting('transaction_read_only')"
+        var settings: [(commit: String, readOnly: String)] = []
+        do {
+            let result = try simpleQuery(sql, within: configuration.connectTimeout)
+            if result.isSuccess, PQntuples(result.pointer) == 1, PQnfields(result.pointer) == 2 {
+                settings = [(Self.text(result.pointer, 0), Self.text(result.pointer, 1))]
+            }
+        } catch {
+            throw ConnectFailure(reason: .connectFailed, message: "the connection was lost while it was being set up")
+        }
+        guard let settings = settings.first, settings.commit == "on" else {
+            throw ConnectFailure(
+                reason: .unsafeSettings, message: "synchronous_commit is not on although it was asked for: \(settings)")
+        }
+        guard settings.readOnly == "off" else {
+            throw ConnectFailure(reason: .readOnly, message: "the server accepts no writes")
+        }
+    }
+
+    /// Whether the pool may lend the session to someone else: connected, in no transaction, nothing unread.
+    var isReusable: Bool {
+        guard let session, !notices.isTerminating else { return false }
+        return PQstatus(session) == CONNECTION_OK && PQtransactionStatus(session) == PQTRANS_IDLE
+    }
+
+    /// Whether the server is known to have ended the session.
+    var isTerminated: Bool {
+        guard let session else { return true }
+        return notices.isTerminating || PQstatus(session) != CONNECTION_OK
+    }
+
+    /// Closes the session at once; whatever was under way is rolled back by the server.
+    func disconnect() {
+        handle = nil
+    }
+
+    private static func text(_ result: OpaquePointer, _ column: Int32) -> String {
+        PQgetvalue(result, 0, column).map { String(cString: $0) } ?? ""
+    }
+
+    private static func message(of session: OpaquePointer) -> String {
+        guard let text = PQerrorMessage(session) else { return "unknown" }
+        return String(cString: text).split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+}

@@ -1,0 +1,79 @@
+import Glibc
+import Synchronization
+
+/// Runs an actor's jobs one after another on one thread of its own, where blocking is harmless.
+///
+/// Locking: `jobs` guards the queue; `wake` counts the jobs in it (plus one for ``stop()``), so that the thread sleeps in the
+/// kernel until there is one. A job is appended before the semaphore is posted and taken after it was waited for, hence never
+/// lost. `isolation` is proven by there being exactly one thread. The thread holds the executor until ``stop()``, which the
+/// actor calls from its `deinit`, when no job can be left: jobs keep their actor alive. So the executor outlives its actor.
+final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
+    private struct Jobs {
+        var waiting: [UnownedJob] = []
+        var isStopped = false
+    }
+
+    private let jobs = Mutex(Jobs())
+    private let wake: UnsafeMutablePointer<sem_t>
+
+    /// Starts the thread; `nil` when the system has none to give.
+    init?() {
+        wake = .allocate(capacity: 1)
+        wake.initialize(to: sem_t())
+        sem_init(wake, 0, 0)
+        guard start() else { return nil }
+    }
+
+    deinit {
+        sem_destroy(wake)
+        wake.deallocate()
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let unowned = UnownedJob(job)
+        jobs.withLock { $0.waiting.append(unowned) }
+        sem_post(wake)
+    }
+
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        UnownedSerialExecutor(ordinary: self)
+    }
+
+    /// Lets the thread end after the jobs that are already queued.
+    func stop() {
+        jobs.withLock { $0.isStopped = true }
+        sem_post(wake)
+    }
+
+    private func start() -> Bool {
+        let context = Unmanaged.passRetained(self)
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, nil,
+            { context in
+                if let context { Unmanaged<ThreadExecutor>.fromOpaque(context).takeRetainedValue().run() }
+                return nil
+            }, context.toOpaque())
+        guard status == 0 else {
+            context.release()
+            return false
+        }
+        pthread_detach(thread)
+        return true
+    }
+
+    private func run() {
+        let executor = asUnownedSerialExecutor()
+        var batch: [UnownedJob] = []
+        while true {
+            while sem_wait(wake) != 0 {}  // EINTR
+            let isStopped = jobs.withLock { jobs in
+                swap(&batch, &jobs.waiting)
+                return jobs.isStopped
+            }
+            for job in batch { job.runSynchronously(on: executor) }
+            batch.removeAll(keepingCapacity: true)
+            if isStopped { return }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+/// Why the schema cannot be brought, or found, up to date. For operators.
+public enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// No connection; the message says why.
+    case cannotConnect(String)
+    /// The connection was lost or overdue. Run it again: what was committed is remembered.
+    case interrupted
+    /// The list of files is unusable: a name without a number, a number twice, an odd character.
+    case unusableFile(String)
+    /// A migration was changed after it had been applied.
+    case edited(String)
+    /// A migration was added before others that are applied already.
+    case outOfOrder(String)
+    /// The database has a migration that this binary does not know.
+    case databaseIsNewer(version: Int32, name: String)
+    /// A file was refused; everything it did is undone.
+    case refused(file: String, line: Int?, sqlstate: String, message: String)
+
+    /// What happened and what to do.
+    public var description: String {
+        switch self {
+        case .cannotConnect(let message): "cannot connect to the database: \(message)"
+        case .interrupted: "the connection to the database was lost; run it again, what was committed is remembered"
+        case .unusableFile(let name): "\(name): the name of a migration is NNNN_what.sql, each number once"
+        case .edited(let name): "\(name) was edited after it had been applied; add a new migration instead"
+        case .outOfOrder(let name): "\(name) comes before migrations that are applied already; give it the next free number"
+        case .databaseIsNewer(let version, let name):
+            "the database is newer than this binary: it has migration \(version) (\(name)); use a newer binary"
+        case .refused(let file, let line, let sqlstate, let message):
+            "\(file)\(line.map { ":\($0)" } ?? ""): \(message) (SQLSTATE \(sqlstate)); nothing of it was kept"
+        }
+    }
+}

@@ -1,0 +1,115 @@
+public import Logging
+public import ServiceLifecycle
+
+/// A PostgreSQL database behind a bounded pool of connections, each on a thread of its own.
+///
+/// Add it to the service group before whatever uses it: groups stop in reverse order, so work in flight ends first.
+public final class Database: Service, Sendable {
+    private let configuration: DatabaseConfiguration
+    private let pool: Pool
+
+    /// A database that is opened by ``run()``.
+    public init(configuration: DatabaseConfiguration, logger: Logger) {
+        self.configuration = configuration
+        pool = Pool(configuration, logger: logger)
+    }
+
+    /// Opens the connections and keeps them, until graceful shutdown (statements under way may finish) or cancellation.
+    public func run() async {
+        await withTaskCancellationHandler {
+            await withGracefulShutdownHandler {
+                await pool.run()
+            } onGracefulShutdown: {
+                self.pool.drain()
+            }
+        } onCancel: {
+            pool.drain()
+        }
+    }
+
+    /// Runs one statement in a transaction of its own: one round trip, one hop to the connection's thread and one back.
+    ///
+    /// A lost connection is repaired behind the caller's back where that is harmless: always before anything was sent, and once
+    /// more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``. Serialization failures
+    /// and deadlocks are retried three times. Cancelling the task stops a read-only statement on the server; one that writes
+    /// is allowed to finish.
+    /// - Returns: the decoded rows.
+    public func query<R: Sendable>(
+        _ statement: Statement, _ parameters: [Parameter],
+        _ decode: @Sendable (borrowing Row) throws(StoreError) -> R
+    ) async throws(StoreError) -> [R] {
+        try await attempt { lease in
+            await lease.connection.run(statement, parameters, operation: lease.number, decode)
+        }
+    }
+
+    /// Runs a statement whose rows are of no interest.
+    public func execute(_ statement: Statement, _ parameters: [Parameter]) async throws(StoreError) {
+        _ = try await query(statement, parameters) { _ in }
+    }
+
+    /// Runs `body` between BEGIN and COMMIT on the connection's thread.
+    ///
+    /// `body` is synchronous, so nothing interleaves with the transaction, and may run more than once: a connection lost before
+    /// COMMIT was sent, a serialization failure and a deadlock start it again. It must have no effect but its statements.
+    /// - Throws: ``StoreError/inDoubt`` when the answer to COMMIT was lost.
+    public func transaction<R: Sendable>(
+        _ body: @Sendable (isolated Connection) throws(StoreError) -> R
+    ) async throws(StoreError) -> R {
+        try await attempt { lease in
+            await lease.connection.transact(operation: lease.number, body)
+        }
+    }
+
+    /// Connections free, on loan and being made, and callers waiting: for metrics and readiness.
+    public var poolCounts: (free: Int, lent: Int, connecting: Int, waiting: Int) { pool.counts }
+
+    private func attempt<R: Sendable>(_ perform: (Pool.Lease) async -> Outcome<R>) async throws(StoreError) -> R {
+        var patience = Patience(connections: configuration.connections)
+        while true {
+            let lease = try await pool.checkout()
+            let outcome = await withTaskCancellationHandler {
+                await perform(lease)
+            } onCancel: {
+                lease.connection.cancellation.cancel(lease.number)
+            }
+            pool.checkin(lease, isReusable: outcome.isReusable)
+            switch outcome.result {
+            case .success(let value): return value
+            case .failure(let failure):
+                guard let pause = patience.pause(before: failure.remedy) else { throw failure.error }
+                if pause > .zero {
+                    do { try await Task.sleep(for: pause) } catch { throw .cancelled }
+                }
+            }
+        }
+    }
+}
+
+/// How often one call may be repeated.
+struct Patience {
+    private var deadConnections: Int
+    private var repetitions = 1
+    private var conflicts = 0
+
+    init(connections: Int) {
+        // After a restart of the server every idle connection may turn out to be dead.
+        deadConnections = connections + 1
+    }
+
+    /// The pause before another attempt; `nil` when there must be none.
+    mutating func pause(before remedy: Failure.Remedy) -> Duration? {
+        switch remedy {
+        case .none, .prepareAgain: return nil
+        case .anotherConnection:
+            deadConnections -= 1
+            return deadConnections >= 0 ? .zero : nil
+        case .onceMore:
+            repetitions -= 1
+            return repetitions >= 0 ? .zero : nil
+        case .backOff:
+            conflicts += 1
+            return conflicts <= 3 ? .milliseconds(Int64.random(in: 1...(5 << conflicts))) : nil
+        }
+    }
+}

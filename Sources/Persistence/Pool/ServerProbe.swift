@@ -1,0 +1,35 @@
+/// What a server should know about its database before it serves.
+public struct ServerProbe: Sendable, Equatable {
+    /// The database clock, seconds since the epoch.
+    public let databaseTime: Double
+    /// The role passes every check, row security included.
+    public let isSuperuser: Bool
+    /// The role passes row security.
+    public let bypassesRowSecurity: Bool
+    /// The role is a member of `postern_app`.
+    public let isApplicationMember: Bool
+    /// `on`, or commits may be forgotten after they were answered.
+    public let synchronousCommit: String
+    /// A standby, or told to refuse writes.
+    public let isReadOnly: Bool
+}
+
+extension Database {
+    private static let serverProbe = Statement(
+        name: "server_probe",
+        sql: """
+            SELECT db_now, superuser, bypassrls, is_app_member, synchronous_commit, read_only FROM postern.server_probe()
+            """,
+        effect: .readOnly)
+
+    /// Asks the database whether it is fit to be served from.
+    public func probe() async throws(StoreError) -> ServerProbe {
+        let rows = try await query(Self.serverProbe, []) { (row) throws(StoreError) in
+            ServerProbe(
+                databaseTime: try row.double(0), isSuperuser: try row.bool(1), bypassesRowSecurity: try row.bool(2),
+                isApplicationMember: try row.bool(3), synchronousCommit: try row.text(4), isReadOnly: try row.bool(5))
+        }
+        guard let only = rows.first else { throw .malformedResult }
+        return only
+    }
+}

@@ -1,0 +1,46 @@
+import Crypto
+
+/// One 32-byte key of the key file, held as the subkeys derived from it (HKDF-SHA-256, RFC 5869), one per purpose.
+public struct ServerKey: Sendable {
+    /// What a keyed hash is for. Each purpose has a key of its own, so that no hash can stand for another.
+    public enum Purpose: String, Sendable, CaseIterable {
+        /// One-time codes as the database knows them (design decision 8).
+        case codePepper = "code pepper"
+        /// The secret of the next refresh token.
+        case refreshSuccessor = "refresh derive"
+        /// The authenticity of a refresh token.
+        case refreshTag = "refresh tag"
+        /// Addresses and accounts in logs and audit rows.
+        case pseudonym = "pseudonym"
+    }
+
+    /// Names the key in tokens and sealed data: 4 bytes, telling nothing about it.
+    public let id: [UInt8]
+    private let subkeys: [Purpose: SymmetricKey]
+    let sealingKey: SymmetricKey
+
+    /// - Parameter bytes: 32 bytes.
+    init(_ bytes: [UInt8]) {
+        let key = SymmetricKey(data: bytes)
+        func derive(_ label: String) -> SymmetricKey {
+            HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Array("postern \(label)".utf8), outputByteCount: 32)
+        }
+        id = Array(SHA256.hash(data: Array("postern key id".utf8) + bytes).prefix(4))
+        var subkeys: [Purpose: SymmetricKey] = [:]
+        for purpose in Purpose.allCases { subkeys[purpose] = derive(purpose.rawValue) }
+        self.subkeys = subkeys
+        sealingKey = derive("seal")
+    }
+
+    /// HMAC-SHA-256 of `parts`, each preceded by its length (8 bytes, big endian), so that no two lists of parts are alike.
+    public func hmac(_ purpose: Purpose, _ parts: [[UInt8]]) -> [UInt8] {
+        guard let key = subkeys[purpose] else { return [] }  // every purpose has one
+        var message: [UInt8] = []
+        message.reserveCapacity(parts.reduce(0) { $0 + 8 + $1.count })
+        for part in parts {
+            withUnsafeBytes(of: UInt64(part.count).bigEndian) { message.append(contentsOf: $0) }
+            message.append(contentsOf: part)
+        }
+        return Array(HMAC<SHA256>.authenticationCode(for: message, using: key))
+    }
+}

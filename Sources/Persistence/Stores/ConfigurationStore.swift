@@ -1,0 +1,27 @@
+/// Reads what administrators configured: host directory and realm snapshots.
+public struct ConfigurationStore: Sendable {
+    private let database: Database
+
+    /// Reads through `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// Every enabled realm's hosts: canonical domain to realm id.
+    public func directory() async throws(StoreError) -> [String: UUIDValue] {
+        let rows = try await database.query(Self.directory, []) { (row) throws(StoreError) in
+            (try row.text(0), try row.uuid(1))
+        }
+        return Dictionary(rows) { first, _ in first }
+    }
+
+    /// One realm's configuration as JSON, `nil` when it is gone or disabled.
+    public func realm(_ id: UUIDValue) async throws(StoreError) -> String? {
+        try await database.query(Self.realm, [.uuid(id)]) { (row) throws(StoreError) in try row.textOrNil(0) }.first ?? nil
+    }
+
+    private static let directory = Statement(
+        name: "directory", sql: "SELECT domain, realm_id FROM postern.directory()", effect: .readOnly)
+    private static let realm = Statement(
+        name: "realm_config", sql: "SELECT postern.realm_config($1)::text", effect: .readOnly)
+}

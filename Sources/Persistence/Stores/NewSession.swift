@@ -1,0 +1,48 @@
+/// The session that a successful sign-in opens, made before the statement that decides: only hashes travel.
+public struct NewSession: Sendable {
+    public let id: UUIDValue
+    /// 16 random bytes that key the session's reference access tokens.
+    public let tokenSalt: [UInt8]
+    /// SHA-256 of the first refresh token; `nil` without `offline_access`.
+    public let refreshHash: [UInt8]?
+    public let scope: [String]
+    public let resources: [String]
+    public let amr: [String]
+    /// Seconds; without a refresh token the session lives no longer.
+    public let accessTokenLifetime: Int32
+    /// Seconds.
+    public let refreshTokenLifetime: Int32
+    public let source: String
+
+    public init(
+        id: UUIDValue, tokenSalt: [UInt8], refreshHash: [UInt8]?, scope: [String], resources: [String], amr: [String],
+        accessTokenLifetime: Int32, refreshTokenLifetime: Int32, source: String
+    ) {
+        self.id = id
+        self.tokenSalt = tokenSalt
+        self.refreshHash = refreshHash
+        self.scope = scope
+        self.resources = resources
+        self.amr = amr
+        self.accessTokenLifetime = accessTokenLifetime
+        self.refreshTokenLifetime = refreshTokenLifetime
+        self.source = source
+    }
+
+    /// In the order in which every function that opens a session takes them.
+    var parameters: [Parameter] {
+        [
+            .uuid(id), .bytes(tokenSalt), refreshHash.map { .bytes($0) } ?? .null, .texts(scope), .texts(resources), .texts(amr),
+            .int(accessTokenLifetime), .int(refreshTokenLifetime), .text(source),
+        ]
+    }
+}
+
+/// What became of a presented factor.
+public enum SignInOutcome: Sendable {
+    /// `now` and `sessionExpiresAt` are seconds since the epoch by the database clock.
+    case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double)
+    /// The reason is for logs.
+    case refused(String)
+    case limited
+}

@@ -1,0 +1,197 @@
+/// Sessions, which are the refresh families: rotation, life and revocation.
+public struct SessionStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// A presented refresh token and what should follow it.
+    public struct Rotation: Sendable {
+        public let realm: UUIDValue
+        public let client: UUIDValue
+        public let session: UUIDValue
+        public let generation: Int32
+        /// SHA-256 of the presented token, 32 bytes.
+        public let hash: [UInt8]
+        /// SHA-256 of the successor under each server key; the first is stored.
+        public let successorHashes: [[UInt8]]
+        /// The scope asked for; `nil` keeps the family's.
+        public let scope: [String]?
+        /// The resources asked for; `nil` keeps the family's.
+        public let resources: [String]?
+        /// Seconds.
+        public let refreshTokenLifetime: Int32
+        public let source: String
+        public let permits: PermitRequest
+
+        public init(
+            realm: UUIDValue, client: UUIDValue, session: UUIDValue, generation: Int32, hash: [UInt8],
+            successorHashes: [[UInt8]], scope: [String]?, resources: [String]?, refreshTokenLifetime: Int32,
+            source: String, permits: PermitRequest
+        ) {
+            self.realm = realm
+            self.client = client
+            self.session = session
+            self.generation = generation
+            self.hash = hash
+            self.successorHashes = successorHashes
+            self.scope = scope
+            self.resources = resources
+            self.refreshTokenLifetime = refreshTokenLifetime
+            self.source = source
+            self.permits = permits
+        }
+    }
+
+    /// The family behind a refresh that succeeded.
+    public struct Rotated: Sendable {
+        public let user: UUIDValue
+        public let scope: [String]
+        public let resources: [String]
+        public let amr: [String]
+        /// Seconds since the epoch.
+        public let authTime: Double
+        public let tokenSalt: [UInt8]
+        /// The hash that is live now: tells which successor to hand out.
+        public let currentHash: [UInt8]
+        /// The database clock, seconds since the epoch.
+        public let now: Double
+        /// Absolute end of the session, seconds since the epoch.
+        public let expiresAt: Double
+    }
+
+    /// What became of a refresh.
+    public enum RotationOutcome: Sendable {
+        case rotated(Rotated)
+        /// The reason is for logs.
+        case refused(String)
+        case invalidScope
+        case invalidTarget
+        case limited
+    }
+
+    /// Consumes a refresh token, or repeats the answer of its first use within the retry window. Safe to run again.
+    public func rotate(_ rotation: Rotation) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
+        let parameters: [Parameter] =
+            [
+                .uuid(rotation.realm), .uuid(rotation.client), .uuid(rotation.session), .int(rotation.generation),
+                .bytes(rotation.hash), .byteArrays(rotation.successorHashes),
+                // The access token's lifetime ends nothing here: the session has a refresh token.
+                .int(0), .int(rotation.refreshTokenLifetime), .text(rotation.source),
+            ] + rotation.permits.parameters + [
+                rotation.scope.map { .texts($0) } ?? .null, rotation.resources.map { .texts($0) } ?? .null,
+            ]
+        let rows = try await database.query(Self.refresh, parameters) { (row) throws(StoreError) in
+            let verdict = try row.permitVerdict(granted: 12, refused: 10, retryAfter: 11)
+            return (try Self.outcome(row), verdict)
+        }
+        guard let only = rows.first else { throw .malformedResult }
+        return only
+    }
+
+    private static func outcome(_ row: borrowing Row) throws(StoreError) -> RotationOutcome {
+        switch try row.text(0) {
+        case "rotated", "retried":
+            .rotated(
+                Rotated(
+                    user: try row.uuid(2), scope: try row.texts(3), resources: try row.texts(4), amr: try row.texts(5),
+                    authTime: try row.double(6), tokenSalt: try row.bytes(7), currentHash: try row.bytes(8),
+                    now: try row.double(9), expiresAt: try row.double(13)))
+        case "invalid_scope": .invalidScope
+        case "invalid_target": .invalidTarget
+        case "rate_limited": .limited
+        case let outcome: .refused(try row.textOrNil(1) ?? outcome)
+        }
+    }
+
+    /// The session behind an access token when both are alive, else `nil`.
+    /// - Parameter jti: the token's 16-byte identifier, looked up among those revoked one by one.
+    public func live(realm: UUIDValue, session: UUIDValue, jti: [UInt8]) async throws(StoreError) -> LiveSession? {
+        try await database.query(Self.introspect, [.uuid(realm), .uuid(session), .bytes(jti)]) { (row) throws(StoreError) in
+            guard try row.bool(0) else { return nil as LiveSession? }
+            return LiveSession(
+                user: try row.uuid(1), client: try row.uuid(2), clientID: try row.text(3), scope: try row.texts(4),
+                resources: try row.texts(5), amr: try row.texts(6), authTime: try row.double(7), tokenSalt: try row.bytes(8),
+                email: try row.text(9), emailVerified: try row.bool(10), firstName: try row.textOrNil(11),
+                lastName: try row.textOrNil(12), now: try row.double(13), expiresAt: try row.double(14),
+                refreshExpiresAt: try row.doubleOrNil(15), refreshHash: try row.bytesOrNil(16))
+        }.first ?? nil
+    }
+
+    /// Ends a session that belongs to `client`, and with it all of its tokens.
+    public func revoke(
+        realm: UUIDValue, client: UUIDValue, session: UUIDValue, reason: String
+    ) async throws(StoreError) {
+        _ = try await database.query(
+            Self.revokeSession, [.uuid(realm), .uuid(client), .uuid(session), .text(reason)]
+        ) { (row) throws(StoreError) in try row.bool(0) }
+    }
+
+    /// Ends one access token of a session that belongs to `client`.
+    public func revokeAccessToken(
+        realm: UUIDValue, client: UUIDValue, session: UUIDValue, jti: [UInt8], expiresAt: Double
+    ) async throws(StoreError) {
+        _ = try await database.query(
+            Self.revokeAccessToken, [.uuid(realm), .uuid(client), .uuid(session), .bytes(jti), .double(expiresAt)]
+        ) { (row) throws(StoreError) in try row.bool(0) }
+    }
+
+    private static let refresh = Statement(
+        name: "refresh",
+        sql: """
+            SELECT outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now,
+                   limit_ord, retry_after, granted, expires_at
+              FROM postern.refresh($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+            """,
+        effect: .idempotent)
+    private static let introspect = Statement(
+        name: "introspect",
+        sql: """
+            SELECT active, user_id, client, client_id, scope, resource, amr, auth_time, token_salt,
+                   email, email_verified, first_name, last_name, db_now, expires_at, refresh_expires_at, current_hash
+              FROM postern.introspect($1, $2, $3)
+            """,
+        effect: .readOnly)
+    private static let revokeSession = Statement(
+        name: "revoke_session", sql: "SELECT postern.revoke_session($1, $2, $3, $4)", effect: .idempotent)
+    private static let revokeAccessToken = Statement(
+        name: "revoke_access_token", sql: "SELECT postern.revoke_access_token($1, $2, $3, $4, $5)", effect: .idempotent)
+}
+
+/// A session that is alive, with its user.
+public struct LiveSession: Sendable {
+    /// `sub`.
+    public let user: UUIDValue
+    /// The client's row key.
+    public let client: UUIDValue
+    public let clientID: String
+    public let scope: [String]
+    public let resources: [String]
+    public let amr: [String]
+    /// Seconds since the epoch.
+    public let authTime: Double
+    public let tokenSalt: [UInt8]
+    public let email: String
+    public let emailVerified: Bool
+    public let firstName: String?
+    public let lastName: String?
+    /// The database clock, seconds since the epoch.
+    public let now: Double
+    /// Absolute end, seconds since the epoch.
+    public let expiresAt: Double
+    /// When the live refresh token expires, seconds since the epoch; `nil` without one.
+    public let refreshExpiresAt: Double?
+    /// SHA-256 of the live refresh token; `nil` without one.
+    public let refreshHash: [UInt8]?
+}
+
+extension Row {
+    /// Reads the three columns that every limited statement returns.
+    borrowing func permitVerdict(granted: Int, refused: Int, retryAfter: Int) throws(StoreError) -> PermitVerdict {
+        PermitVerdict(
+            granted: try intsOrNil(granted) ?? [], refused: try intOrNil(refused).map { Int($0) - 1 },
+            retryAfter: try doubleOrNil(retryAfter) ?? 0)
+    }
+}

@@ -1,0 +1,198 @@
+/// E-mail codes: requests, decisions and redemption.
+public struct SignInStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// A request for a code. Never reads the users table: a worker decides later.
+    public struct CodeRequest: Sendable {
+        public let realm: UUIDValue
+        /// The new handle's id, 16 random bytes.
+        public let id: [UInt8]
+        /// The handle to send again for, if one was presented.
+        public let resendOf: [UInt8]?
+        public let email: String
+        public let emailKey: String
+        /// Set when the request named a client.
+        public let client: UUIDValue?
+        public let firstName: String?
+        public let lastName: String?
+        /// Seconds the handle lives.
+        public let lifetime: Int32
+        public let permits: PermitRequest
+
+        public init(
+            realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, email: String, emailKey: String, client: UUIDValue?,
+            firstName: String?, lastName: String?, lifetime: Int32, permits: PermitRequest
+        ) {
+            self.realm = realm
+            self.id = id
+            self.resendOf = resendOf
+            self.email = email
+            self.emailKey = emailKey
+            self.client = client
+            self.firstName = firstName
+            self.lastName = lastName
+            self.lifetime = lifetime
+            self.permits = permits
+        }
+    }
+
+    /// Records a request. - Returns: the id of the handle to answer with, `nil` when a limit refused it.
+    public func request(_ request: CodeRequest) async throws(StoreError) -> (handle: [UInt8]?, verdict: PermitVerdict) {
+        let parameters: [Parameter] =
+            [
+                .uuid(request.realm), .bytes(request.id), request.resendOf.map { .bytes($0) } ?? .null, .text("otp"),
+                .text(request.email), .text(request.emailKey), request.client.map { .uuid($0) } ?? .null,
+                request.firstName.map { .text($0) } ?? .null, request.lastName.map { .text($0) } ?? .null,
+                .int(request.lifetime),
+            ] + request.permits.parameters
+        let rows = try await database.query(Self.requestCode, parameters) { (row) throws(StoreError) in
+            let verdict = try row.permitVerdict(granted: 4, refused: 2, retryAfter: 3)
+            return try row.text(0) == "accepted" ? (try row.bytes(1), verdict) : (nil, verdict)
+        }
+        guard let only = rows.first else { throw .malformedResult }
+        return only
+    }
+
+    /// A request waiting for its decision.
+    public struct PendingRequest: Sendable {
+        public let realm: UUIDValue
+        public let id: [UInt8]
+        public let emailKey: String
+        /// The realm's name for users.
+        public let displayName: String
+        /// The realm's public origin.
+        public let publicOrigin: String
+        /// Seconds.
+        public let otpLifetime: Int32
+    }
+
+    /// A code made for a pending request, in case the decision is to send one.
+    public struct CodeDraft: Sendable {
+        public let codeID: UUIDValue
+        public let salt: [UInt8]
+        /// HMAC of the code under the server's key, 32 bytes.
+        public let keyed: [UInt8]
+        public let mailID: UUIDValue
+        /// The sealed mail.
+        public let payload: [UInt8]
+
+        public init(codeID: UUIDValue, salt: [UInt8], keyed: [UInt8], mailID: UUIDValue, payload: [UInt8]) {
+            self.codeID = codeID
+            self.salt = salt
+            self.keyed = keyed
+            self.mailID = mailID
+            self.payload = payload
+        }
+    }
+
+    /// Decides up to `limit` pending requests in one transaction: each becomes a code and a queued mail, or nothing.
+    /// - Returns: the number of requests decided and of mails queued.
+    public func decide(
+        limit: Int32, draft: @escaping @Sendable (PendingRequest) throws(StoreError) -> CodeDraft
+    ) async throws(StoreError) -> (decided: Int, mails: Int) {
+        try await database.transaction { (transaction) throws(StoreError) in
+            let pending = try transaction.query(Self.takeRequests, [.int(limit)]) { (row) throws(StoreError) in
+                PendingRequest(
+                    realm: try row.uuid(0), id: try row.bytes(1), emailKey: try row.text(2),
+                    displayName: try row.text(3), publicOrigin: try row.text(4), otpLifetime: try row.int(5))
+            }
+            var mails = 0
+            for request in pending {
+                let code = try draft(request)
+                let outcome = try transaction.query(
+                    Self.decideOTP,
+                    [
+                        .uuid(request.realm), .bytes(request.id), .uuid(code.codeID), .bytes(code.salt), .bytes(code.keyed),
+                        .uuid(code.mailID), .bytes(code.payload), .text("otp"),
+                    ]
+                ) { (row) throws(StoreError) in try row.text(0) }
+                if outcome.first == "sent" { mails += 1 }
+            }
+            return (pending.count, mails)
+        }
+    }
+
+    /// A code presented at the token endpoint, and the session that a right one starts.
+    public struct Redemption: Sendable {
+        public let realm: UUIDValue
+        public let client: UUIDValue
+        /// The permission that is checked again: `gt:urn:cocoar:otp`.
+        public let permission: String
+        public let emailKey: String
+        /// The handle's id; `nil` when redeemed by address alone.
+        public let handle: [UInt8]?
+        /// HMAC of the presented code under each server key.
+        public let keyed: [[UInt8]]
+        public let session: NewSession
+        public let permits: PermitRequest
+        /// The failure budget of an account by address alone.
+        public let failures: (permits: Int32, per: Double, burst: Int32)
+
+        public init(
+            realm: UUIDValue, client: UUIDValue, permission: String, emailKey: String, handle: [UInt8]?, keyed: [[UInt8]],
+            session: NewSession, permits: PermitRequest,
+            failures: (permits: Int32, per: Double, burst: Int32)
+        ) {
+            self.realm = realm
+            self.client = client
+            self.permission = permission
+            self.emailKey = emailKey
+            self.handle = handle
+            self.keyed = keyed
+            self.session = session
+            self.permits = permits
+            self.failures = failures
+        }
+    }
+
+    /// Counts the try, compares, consumes and opens the session, in one statement.
+    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; the session's presence then tells.
+    public func redeem(_ redemption: Redemption) async throws(StoreError) -> (SignInOutcome, PermitVerdict) {
+        let parameters: [Parameter] =
+            [
+                .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission), .text(redemption.emailKey),
+                redemption.handle.map { .bytes($0) } ?? .null, .byteArrays(redemption.keyed),
+            ] + redemption.session.parameters + redemption.permits.parameters + [
+                .int(redemption.failures.permits), .double(redemption.failures.per), .int(redemption.failures.burst),
+            ]
+        let rows = try await database.query(Self.redeemOTP, parameters) { (row) throws(StoreError) in
+            let verdict = try row.permitVerdict(granted: 7, refused: 5, retryAfter: 6)
+            let outcome: SignInOutcome =
+                switch try row.text(0) {
+                case "ok": .signedIn(user: try row.uuid(2), now: try row.double(3), sessionExpiresAt: try row.double(4))
+                case "rate_limited": .limited
+                default: .refused(try row.textOrNil(1) ?? "refused")
+                }
+            return (outcome, verdict)
+        }
+        guard let only = rows.first else { throw .malformedResult }
+        return only
+    }
+
+    private static let requestCode = Statement(
+        name: "request_code",
+        sql: """
+            SELECT outcome, handle, limit_ord, retry_after, granted
+              FROM postern.request_code($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+            """,
+        effect: .once)
+    private static let takeRequests = Statement(
+        name: "take_requests",
+        sql: "SELECT realm_id, id, email_key, display_name, public_origin, otp_lifetime FROM postern.take_requests($1)",
+        effect: .once)
+    private static let decideOTP = Statement(
+        name: "decide_otp", sql: "SELECT postern.decide_otp($1, $2, $3, $4, $5, $6, $7, $8)", effect: .once)
+    private static let redeemOTP = Statement(
+        name: "redeem_otp",
+        sql: """
+            SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted
+              FROM postern.redeem_otp($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+                                      $20, $21, $22, $23)
+            """,
+        effect: .once)
+}

@@ -1,0 +1,104 @@
+import Foundation
+import Grants
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTLS
+public import Logging
+import NIOCore
+import NIOSSL
+public import Persistence
+public import ServiceLifecycle
+
+/// The composed application: what to run, in start order.
+public struct Server: Sendable {
+    /// Long-running parts; stopped in reverse order.
+    public let services: [any Service]
+}
+
+extension Server {
+    /// Puts the application together: grants into the registry, endpoints into routes. The one place that knows all of them.
+    ///
+    /// - Parameters:
+    ///   - extraRoutes: the dev outbox under `postern dev`.
+    ///   - wakeDelivery: called when a mail was queued.
+    /// - Throws: an error whose text says which TLS file cannot be used.
+    public static func build(
+        _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration, keyring: Keyring,
+        extraRoutes: [Route] = [], wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
+    ) throws -> Server {
+        let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
+        let sessions = SessionStore(database)
+        let signIns = SignInStore(database)
+        let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
+        let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
+        let limiter = RateLimiter()
+        let wakeWorker = WakeSignal()
+        let service = TokenService([
+            OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+            RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+        ])
+        let verifier = AccessTokenVerifier(keyring: keyring, signingKeys: signingKeys, sessions: sessions)
+        let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
+        let requests = OTPRequests(signIns: signIns, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
+        let metrics = Metrics()
+        let deadline = configuration.uniformDeadline
+
+        let routes =
+            TokenRoutes(service: service, deadline: deadline, metrics: metrics).routes
+            + OTPRequestRoutes(requests: requests, deadline: deadline).routes
+            + UserInfoRoutes(verifier: verifier, clock: clock).routes
+            + IntrospectionRoutes(verifier: verifier, refreshTokens: refreshTokens, clock: clock).routes
+            + RevocationRoutes(verifier: verifier, keyring: keyring, sessions: sessions, clock: clock).routes
+            + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
+            + extraRoutes
+        let realms = RealmDirectory(store: ConfigurationStore(database))
+        let responder = Responder(
+            routes: routes, realms: realms, trustedProxies: configuration.trustedProxies, metrics: metrics)
+
+        let worker = OTPWorker(
+            signIns: signIns, keyring: keyring, wake: wakeWorker, wakeDelivery: wakeDelivery, logger: logger)
+        var services: [any Service] = [
+            database,
+            listener(databaseConfiguration, realms, logger),
+            OTPWorkerService(worker: worker),
+            Sweeper(database: database, logger: logger),
+            Application(
+                responder: responder, server: try publicServer(configuration),
+                configuration: .init(address: .hostname(configuration.listen.host, port: configuration.listen.port)),
+                logger: logger),
+        ]
+        if let operations = configuration.operationsListen {
+            let ready = Readiness(database: database)
+            services.append(
+                Application(
+                    responder: OperationsResponder(metrics: metrics, isReady: ready.reason),
+                    configuration: .init(address: .hostname(operations.host, port: operations.port)), logger: logger))
+        }
+        return Server(services: services)
+    }
+
+    /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none.
+    private static func listener(
+        _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ logger: Logger
+    ) -> ListenConnection {
+        ListenConnection(configuration: configuration, channels: ["postern_config"], logger: logger) { event in
+            switch event {
+            case .heartbeat(let stamp): realms.confirm(stamp: stamp)
+            case .connected, .lost, .notification: realms.invalidate()
+            }
+        }
+    }
+
+    private static func publicServer(_ configuration: ServerConfiguration) throws -> HTTPServerBuilder {
+        // Far below NIO's defaults: nothing here needs more (RX-04).
+        let http1 = HTTP1Channel.Configuration(
+            additionalChannelHandlers: [ContinueHandler()], idleTimeout: .seconds(30),
+            httpDecoderConfiguration: .init(maxHeaderFieldSize: 12 * 1024, maxHeaderListSize: 16 * 1024, maxHeaderFieldCount: 100))
+        guard let tls = configuration.tls else { return .http1(configuration: http1) }
+        let chain = try NIOSSLCertificate.fromPEMFile(tls.certificate).map { NIOSSLCertificateSource.certificate($0) }
+        let key = try NIOSSLPrivateKey(file: tls.key, format: .pem)
+        return try .tls(
+            .http1(configuration: http1),
+            tlsConfiguration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key)))
+    }
+}

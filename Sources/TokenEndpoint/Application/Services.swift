@@ -1,0 +1,62 @@
+import Grants
+import Logging
+import Persistence
+import ServiceLifecycle
+
+/// Runs the worker that decides requests for codes.
+struct OTPWorkerService: Service {
+    let worker: OTPWorker
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { await worker.run() }
+    }
+}
+
+/// Deletes expired rows in bounded batches; an advisory lock lets one node at a time do it (design decision 14).
+struct Sweeper: Service {
+    let database: Database
+    let logger: Logger
+
+    private static let interval = Duration.seconds(5)
+    private static let batch: Int32 = 1000
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                do {
+                    while try await sweep() >= Int(Self.batch), !Task.isCancelled {}
+                } catch {
+                    logger.debug("expired rows wait: the database is not available", metadata: ["error": "\(error)"])
+                }
+                try? await Task.sleep(for: Self.interval)
+            }
+        }
+    }
+
+    private func sweep() async throws(StoreError) -> Int {
+        try await database.query(Self.sweep, [.int(Self.batch)]) { (row) throws(StoreError) in Int(try row.bigint(0)) }.first ?? 0
+    }
+
+    private static let sweep = Statement(name: "sweep", sql: "SELECT postern.sweep($1)", effect: .idempotent)
+}
+
+/// Whether requests can be served: the database answers, is writable, and has this binary's schema.
+struct Readiness: Sendable {
+    let database: Database
+
+    func reason() async -> String? {
+        do {
+            let version = try await database.query(Self.schemaVersion, []) { (row) throws(StoreError) in try row.int(0) }.first
+            let expected = Migrator.schemaVersion
+            guard version == expected else {
+                return "schema version is \(version ?? 0), this binary needs \(expected): run postern migrate"
+            }
+            return nil
+        } catch {
+            return "database: \(error)"
+        }
+    }
+
+    private static let schemaVersion = Statement(
+        name: "schema_version", sql: "SELECT postern.schema_version()", effect: .readOnly)
+}

@@ -1,0 +1,95 @@
+import Grants
+import HTTPTypes
+
+/// A mail as the dev outbox shows it (contract §5).
+public struct DevMail: Sendable {
+    let to: String
+    let subject: String
+    let text: String
+    let code: String?
+    let link: String?
+    /// RFC 3339, UTC.
+    let at: String
+
+    /// A delivered mail.
+    public init(to: String, subject: String, text: String, code: String?, link: String?, at: String) {
+        self.to = to
+        self.subject = subject
+        self.text = text
+        self.code = code
+        self.link = link
+        self.at = at
+    }
+
+    var json: [UInt8] {
+        var object = JSONWriter()
+        object.member("to", to)
+        object.member("subject", subject)
+        object.member("text", text)
+        object.member("code", code)
+        object.member("link", link)
+        object.member("at", at)
+        return object.finish()
+    }
+}
+
+/// `GET /dev/outbox` and `/dev/outbox.json`, under `postern dev` only: what would have been mailed, newest first.
+public struct DevOutboxRoutes: Sendable {
+    private let mails: @Sendable () -> [DevMail]
+
+    /// - Parameter mails: newest first.
+    public init(mails: @escaping @Sendable () -> [DevMail]) {
+        self.mails = mails
+    }
+
+    /// Both routes.
+    public var routes: [Route] {
+        [
+            Route("/dev/outbox", [.get: { _ in page() }]),
+            Route("/dev/outbox.json", [.get: { _ in Answer(json: list()) }]),
+        ]
+    }
+
+    private func list() -> [UInt8] {
+        var json: [UInt8] = [UInt8(ascii: "[")]
+        for (index, mail) in mails().enumerated() {
+            if index > 0 { json.append(UInt8(ascii: ",")) }
+            json += mail.json
+        }
+        return json + [UInt8(ascii: "]")]
+    }
+
+    private func page() -> Answer {
+        let mails = mails()
+        let items = mails.map { mail in
+            "<article><h2>\(Self.escape(mail.subject))</h2><p>to \(Self.escape(mail.to)), \(Self.escape(mail.at))</p>"
+                + "<pre>\(Self.escape(mail.text))</pre></article>"
+        }
+        let body = items.isEmpty ? "<p>No mail yet. Ask for a code and reload.</p>" : items.joined()
+        var answer = Answer(.ok, headers: [
+            .contentType: "text/html; charset=utf-8",
+            .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'",
+        ])
+        answer.body = Array(
+            """
+            <!doctype html><html lang="en"><meta charset="utf-8"><title>Postern dev outbox</title>
+            <meta http-equiv="refresh" content="3">
+            <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem}
+            article{border:1px solid #ccc;border-radius:8px;padding:0 1rem;margin:1rem 0}pre{white-space:pre-wrap}</style>
+            <h1>Dev outbox</h1>\(body)</html>
+            """.utf8)
+        return answer
+    }
+
+    private static func escape(_ text: String) -> String {
+        text.reduce(into: "") { escaped, character in
+            switch character {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            default: escaped.append(character)
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Crypto
+import Grants
+import HTTPTypes
+import HummingbirdCore
+import Logging
+
+/// Discovery and keys of a realm (OpenID Connect Discovery §4, RFC 8414, RFC 7517).
+struct DiscoveryRoutes: Sendable {
+    let service: TokenService
+    let signingKeys: SigningKeys
+    let clock: @Sendable () -> Double
+
+    var routes: [Route] {
+        [
+            Route("/.well-known/openid-configuration", [.get: { metadata($0) }]),
+            Route("/.well-known/oauth-authorization-server", [.get: { metadata($0) }]),
+            Route("/.well-known/jwks", [.get: { await jwks($0) }]),
+        ]
+    }
+
+    private func metadata(_ exchange: Exchange) -> Answer {
+        let realm = exchange.realm
+        let authMethods = ["none", "client_secret_post", "client_secret_basic"]
+        var object = JSONWriter(reserving: 2048)
+        object.member("issuer", realm.issuer)
+        object.member("token_endpoint", realm.issuer + "/connect/token")
+        object.member("jwks_uri", realm.issuer + "/.well-known/jwks")
+        object.member("userinfo_endpoint", realm.issuer + "/connect/userinfo")
+        object.member("introspection_endpoint", realm.issuer + "/connect/introspect")
+        object.member("revocation_endpoint", realm.issuer + "/connect/revoke")
+        object.member("grant_types_supported", service.grantTypes(for: realm))
+        // No authorization endpoint exists; the member is required and may not be empty (RFC 8414 §2, §3.2).
+        object.member("response_types_supported", ["none"])
+        object.member("subject_types_supported", ["public"])
+        object.member("id_token_signing_alg_values_supported", ["ES256"])
+        object.member("token_endpoint_auth_methods_supported", authMethods)
+        object.member("introspection_endpoint_auth_methods_supported", Array(authMethods.dropFirst()))
+        object.member("revocation_endpoint_auth_methods_supported", authMethods)
+        object.member(
+            "scopes_supported", realm.scopes.values.filter { $0.enabled && $0.inDiscovery }.map(\.name).sorted())
+        object.member(
+            "claims_supported",
+            [
+                "iss", "sub", "aud", "exp", "iat", "auth_time", "amr", "sid", "realm", "at_hash", "email", "email_verified",
+                "name", "given_name", "family_name",
+            ])
+        return Self.cacheable(object.finish(), seconds: 5, exchange)
+    }
+
+    private func jwks(_ exchange: Exchange) async -> Answer {
+        do {
+            return Self.cacheable(try await signingKeys.jwks(for: exchange.realm, now: clock()), seconds: 300, exchange)
+        } catch {
+            exchange.logger.error("jwks", metadata: ["realm": "\(exchange.realm.slug)", "reason": "\(error.reason)"])
+            return .unavailable
+        }
+    }
+
+    /// Cacheable by nature; a matching `If-None-Match` is answered 304 (RFC 9110 §13.1.2).
+    private static func cacheable(_ json: [UInt8], seconds: Int, _ exchange: Exchange) -> Answer {
+        let tag = "\"\(Base64.urlEncode(Array(SHA256.hash(data: json).prefix(12))))\""
+        let headers: HTTPFields = [.cacheControl: "public, max-age=\(seconds)", .eTag: tag, .vary: "Host"]
+        if exchange.request.headers[.ifNoneMatch] == tag { return Answer(.notModified, headers: headers) }
+        return Answer(json: json, headers: headers)
+    }
+}

@@ -1,0 +1,113 @@
+public import Grants
+import HTTPTypes
+public import HummingbirdCore
+public import Logging
+import NIOCore
+
+/// One request on its way through a handler, with the realm its host named.
+public struct Exchange: Sendable {
+    /// The request as Hummingbird gives it.
+    public let request: Request
+    /// The tenant.
+    public let realm: Realm
+    /// The caller's address for limits and audit; IPv6 by /64.
+    public let source: String
+    /// When the request's head had arrived: fixed deadlines count from here.
+    public let arrivedAt: ContinuousClock.Instant
+    /// Carries the request id.
+    public let logger: Logger
+
+    /// The largest body any endpoint reads (contract §4.1 step 1).
+    static let maximumBodyBytes = 64 * 1024
+
+    /// Collects the body. - Throws: the answer to give for a body that is too large or encoded.
+    func body() async throws(Refusal) -> ByteBuffer {
+        if let encoding = request.headers[.contentEncoding], encoding.lowercased() != "identity" {
+            throw Refusal(.error(.unsupportedMediaType, "invalid_request"))
+        }
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > Self.maximumBodyBytes {
+            throw Refusal(.error(.contentTooLarge, "invalid_request"))
+        }
+        do {
+            return try await request.body.collect(upTo: Self.maximumBodyBytes)
+        } catch is NIOTooManyBytesError {
+            throw Refusal(.error(.contentTooLarge, "invalid_request"))
+        } catch {
+            throw Refusal(.error(.badRequest, "invalid_request"))
+        }
+    }
+
+    /// Whether the one `Content-Type` is `type`, with no parameter but `charset=utf-8`.
+    func hasContentType(_ type: String) -> Bool {
+        let values = request.headers[values: .contentType]
+        guard let value = values.first, values.count == 1 else { return false }
+        let parts = value.split(separator: ";", omittingEmptySubsequences: false).map { $0.trimmingSpaces.lowercased() }
+        return parts.first == type
+            && parts.dropFirst().allSatisfy { $0 == "charset=utf-8" || $0 == "charset=\"utf-8\"" || $0.isEmpty }
+    }
+
+    /// Parses a form body. - Throws: `invalid_request` (contract §4.1 step 1).
+    func form() async throws(Refusal) -> FormParameters {
+        guard hasContentType("application/x-www-form-urlencoded") else {
+            throw Refusal(.oauth(TokenError(.invalidRequest, "The content type must be application/x-www-form-urlencoded.")))
+        }
+        let body = try await body()
+        do {
+            return try FormParameters(parsing: body.readableBytesView)
+        } catch {
+            throw Refusal(.oauth(TokenError(.invalidRequest, "The request is malformed.")))
+        }
+    }
+
+    /// What the `Authorization` header says about the client. - Throws: `invalid_request` for two headers.
+    func clientCredentials() throws(Refusal) -> ClientCredentials {
+        let values = request.headers[values: .authorization]
+        guard values.count <= 1 else {
+            throw Refusal(.oauth(TokenError(.invalidRequest, "Send one Authorization header.")))
+        }
+        guard let value = values.first else { return ClientCredentials(header: .none) }
+        let parts = value.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
+        guard parts.count == 2, parts[0].lowercased() == "basic",
+            let basic = ClientCredentials.Basic(decoding: parts[1].trimmingSpaces)
+        else { return ClientCredentials(header: .unusable) }
+        return ClientCredentials(header: .basic(basic))
+    }
+
+    /// Whether the client tried to authenticate in the header, so that a 401 must answer in kind (RFC 6749 §5.2).
+    var usedAuthorization: Bool { request.headers[.authorization] != nil }
+
+    /// The token of `Authorization: Bearer` (RFC 6750 §2.1).
+    func bearer() -> Bearer {
+        let values = request.headers[values: .authorization]
+        guard let value = values.first else { return .none }
+        let parts = value.split(separator: " ", omittingEmptySubsequences: true)
+        guard values.count == 1, parts.count == 2, parts[0].lowercased() == "bearer" else { return .malformed }
+        return .token(String(parts[1]))
+    }
+
+    enum Bearer {
+        case none
+        case malformed
+        case token(String)
+    }
+}
+
+/// Ends a handler early with an answer.
+struct Refusal: Error {
+    let answer: Answer
+
+    init(_ answer: Answer) {
+        self.answer = answer
+    }
+}
+
+extension StringProtocol {
+    /// Without surrounding spaces and tabs.
+    var trimmingSpaces: SubSequence {
+        let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+        guard let first = firstIndex(where: { !isBlank($0) }), let last = lastIndex(where: { !isBlank($0) }) else {
+            return self[endIndex...]
+        }
+        return self[first...last]
+    }
+}

@@ -1,0 +1,46 @@
+import Grants
+import HTTPTypes
+
+extension Answer {
+    /// The one mapping from a token error to the wire (RFC 6749 §5.2; contract §4.1).
+    /// - Parameter basicUsed: whether the client used the `Authorization` header, which a 401 must then answer in kind.
+    static func oauth(_ error: TokenError, basicUsed: Bool = false) -> Answer {
+        if let limit = error.limit { return limited(limit) }
+        switch error.code {
+        case .temporarilyUnavailable, .rateLimited:
+            return unavailable
+        case .invalidClient:
+            var answer = Answer(.unauthorized, json: body(error))
+            if basicUsed { answer.headers[.wwwAuthenticate] = "Basic realm=\"postern\", charset=\"UTF-8\"" }
+            return answer
+        case .invalidRequest, .invalidGrant, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget:
+            return Answer(.badRequest, json: body(error))
+        }
+    }
+
+    private static func limited(_ limit: TokenError.ExceededLimit) -> Answer {
+        var object = JSONWriter(reserving: 128)
+        object.member("error", "rate_limited")
+        object.member("policy", limit.policy.rawValue)
+        object.member("dimension", limit.dimension.rawValue)
+        object.member("retryAfterSeconds", limit.retryAfterSeconds)
+        var answer = Answer(.tooManyRequests, json: object.finish())
+        answer.headers[.retryAfter] = String(limit.retryAfterSeconds)
+        return answer
+    }
+
+    private static func body(_ error: TokenError) -> [UInt8] {
+        var object = JSONWriter(reserving: 160)
+        object.member("error", error.code.rawValue)
+        object.member("error_description", error.description)
+        return object.finish()
+    }
+
+    /// A protected resource's 401 (RFC 6750 §3): no error code when no credentials came.
+    static func bearerChallenge(invalidToken: Bool) -> Answer {
+        var answer = Answer(.unauthorized)
+        answer.headers[.wwwAuthenticate] =
+            invalidToken ? "Bearer error=\"invalid_token\", error_description=\"The access token is invalid.\"" : "Bearer"
+        return answer
+    }
+}

@@ -1,0 +1,75 @@
+import Grants
+import HTTPTypes
+import Persistence
+
+/// `POST /connect/introspect` (RFC 7662): confidential clients only; without `ept:introspection` only a client's own tokens.
+struct IntrospectionRoutes: Sendable {
+    let verifier: AccessTokenVerifier
+    let refreshTokens: RefreshTokenVerifier
+    let clock: @Sendable () -> Double
+
+    var routes: [Route] { [Route("/connect/introspect", [.post: { await introspect($0) }])] }
+
+    private static let inactive = Array(#"{"active":false}"#.utf8)
+
+    private func introspect(_ exchange: Exchange) async -> Answer {
+        do {
+            let credentials = try exchange.clientCredentials()
+            let form = try await exchange.form()
+            let client = try exchange.realm.authenticate(form, credentials)
+            guard client.isConfidential else {
+                throw TokenError(.invalidClient, "Client authentication failed.", reason: "public client")
+            }
+            guard let token = form["token"] else {
+                throw TokenError(.invalidRequest, "The parameter token is missing.", reason: "missing token")
+            }
+            return Answer(json: try await describe(token, exchange.realm, client) ?? Self.inactive)
+        } catch let refusal as Refusal {
+            return refusal.answer
+        } catch let error as TokenError {
+            return .oauth(error, basicUsed: exchange.usedAuthorization)
+        } catch {
+            return .unavailable
+        }
+    }
+
+    private func describe(_ text: String, _ realm: Realm, _ client: Client) async throws -> [UInt8]? {
+        let seesAll = client.permissions.contains("ept:introspection")
+        if let verified = try await verifier.verify(text, realm: realm, now: clock()) {
+            guard seesAll || verified.session.client == client.key else { return nil }
+            return Self.active(
+                realm, verified.session, session: verified.token.session, scope: verified.token.scope,
+                audience: verified.token.audience, issuedAt: verified.token.issuedAt, expiresAt: verified.token.expiresAt,
+                tokenType: "Bearer")
+        }
+        if let (token, session) = try await refreshTokens.verify(text, realm: realm) {
+            guard seesAll || session.client == client.key else { return nil }
+            return Self.active(
+                realm, session, session: token.session, scope: session.scope, audience: session.resources, issuedAt: nil,
+                expiresAt: Int(session.refreshExpiresAt ?? session.expiresAt), tokenType: nil)
+        }
+        return nil
+    }
+
+    /// RFC 7662 §2.2.
+    private static func active(
+        _ realm: Realm, _ live: LiveSession, session: UUIDValue, scope: [String], audience: [String], issuedAt: Int?,
+        expiresAt: Int, tokenType: String?
+    ) -> [UInt8] {
+        var object = JSONWriter()
+        object.member("active", true)
+        object.member("scope", scope.joined(separator: " "))
+        object.member("client_id", live.clientID)
+        object.member("sub", live.user.description)
+        object.audience(audience)
+        object.member("iss", realm.issuer)
+        object.member("exp", expiresAt)
+        if let issuedAt { object.member("iat", issuedAt) }
+        object.member("token_type", tokenType)
+        object.member("auth_time", Int(live.authTime))
+        object.member("amr", live.amr)
+        object.member("sid", session.description)
+        object.member("realm", realm.slug)
+        return object.finish()
+    }
+}

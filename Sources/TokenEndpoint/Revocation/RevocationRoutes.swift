@@ -1,0 +1,45 @@
+import Grants
+import HTTPTypes
+import Persistence
+
+/// `POST /connect/revoke` (RFC 7009): an unknown or foreign token is answered 200 without effect (§2.2).
+struct RevocationRoutes: Sendable {
+    let verifier: AccessTokenVerifier
+    let keyring: Keyring
+    let sessions: SessionStore
+    let clock: @Sendable () -> Double
+
+    var routes: [Route] { [Route("/connect/revoke", [.post: { await revoke($0) }])] }
+
+    private func revoke(_ exchange: Exchange) async -> Answer {
+        do {
+            let credentials = try exchange.clientCredentials()
+            let form = try await exchange.form()
+            let client = try exchange.realm.authenticate(form, credentials)
+            guard let token = form["token"] else {
+                throw TokenError(.invalidRequest, "The parameter token is missing.", reason: "missing token")
+            }
+            try await revoke(token, exchange.realm, client)
+            return Answer(.ok)
+        } catch let refusal as Refusal {
+            return refusal.answer
+        } catch let error as TokenError {
+            return .oauth(error, basicUsed: exchange.usedAuthorization)
+        } catch {
+            // Never 200 for a revocation that may not have happened (TK-18).
+            return .unavailable
+        }
+    }
+
+    /// A refresh token ends its whole family, an access token only itself.
+    private func revoke(_ text: String, _ realm: Realm, _ client: Client) async throws {
+        if let refreshToken = RefreshToken(text, realm: realm.id, keyring: keyring) {
+            try await sessions.revoke(
+                realm: realm.id, client: client.key, session: refreshToken.session, reason: "token_revoked")
+        } else if let accessToken = verifier.token(text, realm: realm, now: clock()) {
+            try await sessions.revokeAccessToken(
+                realm: realm.id, client: client.key, session: accessToken.session, jti: accessToken.jti,
+                expiresAt: Double(accessToken.expiresAt))
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import Grants
+import HTTPTypes
+import Logging
+
+/// `POST /connect/token` (contract §4.1).
+struct TokenRoutes: Sendable {
+    let service: TokenService
+    let deadline: UniformDeadline
+    let metrics: Metrics
+
+    var routes: [Route] { [Route("/connect/token", [.post: { await token($0) }])] }
+
+    private func token(_ exchange: Exchange) async -> Answer {
+        do {
+            let credentials = try exchange.clientCredentials()
+            let form = try await exchange.form()
+            return await token(exchange, form, credentials)
+        } catch {
+            return error.answer
+        }
+    }
+
+    private func token(_ exchange: Exchange, _ form: FormParameters, _ credentials: ClientCredentials) async -> Answer {
+        // An unknown grant type is the caller's text: it goes into no log and no metric.
+        let grantType = form["grant_type"].flatMap { service.knows($0) ? $0 : nil } ?? "other"
+        do {
+            let response = try await service.token(form, credentials: credentials, realm: exchange.realm, source: exchange.source)
+            metrics.countGrant(grantType, outcome: "ok")
+            exchange.logger.debug("token", metadata: ["realm": "\(exchange.realm.slug)", "grant": "\(grantType)", "outcome": "ok"])
+            return Answer(json: response.json)
+        } catch {
+            metrics.countGrant(grantType, outcome: error.code.rawValue)
+            exchange.logger.log(
+                level: error.code == .temporarilyUnavailable ? .warning : .info, "token",
+                metadata: [
+                    "realm": "\(exchange.realm.slug)", "grant": "\(grantType)", "outcome": "\(error.code.rawValue)",
+                    "reason": "\(error.reason)", "source": "\(exchange.source)",
+                ])
+            if error.code == .invalidGrant { await deadline.hold(exchange) }
+            return .oauth(error, basicUsed: exchange.usedAuthorization)
+        }
+    }
+}

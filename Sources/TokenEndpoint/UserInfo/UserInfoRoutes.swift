@@ -1,0 +1,53 @@
+import Grants
+import HTTPTypes
+import Persistence
+
+/// `GET` and `POST /connect/userinfo` (OpenID Connect Core §5.3).
+struct UserInfoRoutes: Sendable {
+    let verifier: AccessTokenVerifier
+    let clock: @Sendable () -> Double
+
+    var routes: [Route] { [Route("/connect/userinfo", [.get: { await userInfo($0) }, .post: { await userInfo($0) }])] }
+
+    private func userInfo(_ exchange: Exchange) async -> Answer {
+        let verified: VerifiedAccessToken
+        switch exchange.bearer() {
+        case .none:
+            return .bearerChallenge(invalidToken: false)
+        case .malformed:
+            return .bearerChallenge(invalidToken: true)
+        case .token(let text):
+            do {
+                guard let live = try await verifier.verify(text, realm: exchange.realm, now: clock()) else {
+                    return .bearerChallenge(invalidToken: true)
+                }
+                verified = live
+            } catch {
+                return .unavailable
+            }
+        }
+        guard verified.token.scope.contains("openid") else {
+            return Answer(
+                .forbidden, headers: [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"openid\""])
+        }
+        return Answer(json: Self.claims(verified))
+    }
+
+    /// Only what the scopes ask for (OpenID Connect Core §5.4).
+    private static func claims(_ verified: VerifiedAccessToken) -> [UInt8] {
+        let session = verified.session
+        var claims = JSONWriter()
+        claims.member("sub", session.user.description)
+        if verified.token.scope.contains("email") {
+            claims.member("email", session.email)
+            claims.member("email_verified", session.emailVerified)
+        }
+        if verified.token.scope.contains("profile") {
+            let names = [session.firstName, session.lastName].compactMap { $0 }
+            claims.member("name", names.isEmpty ? nil : names.joined(separator: " "))
+            claims.member("given_name", session.firstName)
+            claims.member("family_name", session.lastName)
+        }
+        return claims.finish()
+    }
+}

@@ -1,0 +1,52 @@
+import Foundation
+
+/// Writes folders of text files into one Swift file of constants, so that the executable carries them.
+///
+/// Usage: `embed-files OUTPUT NAME=FOLDER …`. The output declares `enum Embedded` with one `static let NAME` per folder: the
+/// files in name order, byte for byte. A folder that does not exist gives an empty list.
+@main
+struct EmbedFiles {
+    static func main() throws {
+        var arguments = CommandLine.arguments.dropFirst()
+        guard let output = arguments.popFirst() else { throw UsageError() }
+        var source = "/// Text files of this package, embedded at build time.\nenum Embedded {\n"
+        for argument in arguments {
+            let parts = argument.split(separator: "=", maxSplits: 1)
+            guard parts.count == 2 else { throw UsageError() }
+            source += "    static let \(parts[0]): [(name: String, text: String)] = [\n"
+            for file in try files(in: String(parts[1])) {
+                let text = try String(contentsOf: file, encoding: .utf8)
+                source += "        (name: \(literal(file.lastPathComponent)), text: \(literal(text))),\n"
+            }
+            source += "    ]\n"
+        }
+        source += "}\n"
+        try source.write(toFile: output, atomically: true, encoding: .utf8)
+    }
+
+    private static func files(in folder: String) throws -> [URL] {
+        guard FileManager.default.fileExists(atPath: folder) else { return [] }
+        return try FileManager.default
+            .contentsOfDirectory(at: URL(fileURLWithPath: folder), includingPropertiesForKeys: nil)
+            .filter { !$0.lastPathComponent.hasPrefix(".") && !$0.hasDirectoryPath }
+            .sorted { $0.lastPathComponent < $1.lastPathComponent }
+    }
+
+    /// A Swift string literal of exactly `text`.
+    private static func literal(_ text: String) -> String {
+        var literal = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\\", "\"": literal += "\\\(scalar)"
+            case "\n": literal += "\\n"
+            case _ where scalar.value < 0x20 || scalar.value == 0x7F: literal += "\\u{\(String(scalar.value, radix: 16))}"
+            default: literal.unicodeScalars.append(scalar)
+            }
+        }
+        return literal + "\""
+    }
+
+    struct UsageError: Error, CustomStringConvertible {
+        var description: String { "usage: embed-files OUTPUT NAME=FOLDER …" }
+    }
+}

@@ -1,0 +1,108 @@
+import ArgumentParser
+import Delivery
+import Foundation
+import Logging
+import Persistence
+import TokenEndpoint
+
+/// `postern dev`.
+struct DevCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dev",
+        abstract: "Run everything on this machine: a private PostgreSQL, a demo realm, a dev outbox.",
+        discussion: """
+            Creates and starts a private PostgreSQL cluster in .postern/ of the working directory, migrates it, provisions realm \
+            `demo` on localhost, and serves. Mail goes to /dev/outbox instead of out. Data survives restarts. Not for production.
+            """)
+
+    @Option(name: .long, help: "The port to serve on.")
+    var port = 8080
+
+    @Flag(name: .long, help: "Delete the data of earlier runs first.")
+    var reset = false
+
+    func run() async throws {
+        guard (1...65535).contains(port) else { throw CommandFailure("--port must be from 1 to 65535") }
+        let root = URL(filePath: FileManager.default.currentDirectoryPath).appending(path: ".postern")
+        if reset { try Self.reset(root) }
+        let cluster = try DevCluster(root: root)
+        let postgres = try cluster.start()
+        defer { if let postgres { cluster.stop(postgres) } }
+
+        try await Migrator(conninfo: cluster.conninfo(user: "postgres")).migrate(progress: { say($0) })
+        let origin = "http://localhost:\(port)"
+        let secret = try DevRealm.provision(
+            cluster, origin: origin, secretFile: root.appending(path: "demo-api.secret"))
+
+        let outbox = DevOutbox()
+        let routes = DevOutboxRoutes { outbox.mails.map(DevMail.init) }
+        var configuration = ServerConfiguration(listen: ListenAddress(host: "127.0.0.1", port: port))
+        configuration.shutdownGrace = .seconds(5)
+        try await ServerRun(
+            configuration: configuration, conninfo: cluster.conninfo(user: "postern_dev"), connections: 8,
+            keyring: try Self.keyring(root), mailSender: try Self.sender(), transport: outbox, extraRoutes: routes.routes,
+            logger: .postern(level: .notice, json: false), onStarted: { Self.greet(origin: origin, secret: secret) }
+        ).run()
+    }
+
+    private static func reset(_ root: URL) throws {
+        if let cluster = try? DevCluster(root: root) {
+            try cluster.stopIfRunning()
+            try FileManager.default.removeItem(at: cluster.directory)
+        }
+        if FileManager.default.fileExists(atPath: root.path) { try FileManager.default.removeItem(at: root) }
+    }
+
+    private static func keyring(_ root: URL) throws -> Keyring {
+        let file = root.appending(path: "secret.key")
+        if !FileManager.default.fileExists(atPath: file.path) {
+            try PrivateFile.write(Keyring.generateLine() + "\n", to: file)
+        }
+        return try Keyring(contentsOf: file.path)
+    }
+
+    private static func sender() throws -> Mailbox {
+        guard let sender = Mailbox(parsing: "postern@localhost.example") else { throw CommandFailure("no sender") }
+        return sender
+    }
+
+    private static func greet(origin: String, secret: String) {
+        say(
+            """
+
+            Postern serves realm "demo" on \(origin)
+              public client        \(DevRealm.clientID)
+              confidential client  \(DevRealm.apiClientID), secret \(secret)
+              user                 \(DevRealm.email)
+              mails                \(origin)/dev/outbox
+
+            Try it in another terminal:
+
+              curl -s \(origin)/api/account/native/otp/request -H 'Content-Type: application/json' \\
+                -d '{"Email":"\(DevRealm.email)"}'; echo
+
+              CODE=$(curl -s \(origin)/dev/outbox.json | grep -o '"code":"[0-9]*"' | head -1 | grep -o '[0-9]*')
+              TOKENS=$(curl -s \(origin)/connect/token -d grant_type=urn:cocoar:otp -d client_id=\(DevRealm.clientID) \\
+                -d username=\(DevRealm.email) -d otp_code=$CODE --data-urlencode 'scope=openid offline_access profile email')
+              echo "$TOKENS"
+              ACCESS=$(echo "$TOKENS" | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+              REFRESH=$(echo "$TOKENS" | sed 's/.*"refresh_token":"\\([^"]*\\)".*/\\1/')
+
+              curl -s \(origin)/connect/userinfo -H "Authorization: Bearer $ACCESS"; echo
+              curl -s \(origin)/connect/token -d grant_type=refresh_token -d client_id=\(DevRealm.clientID) -d refresh_token=$REFRESH; echo
+              curl -s \(origin)/connect/introspect -u \(DevRealm.apiClientID):\(secret) -d token=$ACCESS; echo
+              curl -s -o /dev/null -w '%{http_code}\\n' \(origin)/connect/revoke -d client_id=\(DevRealm.clientID) -d token=$ACCESS
+              curl -s \(origin)/connect/introspect -u \(DevRealm.apiClientID):\(secret) -d token=$ACCESS; echo
+
+            Or let a headless app do it:  postern try otp --url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)
+            Ctrl-C stops everything; the data stays in .postern/ (--reset starts over).
+
+            """)
+    }
+}
+
+extension DevMail {
+    init(_ mail: DevOutbox.Mail) {
+        self.init(to: mail.to, subject: mail.subject, text: mail.text, code: mail.code, link: mail.link, at: mail.at)
+    }
+}

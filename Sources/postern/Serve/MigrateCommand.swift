@@ -1,0 +1,35 @@
+import ArgumentParser
+import Persistence
+
+/// `postern migrate`.
+struct MigrateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "migrate",
+        abstract: "Bring the database's schema up to this binary's.",
+        discussion: """
+            Uses POSTERN_MIGRATE_DATABASE_URL, else POSTERN_DATABASE_URL. The first run creates the roles postern_owner, postern_app \
+            and postern_admin, so it needs a superuser or a role with CREATEROLE that may create schemas in the database. \
+            Safe to run from several nodes at once.
+            """)
+
+    @Flag(name: .long, help: "Change nothing; exit 1 when the database is behind.")
+    var check = false
+
+    @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
+    var config: String?
+
+    func run() async throws {
+        let settings = try await Settings(file: config)
+        let migrator = try Migrator(conninfo: settings.migrateDatabaseURL())
+        if check {
+            let pending = try await migrator.check()
+            guard pending.isEmpty else {
+                throw CommandFailure("the database is behind: \(pending.joined(separator: ", ")); run `postern migrate`")
+            }
+            say("The database is up to date (version \(Migrator.schemaVersion)).")
+        } else {
+            try await migrator.migrate(progress: { say($0) })
+            say("The database is up to date (version \(Migrator.schemaVersion)).")
+        }
+    }
+}

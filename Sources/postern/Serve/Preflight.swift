@@ -1,0 +1,54 @@
+import Foundation
+import Logging
+import Persistence
+
+/// What must hold before the server starts: one clear line says what to do when it does not (contract §1).
+enum Preflight {
+    /// - Throws: ``CommandFailure``.
+    static func check(conninfo: String) async throws {
+        let pending: [String]
+        do {
+            pending = try await Migrator(conninfo: conninfo).check()
+        } catch {
+            throw CommandFailure("database: \(error)")
+        }
+        guard pending.isEmpty else {
+            throw CommandFailure("the database is behind this binary (\(pending.joined(separator: ", "))): run `postern migrate`")
+        }
+        let probe = try await probe(conninfo)
+        if probe.isSuperuser || probe.bypassesRowSecurity {
+            throw CommandFailure(
+                "POSTERN_DATABASE_URL logs in as a superuser or BYPASSRLS role: use a login role that is only a member of postern_app")
+        }
+        guard probe.isApplicationMember else {
+            throw CommandFailure("the database role is not a member of postern_app: GRANT postern_app TO that role")
+        }
+        guard !probe.isReadOnly else {
+            throw CommandFailure("the database is read-only (a standby?): name the primary in POSTERN_DATABASE_URL")
+        }
+        guard probe.synchronousCommit == "on" else {
+            throw CommandFailure("synchronous_commit is \(probe.synchronousCommit) for this role: commits must be durable, set it to on")
+        }
+        let skew = abs(Date().timeIntervalSince1970 - probe.databaseTime)
+        guard skew < 60 else {
+            throw CommandFailure("the clocks of this machine and the database differ by \(Int(skew)) s: synchronise them")
+        }
+    }
+
+    private static func probe(_ conninfo: String) async throws -> ServerProbe {
+        let database = Database(
+            configuration: DatabaseConfiguration(conninfo: conninfo, connections: 1), logger: Logger(label: "preflight"))
+        return try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { await database.run() }
+            defer { tasks.cancelAll() }
+            for _ in 0..<20 {
+                do {
+                    return try await database.probe()
+                } catch StoreError.unavailable {
+                    try await Task.sleep(for: .milliseconds(100))
+                }
+            }
+            throw CommandFailure("the database cannot be reached")
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import ArgumentParser
+import Delivery
+import Logging
+import Persistence
+import ServiceLifecycle
+import UnixSignals
+import TokenEndpoint
+
+/// `postern serve`.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Run the production server.",
+        discussion: """
+            Configured by environment variables, or by the same names in --config FILE:
+              POSTERN_DATABASE_URL         libpq URI; a login role that is postern_app or a member of it (required)
+              POSTERN_SECRET_KEY_FILE      32 random bytes in base64 per line, newest first, mode 0400 or 0600 (required)
+              POSTERN_SMTP_URL             smtp://[user:pass@]host:port, smtps://…, ?starttls=required|optional|off (required)
+              POSTERN_MAIL_FROM            sender of mails (required)
+              POSTERN_LISTEN               default 127.0.0.1:8080
+              POSTERN_OPS_LISTEN           default 127.0.0.1:9090: /healthz, /readyz, /metrics
+              POSTERN_TRUSTED_PROXIES      CIDR list whose X-Forwarded-For and -Host are read; default none
+              POSTERN_TLS_CERT, _KEY       PEM files; normally a proxy ends TLS
+              POSTERN_DB_CONNECTIONS       default 16
+              POSTERN_LOG_LEVEL            default info
+              POSTERN_LOG_FORMAT           text or json; default text
+              POSTERN_SHUTDOWN_GRACE       seconds; default 10
+              POSTERN_UNIFORM_DEADLINE_MS  when uniform answers leave; default 100
+            """)
+
+    @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
+    var config: String?
+
+    func run() async throws {
+        let settings = try await Settings(file: config)
+        let logger = Logger.postern(level: settings.logLevel, json: settings.logsJSON)
+        let keyring = try settings.keyring()
+        guard let smtpURL = settings.smtpURL else {
+            throw CommandFailure("POSTERN_SMTP_URL is not set: it must be smtp://[user:pass@]host:port or smtps://host:port")
+        }
+        guard let mailFrom = settings.mailFrom else {
+            throw CommandFailure("POSTERN_MAIL_FROM is not set: it must be the address mails are sent from")
+        }
+        guard let sender = Mailbox(parsing: mailFrom) else {
+            throw CommandFailure("POSTERN_MAIL_FROM is \"\(mailFrom)\": it must be an address such as signin@example.com")
+        }
+        let transport = SMTPTransport(url: try settings.parsedSMTPURL(smtpURL))
+        let conninfo = try settings.databaseURL()
+        try await Preflight.check(conninfo: conninfo)
+        try await ServerRun(
+            configuration: settings.server, conninfo: conninfo, connections: settings.databaseConnections,
+            keyring: keyring, mailSender: sender, transport: transport, extraRoutes: [], logger: logger
+        ).run()
+    }
+}
+
+/// Runs the server until SIGTERM or SIGINT, then drains.
+struct ServerRun {
+    let configuration: ServerConfiguration
+    let conninfo: String
+    let connections: Int
+    let keyring: Keyring
+    let mailSender: Mailbox
+    let transport: any MailTransport
+    let extraRoutes: [Route]
+    let logger: Logger
+    var onStarted: @Sendable () async -> Void = {}
+
+    func run() async throws {
+        let databaseConfiguration = DatabaseConfiguration(conninfo: conninfo, connections: connections)
+        let database = Database(configuration: databaseConfiguration, logger: logger)
+        let sender = try OutboxSender(
+            database: database, keyring: keyring, sender: mailSender, transport: transport, logger: logger)
+        let server = try Server.build(
+            configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring, extraRoutes: extraRoutes,
+            wakeDelivery: { sender.wake() }, logger: logger)
+        // The sender stops after the worker that feeds it and before the database it writes to.
+        var services = server.services
+        services.insert(sender, at: 1)
+        let group = ServiceGroup(
+            configuration: .init(
+                services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+                gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            await onStarted()
+            try await tasks.waitForAll()
+        }
+        logger.notice("stopped")
+    }
+}

@@ -1,0 +1,139 @@
+import Configuration
+import Delivery
+import Logging
+import Persistence
+import SystemPackage
+import TokenEndpoint
+
+/// The configuration of `serve`, `migrate` and `doctor` (contract §2): environment variables, or the same names in a file.
+struct Settings: Sendable {
+    private let configuredDatabaseURL: String?
+    private let configuredMigrateDatabaseURL: String?
+    let databaseConnections: Int
+    let secretKeyFile: String?
+    let smtpURL: String?
+    let mailFrom: String?
+    let server: ServerConfiguration
+    let logLevel: Logger.Level
+    let logsJSON: Bool
+
+    /// Reads the environment and then `file`, where the environment wins.
+    /// - Throws: ``CommandFailure`` naming the variable and what it may be.
+    init(file: String?) async throws {
+        var providers: [any ConfigProvider] = [EnvironmentVariablesProvider()]
+        if let file {
+            do {
+                providers.append(try await EnvironmentVariablesProvider(environmentFilePath: FilePath(file)))
+            } catch {
+                throw CommandFailure("the configuration file \(file) cannot be read: \(error)")
+            }
+        }
+        let reader = Reader(config: ConfigReader(providers: providers))
+        configuredDatabaseURL = reader.string("POSTERN_DATABASE_URL")
+        configuredMigrateDatabaseURL = reader.string("POSTERN_MIGRATE_DATABASE_URL")
+        databaseConnections = try reader.integer("POSTERN_DB_CONNECTIONS", default: 16, in: 1...256)
+        secretKeyFile = reader.string("POSTERN_SECRET_KEY_FILE")
+        smtpURL = reader.string("POSTERN_SMTP_URL")
+        mailFrom = reader.string("POSTERN_MAIL_FROM")
+        logLevel = try reader.parsed("POSTERN_LOG_LEVEL", default: .info, "trace, debug, info, notice, warning, error or critical") {
+            Logger.Level(rawValue: $0)
+        }
+        logsJSON = try reader.parsed("POSTERN_LOG_FORMAT", default: false, "text or json") {
+            ["text": false, "json": true][$0]
+        }
+        server = try Self.server(reader)
+    }
+
+    private static func server(_ reader: Reader) throws -> ServerConfiguration {
+        let address = "host:port such as 127.0.0.1:8080"
+        var server = ServerConfiguration(
+            listen: try reader.parsed("POSTERN_LISTEN", default: ListenAddress(host: "127.0.0.1", port: 8080), address) {
+                ListenAddress($0)
+            },
+            operationsListen: try reader.parsed(
+                "POSTERN_OPS_LISTEN", default: ListenAddress(host: "127.0.0.1", port: 9090), address
+            ) { ListenAddress($0) })
+        server.trustedProxies = try reader.parsed("POSTERN_TRUSTED_PROXIES", default: [], "a comma-separated list of CIDR ranges") {
+            text in
+            let ranges = text.split(separator: ",").map { CIDR($0.filter { $0 != " " }) }
+            return ranges.contains(nil) ? nil : ranges.compactMap { $0 }
+        }
+        server.uniformDeadline = UniformDeadline(
+            .milliseconds(try reader.integer("POSTERN_UNIFORM_DEADLINE_MS", default: 100, in: 0...5000)))
+        server.shutdownGrace = .seconds(try reader.integer("POSTERN_SHUTDOWN_GRACE", default: 10, in: 0...3600))
+        switch (reader.string("POSTERN_TLS_CERT"), reader.string("POSTERN_TLS_KEY")) {
+        case (nil, nil): break
+        case (let certificate?, let key?): server.tls = (certificate, key)
+        default: throw CommandFailure("POSTERN_TLS_CERT and POSTERN_TLS_KEY belong together: set both or neither")
+        }
+        return server
+    }
+
+    /// What the server connects with. - Throws: one line that says what to do.
+    func databaseURL() throws -> String {
+        guard let configuredDatabaseURL else {
+            throw CommandFailure("POSTERN_DATABASE_URL is not set: it must be a libpq URI such as postgresql://postern@db/postern")
+        }
+        return configuredDatabaseURL
+    }
+
+    /// What migrations connect with. - Throws: one line that says what to do.
+    func migrateDatabaseURL() throws -> String {
+        try configuredMigrateDatabaseURL ?? databaseURL()
+    }
+
+    /// The key file's keys. - Throws: one line that says what to do.
+    func keyring() throws -> Keyring {
+        guard let secretKeyFile else {
+            throw CommandFailure(
+                "POSTERN_SECRET_KEY_FILE is not set: make one with `(umask 077; head -c 32 /dev/urandom | base64 > secret.key)`")
+        }
+        do {
+            return try Keyring(contentsOf: secretKeyFile)
+        } catch {
+            throw CommandFailure("POSTERN_SECRET_KEY_FILE: \(error)")
+        }
+    }
+
+    /// - Throws: one line that says what is wrong with the URL.
+    func parsedSMTPURL(_ text: String) throws -> SMTPURL {
+        do {
+            return try SMTPURL(parsing: text)
+        } catch {
+            throw CommandFailure("POSTERN_SMTP_URL: \(error)")
+        }
+    }
+
+    private struct Reader {
+        let config: ConfigReader
+
+        /// An empty variable counts as unset.
+        func string(_ name: String) -> String? {
+            let key = ConfigKey(name.lowercased().split(separator: "_").map(String.init))
+            return config.string(forKey: key).flatMap { $0.isEmpty ? nil : $0 }
+        }
+
+        func parsed<Value>(
+            _ name: String, default fallback: Value, _ expected: String, _ parse: (String) -> Value?
+        ) throws -> Value {
+            guard let text = string(name) else { return fallback }
+            guard let value = parse(text) else { throw CommandFailure("\(name) is \"\(text)\": it must be \(expected)") }
+            return value
+        }
+
+        func integer(_ name: String, default fallback: Int, in range: ClosedRange<Int>) throws -> Int {
+            try parsed(name, default: fallback, "a whole number from \(range.lowerBound) to \(range.upperBound)") {
+                Int($0).flatMap { range.contains($0) ? $0 : nil }
+            }
+        }
+    }
+}
+
+/// Ends a command with one line on stderr and exit code 1.
+struct CommandFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

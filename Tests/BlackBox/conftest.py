@@ -1,0 +1,72 @@
+"""Fixtures shared by all black-box tests."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from harness import report, settings  # noqa: E402
+from harness.world import World  # noqa: E402
+
+#: The search for leaked secrets comes last, so that it sees what every other test was given.
+LAST = "test_secrets_at_rest.py"
+
+
+def pytest_collection_modifyitems(items):
+    """Leaves out what only the full run wants, and puts the search for secrets last."""
+    for item in items:
+        if "full" in item.keywords and not settings.FULL:
+            item.add_marker(pytest.mark.skip(reason="only with POSTERN_FULL=1"))
+    items.sort(key=lambda item: item.path.name == LAST)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Prints what the tests counted."""
+    for line in report.LINES:
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def world():
+    """The world most tests share; nothing in it is killed."""
+    made = World("main")
+    try:
+        yield made.open()
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def fragile_world(request):
+    """A world of one module's own, to be killed and revived."""
+    made = World(request.module.__name__.removeprefix("test_"))
+    try:
+        yield made.open()
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def realm(world):
+    """One realm per module: native grants on, no cooldown, high limits."""
+    return world.realm()
+
+
+@pytest.fixture
+def app(realm):
+    """A public client with all grants and reference access tokens."""
+    return realm.app()
+
+
+@pytest.fixture
+def api(realm):
+    """The confidential client that may introspect any token of the realm."""
+    return realm.app("api")
+
+
+@pytest.fixture
+def email(realm):
+    """A confirmed user of this test's own."""
+    return realm.user()

@@ -1,0 +1,1 @@
+"""Drives the `postern` binary from outside: a real PostgreSQL, a real SMTP server, raw HTTP."""

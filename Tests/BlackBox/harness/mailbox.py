@@ -1,0 +1,100 @@
+"""A real SMTP server that keeps what it gets, and can be down, slow or unwilling."""
+
+import asyncio
+import email
+import email.policy
+import re
+import threading
+import time
+from dataclasses import dataclass
+
+from aiosmtpd.controller import Controller
+
+from .ports import free_port
+
+_CODE = re.compile(r"(?<![0-9])[0-9]{6}(?![0-9])")
+
+
+@dataclass
+class Mail:
+    """One delivered mail."""
+
+    recipients: list
+    raw: bytes
+
+    @property
+    def message(self):
+        """The parsed message."""
+        return email.message_from_bytes(self.raw, policy=email.policy.default)
+
+    @property
+    def text(self):
+        """The text/plain part."""
+        return self.message.get_body(("plain",)).get_content()
+
+    @property
+    def code(self):
+        """The six digits of the mail; they must be the same wherever it shows six digits first."""
+        found = _CODE.search(self.text)
+        assert found, f"no code in the mail: {self.text!r}"
+        return found.group()
+
+
+class Mailbox:
+    """The SMTP server. `mode` is accept, refuse (451 for everybody) or slow (seconds per mail)."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.mode = "accept"
+        self.slowness = 3.0
+        self.refused = 0
+        self.mails = []
+        self._arrived = threading.Condition()
+        self._controller = None
+        self.up()
+
+    def up(self):
+        """Starts listening, on the same port as before."""
+        if self._controller is None:
+            self._controller = Controller(self, hostname="127.0.0.1", port=self.port, ready_timeout=10)
+            self._controller.start()
+
+    def down(self):
+        """Stops listening: connections are refused."""
+        if self._controller is not None:
+            self._controller.stop()
+            self._controller = None
+
+    async def handle_RCPT(self, _server, _session, envelope, address, _options):  # pylint: disable=invalid-name
+        """SMTP RCPT TO."""
+        if self.mode == "refuse":
+            self.refused += 1
+            return "451 4.3.0 try again later"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, _server, _session, envelope):  # pylint: disable=invalid-name
+        """SMTP DATA."""
+        if self.mode == "slow":
+            await asyncio.sleep(self.slowness)
+        with self._arrived:
+            self.mails.append(Mail(list(envelope.rcpt_tos), envelope.content))
+            self._arrived.notify_all()
+        return "250 OK"
+
+    def to(self, address):
+        """The mails for one address, oldest first."""
+        with self._arrived:
+            return [mail for mail in self.mails if address in mail.recipients]
+
+    def wait(self, address, count=1, timeout=10.0):
+        """Waits until `count` mails for an address are here and returns the newest."""
+        deadline = time.monotonic() + timeout
+        with self._arrived:
+            while True:
+                mine = [mail for mail in self.mails if address in mail.recipients]
+                if len(mine) >= count:
+                    return mine[-1]
+                left = deadline - time.monotonic()
+                assert left > 0, f"{len(mine)} of {count} mails for {address} after {timeout} s"
+                self._arrived.wait(left)

@@ -1,0 +1,110 @@
+"""One `postern serve` process."""
+
+import base64
+import os
+import signal
+import subprocess
+import time
+
+from . import wire
+from .ports import free_port
+from .postgres import clean_environment
+from .settings import BINARY, OUTPUT, UNIFORM_DEADLINE_MS
+
+_COUNT = iter(range(1, 10_000))
+
+
+def run_postern(*arguments, environment=None, timeout=120):
+    """Runs a subcommand to its end."""
+    assert BINARY.exists(), f"{BINARY} is missing: build it, or set POSTERN_BIN"
+    return subprocess.run(
+        [str(BINARY), *arguments], env={**clean_environment(), **(environment or {})},
+        capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL,
+    )
+
+
+def write_key_file(path):
+    """A secret key file as the contract wants it: base64 of 32 random bytes, mode 0600."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(base64.b64encode(os.urandom(32)).decode() + "\n")
+    return path
+
+
+class Node:
+    """Starts, watches and ends one server; its stdout and stderr go to files."""
+
+    def __init__(self, database_url, key_file, smtp_port, **environment):
+        self.port = free_port()
+        self.ops_port = free_port()
+        OUTPUT.mkdir(parents=True, exist_ok=True)
+        number = next(_COUNT)
+        self.stdout = OUTPUT / f"serve-{os.getpid()}-{number}.out"
+        self.stderr = OUTPUT / f"serve-{os.getpid()}-{number}.err"
+        self.process = None
+        self.environment = {
+            "POSTERN_DATABASE_URL": database_url,
+            "POSTERN_LISTEN": f"127.0.0.1:{self.port}",
+            "POSTERN_OPS_LISTEN": f"127.0.0.1:{self.ops_port}",
+            "POSTERN_SECRET_KEY_FILE": str(key_file),
+            "POSTERN_SMTP_URL": f"smtp://127.0.0.1:{smtp_port}?starttls=off",
+            "POSTERN_MAIL_FROM": "Postern <no-reply@mail.example>",
+            "POSTERN_UNIFORM_DEADLINE_MS": str(UNIFORM_DEADLINE_MS),
+            "POSTERN_LOG_LEVEL": "debug",
+            "SWIFT_BACKTRACE": "enable=no",
+            **environment,
+        }
+
+    def start(self):
+        """Starts and waits until /readyz says so."""
+        assert BINARY.exists(), f"{BINARY} is missing: build it, or set POSTERN_BIN"
+        with open(self.stdout, "ab") as out, open(self.stderr, "ab") as err:
+            self.process = subprocess.Popen(
+                [str(BINARY), "serve"], env={**clean_environment(), **self.environment},
+                stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            )
+        self.wait_ready()
+        return self
+
+    def wait_ready(self, timeout=20.0):
+        """Waits for /readyz."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, f"serve ended with {self.process.returncode}: {self.log()[-2000:]}"
+            try:
+                if self.ops("/readyz").status == 200:
+                    return
+            except (OSError, wire.WireError):
+                pass
+            time.sleep(0.05)
+        raise AssertionError(f"/readyz not 200 within {timeout} s: {self.log()[-2000:]}")
+
+    def ops(self, path):
+        """GET on the ops listener."""
+        return wire.exchange(self.ops_port, "GET", path, {"Host": f"127.0.0.1:{self.ops_port}", "Connection": "close"}, timeout=5)
+
+    def alive(self):
+        """Whether the process runs."""
+        return self.process is not None and self.process.poll() is None
+
+    def terminate(self, timeout=20.0):
+        """SIGTERM; returns the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout)
+
+    def kill(self):
+        """SIGKILL."""
+        self.process.kill()
+        self.process.wait(10)
+
+    def stop(self):
+        """Ends the process if it still runs."""
+        if self.alive():
+            try:
+                self.terminate()
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def log(self):
+        """stdout and stderr so far."""
+        return "".join(f.read_text(errors="replace") for f in (self.stdout, self.stderr) if f.exists())

@@ -1,0 +1,188 @@
+"""A throw-away PostgreSQL cluster on a unix socket, and the ways to hurt it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from .settings import POSTGRES_BIN
+
+
+def literal(value):
+    """A Python value as an SQL literal."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return "ARRAY[" + ", ".join(literal(item) for item in value) + "]::text[]"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+class SQLError(Exception):
+    """psql ended with an error; the text is the server's."""
+
+
+class Cluster:
+    """initdb, start, stop, kill. Drops to user `postgres` when the suite runs as root."""
+
+    database = "postern"
+
+    def __init__(self, name):
+        self.root = Path(tempfile.mkdtemp(prefix=f"postern-{name}-"))
+        self.data = self.root / "data"
+        self.log = self.root / "postgresql.log"
+        self._postmaster = None
+        self._as_postgres = []
+        if os.geteuid() == 0:
+            self._as_postgres = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+            shutil.chown(self.root, "postgres", "postgres")
+        self.root.chmod(0o755)
+
+    def create(self):
+        """Makes the cluster, starts it and creates the database."""
+        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale")
+        with open(self.data / "postgresql.auto.conf", "a", encoding="utf-8") as conf:
+            conf.write(
+                "listen_addresses = ''\n"
+                f"unix_socket_directories = '{self.root}'\n"
+                "fsync = on\nsynchronous_commit = on\nmax_connections = 120\n"
+                "log_line_prefix = '%m '\nlog_min_messages = warning\n"
+            )
+        self.start()
+        self.sql(f"CREATE DATABASE {self.database}", database="postgres")
+
+    def create_login(self, role, member_of):
+        """A login role that is a member of one of Postern's NOLOGIN roles."""
+        self.sql(f"CREATE ROLE {role} LOGIN IN ROLE {member_of}")
+
+    def url(self, role):
+        """The libpq URI of a role."""
+        host = str(self.root).replace("/", "%2F")
+        return f"postgresql://{role}@/{self.database}?host={host}"
+
+    # -- life and death ---------------------------------------------------------------------
+
+    def start(self):
+        """Starts and waits until connections are accepted."""
+        with open(self.log, "ab") as log:
+            self._postmaster = subprocess.Popen(
+                [*self._as_postgres, str(POSTGRES_BIN / "postgres"), "-D", str(self.data)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/",
+            )
+        deadline = time.monotonic() + 60
+        while self._run("pg_isready", "-q", "-h", self.root, "-d", "postgres", check=False).returncode != 0:
+            assert self._postmaster.poll() is None and time.monotonic() < deadline, self.log.read_text(errors="replace")[-2000:]
+            time.sleep(0.01)
+
+    def ensure_up(self):
+        """Starts unless it runs."""
+        if self._postmaster is None or self._postmaster.poll() is not None:
+            self.start()
+
+    def stop(self, mode="fast"):
+        """Stops as `pg_ctl -m fast|immediate` would; a cluster that is down stays down."""
+        if self._postmaster is not None:
+            self._postmaster.send_signal({"fast": signal.SIGINT, "immediate": signal.SIGQUIT}[mode])
+            self._postmaster.wait(60)
+            self._postmaster = None
+
+    def kill(self):
+        """SIGKILL for the postmaster and every backend at once, as a crash of the machine would."""
+        postmaster = self._postmaster.pid
+        os.kill(postmaster, signal.SIGSTOP)  # so that it starts nothing while we look
+        victims = children_of(postmaster)
+        for pid in [postmaster, *victims]:
+            os.kill(pid, signal.SIGKILL)
+        self._postmaster.wait(10)
+        self._postmaster = None
+        deadline = time.monotonic() + 10
+        while any(alive(pid) for pid in victims):
+            assert time.monotonic() < deadline, "PostgreSQL did not die"
+            time.sleep(0.01)
+
+    def remove(self):
+        """Stops and deletes."""
+        self.stop("immediate")
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    # -- SQL --------------------------------------------------------------------------------
+
+    def sql(self, text, role="postgres", database=None, one_transaction=False):
+        """Runs SQL by psql and returns the rows as lists of strings (NULL is '')."""
+        command = [
+            str(POSTGRES_BIN / "psql"), "-X", "-q", "-A", "-t", "-F", "\x1f", "-R", "\x1e",
+            "-v", "ON_ERROR_STOP=1", "-h", str(self.root), "-U", role, "-d", database or self.database,
+        ]
+        if one_transaction:
+            command.append("-1")
+        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, env=clean_environment())
+        if done.returncode != 0:
+            raise SQLError(done.stderr.decode(errors="replace").strip())
+        out = done.stdout.decode().rstrip("\n\x1e")
+        # psql ends the record of each statement with a newline, whatever the separator.
+        records = [r for part in out.split("\x1e") for r in part.strip("\n").split("\n")] if out else []
+        return [record.split("\x1f") for record in records if record != ""]
+
+    def value(self, text, role="postgres"):
+        """The first column of the first row, or None."""
+        rows = self.sql(text, role)
+        return rows[0][0] if rows else None
+
+    def psql_is_down(self):
+        """Whether a new session is refused."""
+        try:
+            return self.value("SELECT 1") != "1"
+        except SQLError:
+            return True
+
+    def dump(self):
+        """The whole database as pg_dump writes it."""
+        done = self._run("pg_dump", "-h", self.root, "-U", "postgres", "-d", self.database, "--no-sync")
+        return done.stdout
+
+    def _run(self, program, *arguments, check=True):
+        done = subprocess.run(
+            [*self._as_postgres, str(POSTGRES_BIN / program), *map(str, arguments)],
+            stdout=subprocess.PIPE if program == "pg_dump" else subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, env=clean_environment(), timeout=180, cwd="/",
+        )
+        if check and done.returncode != 0:
+            log = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else ""
+            raise RuntimeError(f"{program} failed: {done.stderr!r}\n{log}")
+        return done
+
+
+def clean_environment():
+    """The environment without anything that libpq or initdb would read."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "POSTERN_"))}
+    return {**kept, "LC_ALL": "C.UTF-8"}
+
+
+def children_of(pid):
+    """The direct children of a process."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue
+            if int(stat.rpartition(")")[2].split()[1]) == pid:
+                found.append(int(entry.name))
+    return found
+
+
+def alive(pid):
+    """Whether a process exists and is not a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -1,0 +1,17 @@
+"""Everything the suite reads from its environment."""
+
+import os
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+BINARY = Path(os.environ.get("POSTERN_BIN", REPOSITORY / ".build/debug/postern"))
+SHARED = Path(os.environ.get("POSTERN_SHARED", REPOSITORY.parent / "shared"))
+OUTPUT = REPOSITORY / ".test-output" / "blackbox"
+POSTGRES_BIN = Path(os.environ.get("POSTERN_PG_BIN", "/usr/lib/postgresql/15/bin"))
+
+FULL = os.environ.get("POSTERN_FULL", "") not in ("", "0")
+ROUNDS = int(os.environ.get("POSTERN_ROUNDS", "200" if FULL else "20"))
+FAULT_ROUNDS = int(os.environ.get("POSTERN_FAULT_ROUNDS", "20" if FULL else "1"))
+
+#: Answers that must be uniform leave at this deadline; short, so that the suite stays short.
+UNIFORM_DEADLINE_MS = 25

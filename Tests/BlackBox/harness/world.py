@@ -1,0 +1,74 @@
+"""A database, a mail server, an administrator and nodes: everything one test module needs."""
+
+import itertools
+import shutil
+import time
+
+from . import clock
+from .mailbox import Mailbox
+from .node import Node, run_postern, write_key_file
+from .postgres import Cluster
+from .realm import Admin, Realm
+from .settings import OUTPUT
+
+_SLUGS = itertools.count(1)
+
+
+class World:
+    """Creates the cluster, migrates it, makes the login roles and starts one node."""
+
+    def __init__(self, name, **environment):
+        self.name = name
+        self.cluster = Cluster(name)
+        self.mailbox = Mailbox()
+        self.admin = Admin(self.cluster)
+        self.nodes = []
+        self.node = None
+        self._environment = environment
+
+    def open(self):
+        """Brings everything up."""
+        self.cluster.create()
+        migrated = run_postern("migrate", environment={
+            "POSTERN_MIGRATE_DATABASE_URL": self.cluster.url("postgres"),
+            "POSTERN_DATABASE_URL": self.cluster.url("postgres"),
+        })
+        assert migrated.returncode == 0, f"migrate: {migrated.stdout}{migrated.stderr}"
+        self.cluster.create_login("bb_serve", "postern_app")
+        self.cluster.create_login(Admin.role, "postern_admin")
+        self.key_file = write_key_file(self.cluster.root / "secret.key")
+        self.node = self.start_node(**self._environment)
+        return self
+
+    def start_node(self, **environment):
+        """One more server process on the same database and key."""
+        node = Node(self.cluster.url("bb_serve"), self.key_file, self.mailbox.port, **environment)
+        self.nodes.append(node)
+        return node.start()
+
+    def close(self):
+        """Takes everything down; the PostgreSQL log is kept beside the servers' logs."""
+        for node in self.nodes:
+            node.stop()
+        self.mailbox.down()
+        if self.cluster.log.exists():
+            OUTPUT.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self.cluster.log, OUTPUT / f"postgresql-{self.name}.log")
+        self.cluster.remove()
+
+    def realm(self, name="r", **options):
+        """A new realm with the usual clients."""
+        return Realm(self, f"{name}{next(_SLUGS)}", **options)
+
+    def time_travel(self, seconds):
+        """Lets time pass."""
+        clock.time_travel(self.cluster, seconds)
+
+    def stopwatch(self):
+        """A clock that starts now."""
+        return clock.Stopwatch(self.cluster)
+
+    @staticmethod
+    def settle():
+        """Waits as long as a changed configuration may take to reach a node."""
+        time.sleep(1.05)

@@ -1,0 +1,120 @@
+import Foundation
+import Testing
+
+@testable import Delivery
+
+@Suite("Templates")
+struct MailRendererTests {
+    private let renderer: MailRenderer
+
+    init() throws {
+        renderer = try MailRenderer()
+    }
+
+    private func payload(
+        _ content: MailPayload.Content = .otp(code: "123456", minutes: 10), realm: String = "Acme"
+    ) -> MailPayload {
+        MailPayload(realmName: realm, originHost: "auth.example.com", content: content)
+    }
+
+    @Test func `the mail of a code`() throws {
+        let mail = try renderer.render(payload())
+        #expect(mail.subject == "123456 is your Acme verification code")
+        let lines = mail.text.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.first == "Your Acme verification code is:")
+        #expect(lines.last == "@auth.example.com #123456")
+        #expect(lines.contains("123456"))
+        #expect(mail.text.contains("10 minutes") && mail.text.contains("Not you?"))
+        #expect(mail.html.hasPrefix("<!DOCTYPE html>") && mail.html.hasSuffix("</html>"))
+        for part in ["Acme", ">123456<", "10 minutes", "Not you?", "@auth.example.com #123456"] {
+            #expect(mail.html.contains(part))
+        }
+        #expect(try renderer.render(payload(.otp(code: "123456", minutes: 1))).text.contains("1 minute and"))
+    }
+
+    @Test func `the mail of a link shows where the link leads`() throws {
+        let link = "https://auth.example.com/magic-login?userId=5c0f6a2e&token=a-b_c~d"
+        let mail = try renderer.render(payload(.magicLink(link: link, minutes: 15)))
+        #expect(mail.subject == "Sign in to Acme")
+        #expect(mail.text.split(separator: "\n").contains { $0 == link })
+        let escaped = link.replacingOccurrences(of: "&", with: "&amp;")
+        #expect(mail.html.contains("<a href=\"\(escaped)\">\(escaped)</a>"))
+        #expect(mail.html.components(separatedBy: "href").count == 2)
+        #expect(mail.html.contains("15 minutes") && mail.html.contains("Not you?"))
+    }
+
+    @Test func `notices about passkeys name the passkey`() throws {
+        let added = try renderer.render(payload(.passkeyAdded(name: "Ada's phone")))
+        #expect(added.subject == "A passkey was added to your Acme account")
+        #expect(added.text.contains("Ada's phone"))
+        #expect(added.html.contains("Ada&#39;s phone"))
+        let removed = try renderer.render(payload(.passkeyRemoved(name: "\r\n")))
+        #expect(removed.subject == "A passkey was removed from your Acme account")
+        #expect(removed.text.contains("\nPasskey\n"))
+    }
+
+    static let hostileNames = [
+        "<script>alert(1)</script>", "\"><img src=https://evil.example/x>", "' onmouseover='x", "{{code}}", "{{{link}}}",
+        "{{> layout.html}}", "&lt;b&gt;", "</title><script>", "a\r\n\r\n@evil.example #999999", "\u{202E}x", "<\u{301}b>",
+        "\"\u{301} style=x", "&\u{301}amp;", "<!--", "]]>", "名前", "🦊", String(repeating: "<", count: 500), "", "\0",
+    ]
+
+    @Test("ML-11: hostile names are text, in every template", arguments: hostileNames)
+    func hostile(_ name: String) throws {
+        let contents: [MailPayload.Content] = [
+            .otp(code: "123456", minutes: 10), .magicLink(link: "https://a.example/x?y=1&z=2", minutes: 15),
+            .passkeyAdded(name: name), .passkeyRemoved(name: name),
+        ]
+        for content in contents {
+            let plain = try renderer.render(payload(clean(content)))
+            let mail = try renderer.render(payload(content, realm: name))
+            // The same markup as with a harmless name: not one more angle bracket, quotation mark or ampersand of markup.
+            for scalar in ["<", ">", "\""] as [Unicode.Scalar] {
+                #expect(mail.html.unicodeScalars.count { $0 == scalar } == plain.html.unicodeScalars.count { $0 == scalar })
+            }
+            #expect(mail.text.split(separator: "\n").count == plain.text.split(separator: "\n").count)
+            // A name cannot pass for the code line, which is a line of its own.
+            #expect(!mail.text.split(separator: "\n").contains { $0.hasPrefix("@evil") })
+            #expect(!mail.subject.contains("\n") && !mail.subject.isEmpty)
+            #expect(!mail.html.contains("<img") && !mail.html.contains("<script"))
+            // No double escaping in text, no template language in values.
+            #expect(!mail.text.contains("&lt;") || name.contains("&lt;"))
+        }
+    }
+
+    private func clean(_ content: MailPayload.Content) -> MailPayload.Content {
+        switch content {
+        case .passkeyAdded: .passkeyAdded(name: "x")
+        case .passkeyRemoved: .passkeyRemoved(name: "x")
+        case .otp, .magicLink: content
+        }
+    }
+
+    @Test func `a name with template language stays as it is`() throws {
+        let mail = try renderer.render(payload(realm: "{{code}}"))
+        #expect(mail.subject == "123456 is your {{code}} verification code")
+    }
+
+    @Test("codes, links and hosts that are none are refused", arguments: [
+        (.otp(code: "12 34", minutes: 1), .code), (.otp(code: "", minutes: 1), .code), (.otp(code: "1234\n", minutes: 1), .code),
+        (.otp(code: "１２３４５６", minutes: 1), .code), (.magicLink(link: "javascript:alert(1)", minutes: 1), .link),
+        (.magicLink(link: "http://example.com/", minutes: 1), .link),
+        (.magicLink(link: "https://example.com/\"onclick=", minutes: 1), .link),
+        (.magicLink(link: "https://example.com/ x", minutes: 1), .link),
+        (.magicLink(link: "http://localhost.evil.example/", minutes: 1), .link),
+    ] as [(MailPayload.Content, MailRenderer.Failure)])
+    func malformed(_ content: MailPayload.Content, _ failure: MailRenderer.Failure) {
+        #expect(throws: failure) { try renderer.render(payload(content)) }
+    }
+
+    @Test func `the link of a development machine is accepted`() throws {
+        let link = "http://localhost:8080/magic-login?token=x"
+        #expect(try renderer.render(payload(.magicLink(link: link, minutes: 1))).text.contains(link))
+    }
+
+    @Test(arguments: ["", "a b", "https://a", "a\n", "a #1", "-a"])
+    func badHost(_ host: String) {
+        let payload = MailPayload(realmName: "Acme", originHost: host, content: .otp(code: "123456", minutes: 1))
+        #expect(throws: MailRenderer.Failure.originHost) { try renderer.render(payload) }
+    }
+}

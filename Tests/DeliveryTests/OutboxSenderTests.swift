@@ -1,0 +1,249 @@
+import Foundation
+import Logging
+import Persistence
+import ServiceLifecycle
+import TestSupport
+import Testing
+
+@testable import Delivery
+
+@Suite("Outbox against PostgreSQL and SMTP")
+struct OutboxSenderTests {
+    @Test func `a queued mail is rendered, sent and forgotten`() async throws {
+        try await MailServer.wellBehaved { server in
+            try await OutboxFixture.run { outbox in
+                let id = try await outbox.queue()
+                try await outbox.sending(try transport(server)) { sender in
+                    sender.wake()
+                    let mail = try await server.next("mail")
+                    #expect(mail.recipients == ["ada@example.com"])
+                    #expect(mail.sender == "no-reply@mail.example.com")
+                    #expect(mail.message.contains("Message-ID: <\(id)@mail.example.com>\r\n"))
+                    #expect(mail.message.contains("From: \"Acme\"\r\n <no-reply@mail.example.com>\r\n"))
+                    #expect(mail.message.contains("Subject: 123456 is your Acme verification code\r\n"))
+                    #expect(mail.message.contains("\r\n@auth.example.com #123456\r\n"))
+                    let state = try await outbox.wait(for: id) { $0.state == "sent" }
+                    #expect(!state.hasPayload && state.attempts == 1 && state.lastError == nil)
+                }
+            }
+        }
+    }
+
+    @Test func `mails of other nodes are found without a wake-up, each once, by any number of senders`() async throws {
+        try await OutboxFixture.run { outbox in
+            let (first, second) = (DevOutbox(), DevOutbox())
+            var ids: [UUIDValue] = []
+            for number in 0..<40 { ids.append(try await outbox.queue(to: "user\(number)@example.com")) }
+            try await outbox.sending(first) { _ in
+                try await outbox.sending(second) { _ in
+                    for id in ids { try await outbox.wait(for: id) { $0.state == "sent" } }
+                }
+            }
+            let recipients = (first.mails + second.mails).map(\.to)
+            #expect(recipients.count == 40 && Set(recipients).count == 40)
+            #expect(first.mails.allSatisfy { $0.code == "123456" })
+        }
+    }
+
+    @Test func `ML-05: a crash between acceptance and record makes one extra copy, with the same Message-ID`() async throws {
+        try await MailServer.wellBehaved { server in
+            try await OutboxFixture.run { outbox in
+                let id = try await outbox.queue()
+                // The first sender never hears of the acceptance, like one that died at that moment.
+                let crash = GatedTransport(inFrontOf: try transport(server))
+                let dead = try outbox.sender(crash)
+                let dying = Task { await dead.run() }
+                let original = try await server.next("mail")
+                #expect(try await outbox.state(of: id).state == "queued")
+
+                try await outbox.sending(try transport(server)) { _ in
+                    try await outbox.shift(id, by: 90)  // the lease ends
+                    let copy = try await server.next("mail")
+                    #expect(copy.message == original.message)
+                    #expect(copy.message.contains("Message-ID: <\(id)@"))
+                    let state = try await outbox.wait(for: id) { $0.state == "sent" }
+                    #expect(state.attempts == 2)
+                }
+                crash.open()
+                dying.cancel()
+                await dying.value
+                #expect(await server.allEvents().filter { $0.event == "mail" }.count == 2)
+            }
+        }
+    }
+
+    @Test func `an answer that stays away twice ends the mail, so that there is one extra copy at most`() async throws {
+        try await MailServer.misbehaving("drop-after-data") { server in
+            try await OutboxFixture.run { outbox in
+                let id = try await outbox.queue()
+                try await outbox.sending(try transport(server)) { _ in
+                    let doubtful = try await outbox.wait(for: id) { $0.lastError != nil }
+                    #expect(doubtful.state == "queued" && doubtful.lastError == "in-doubt")
+                    #expect(doubtful.secondsUntilDue > 50)
+                    try await outbox.shift(id, by: 61)
+                    let dead = try await outbox.wait(for: id) { $0.state == "dead" }
+                    #expect(dead.attempts == 2 && dead.lastError == "in-doubt" && !dead.hasPayload)
+                }
+                #expect(await server.allEvents().filter { $0.event == "message" }.count == 2)
+            }
+        }
+    }
+
+    @Test func `greylisting delays the mail`() async throws {
+        try await MailServer.wellBehaved(["--rcpt", "451", "--times", "2"]) { server in
+            try await OutboxFixture.run { outbox in
+                let id = try await outbox.queue()
+                try await outbox.sending(try transport(server)) { _ in
+                    let first = try await outbox.wait(for: id) { $0.lastError != nil }
+                    #expect(first.state == "queued" && first.lastError == "4xx")
+                    #expect((3.0...5.0).contains(first.secondsUntilDue))
+                    try await outbox.shift(id, by: 5)
+                    let second = try await outbox.wait(for: id) { $0.attempts == 2 && $0.secondsUntilDue < 20 }
+                    #expect((7.0...10.0).contains(second.secondsUntilDue))
+                    try await outbox.shift(id, by: 10)
+                    try await outbox.wait(for: id) { $0.state == "sent" && $0.attempts == 3 }
+                }
+            }
+        }
+    }
+
+    @Test func `a refused recipient ends the mail at once and stands in no log`() async throws {
+        try await MailServer.wellBehaved(["--rcpt", "550"]) { server in
+            try await OutboxFixture.run { outbox in
+                let link = "https://auth.example.com/magic-login?token=s3cr3t"
+                let ids = [
+                    try await outbox.queue(), try await outbox.queue(.magicLink(link: link, minutes: 15)),
+                ]
+                try await outbox.sending(try transport(server)) { _ in
+                    for id in ids {
+                        let state = try await outbox.wait(for: id) { $0.state == "dead" }
+                        #expect(state.lastError == "5xx" && !state.hasPayload)
+                    }
+                }
+                #expect(outbox.logs.lines.contains { $0.contains("5xx") && $0.contains(ids[0].description) })
+                for line in outbox.logs.lines {
+                    for secret in ["ada", "example.com", "123456", "s3cr3t"] { #expect(!line.contains(secret)) }
+                }
+            }
+        }
+    }
+
+    @Test func `after 24 hours without success a mail is dead`() async throws {
+        try await MailServer.wellBehaved(["--rcpt", "450"]) { server in
+            try await OutboxFixture.run { outbox in
+                let id = try await outbox.queue(.passkeyAdded(name: "Phone"), age: 86_397)
+                try await outbox.sending(try transport(server)) { _ in
+                    let state = try await outbox.wait(for: id) { $0.state == "dead" }
+                    #expect(state.lastError == "4xx" && !state.hasPayload)
+                }
+            }
+        }
+    }
+
+    @Test func `a code that is no longer valid is not sent, a notice of the same age is`() async throws {
+        try await OutboxFixture.run { outbox in
+            let code = try await outbox.queue(age: 600)
+            let notice = try await outbox.queue(.passkeyRemoved(name: "Phone"), age: 80_000)
+            let mails = DevOutbox()
+            try await outbox.sending(mails) { _ in
+                let state = try await outbox.wait(for: code) { $0.state == "dead" }
+                #expect(state.lastError == "expired")
+                try await outbox.wait(for: notice) { $0.state == "sent" }
+            }
+            #expect(mails.mails.map(\.subject) == ["A passkey was removed from your Acme account"])
+        }
+    }
+
+    @Test func `what cannot be opened waits, what cannot be addressed is dead, and neither stops the rest`() async throws {
+        try await OutboxFixture.run { outbox in
+            let tampered = try await outbox.queue(tampered: true)
+            let unaddressable = try await outbox.queue(to: "-oQ@example.com")
+            let good = try await outbox.queue()
+            try await outbox.sending(DevOutbox()) { _ in
+                try await outbox.wait(for: good) { $0.state == "sent" }
+                let waiting = try await outbox.wait(for: tampered) { $0.lastError != nil }
+                #expect(waiting.state == "queued" && waiting.lastError == "payload")
+                let dead = try await outbox.wait(for: unaddressable) { $0.state == "dead" }
+                #expect(dead.lastError == "recipient")
+            }
+        }
+    }
+
+    @Test func `graceful shutdown finishes the mail in hand and takes no other`() async throws {
+        try await OutboxFixture.run { outbox in
+            let inHand = try await outbox.queue(age: 10)
+            let later = try await outbox.queue()
+            let gate = GatedTransport()
+            let sender = try outbox.sender(gate, concurrency: 1)
+            let group = ServiceGroup(
+                configuration: .init(services: [.init(service: sender)], logger: outbox.logs.logger))
+            let running = Task { try await group.run() }
+            await gate.waitForMails(1)
+            await group.triggerGracefulShutdown()
+            #expect(try await outbox.state(of: inHand).state == "queued")
+            gate.open()
+            try await running.value
+            #expect(try await outbox.state(of: inHand).state == "sent")
+            let left = try await outbox.state(of: later)
+            #expect(left.state == "queued" && left.attempts == 0)
+        }
+    }
+
+    @Test func `no more mails are in hand than allowed, the oldest first`() async throws {
+        try await OutboxFixture.run { outbox in
+            var ids: [UUIDValue] = []
+            for number in 0..<12 { ids.append(try await outbox.queue(to: "u\(number)@example.com", age: 100 - Double(number))) }
+            let gate = GatedTransport()
+            let sender = try outbox.sender(gate, concurrency: 3)
+            let running = Task { await sender.run() }
+            await gate.waitForMails(3)
+            for _ in 0..<20 { sender.wake() }
+            gate.open()
+            for id in ids { try await outbox.wait(for: id) { $0.state == "sent" } }
+            running.cancel()
+            await running.value
+            #expect(gate.mostInHand == 3)
+            #expect(Set(gate.mails.prefix(3).map(\.message.to.text)) == ["u0@example.com", "u1@example.com", "u2@example.com"])
+        }
+    }
+
+    @Test func `without a mail server few mails are tried, and all leave when it is back`() async throws {
+        let port = try await MailServer.wellBehaved { $0.port }
+        try await OutboxFixture.run { outbox in
+            var ids: [UUIDValue] = []
+            for _ in 0..<20 { ids.append(try await outbox.queue()) }
+            let nobody = SMTPTransport(url: try SMTPURL(parsing: "smtp://localhost:\(port)"))
+            try await outbox.sending(nobody) { _ in
+                let deadline = ContinuousClock.now + .seconds(5)
+                while outbox.logs.lines.count(where: { $0.contains("connection") }) < 4, ContinuousClock.now < deadline {
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+            }
+            var tried = 0
+            for id in ids { tried += try await outbox.state(of: id).attempts }
+            #expect(tried <= 5)
+            try await outbox.sending(DevOutbox()) { _ in
+                for id in ids { try await outbox.shift(id, by: 30) }
+                for id in ids { try await outbox.wait(for: id) { $0.state == "sent" } }
+            }
+        }
+    }
+
+    @Test func `an acceptance is recorded although the database goes away in between`() async throws {
+        let postgres = try ThrowawayPostgres()
+        try await OutboxFixture.run(on: postgres) { outbox in
+            let id = try await outbox.queue()
+            let gate = GatedTransport()
+            try await outbox.sending(gate) { _ in
+                await gate.waitForMails(1)
+                try postgres.stop(.immediate)
+                gate.open()
+                try postgres.start()
+                let state = try await outbox.wait(for: id) { $0.state == "sent" }
+                #expect(state.attempts == 1)
+            }
+            #expect(gate.mails.count == 1)
+        }
+        try postgres.stop(.immediate)
+    }
+}

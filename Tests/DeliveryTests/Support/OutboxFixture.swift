@@ -1,0 +1,153 @@
+import Foundation
+import Logging
+import Persistence
+import ServiceLifecycle
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Delivery
+
+/// A database with the real schema, a realm and the means to queue mails and to look at them.
+struct OutboxFixture: Sendable {
+    /// A queued mail as the test sees it.
+    struct State: Sendable, Equatable {
+        let state: String
+        let attempts: Int
+        let lastError: String?
+        let hasPayload: Bool
+        let secondsUntilDue: Double
+    }
+
+    let postgres: ThrowawayPostgres
+    let administrator: Database
+    let application: Database
+    let keyring: Keyring
+    let realm = UUIDValue.random()
+    let logs = LogCapture()
+
+    private static let shared = Result { try ThrowawayPostgres() }
+
+    /// Runs `body` with a new database on the shared cluster, or on `postgres`.
+    static func run(
+        on postgres: ThrowawayPostgres? = nil, _ body: @Sendable (OutboxFixture) async throws -> Void
+    ) async throws {
+        let postgres = try postgres ?? shared.get()
+        let name = try postgres.createDatabase()
+        try await Migrator(conninfo: postgres.conninfo(database: name)).migrate()
+        let login = "app_\(name)"
+        try postgres.psql("CREATE ROLE \(login) LOGIN IN ROLE postern_app", database: name)
+        func database(_ user: String) -> Database {
+            Database(
+                configuration: DatabaseConfiguration(
+                    conninfo: postgres.conninfo(database: name, user: user), connections: 3),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        }
+        let fixture = OutboxFixture(
+            postgres: postgres, administrator: database("postgres"), application: database(login),
+            keyring: try Keyring(parsing: Keyring.generateLine()))
+        try await withThrowingTaskGroup { group in
+            group.addTask { await fixture.administrator.run() }
+            group.addTask { await fixture.application.run() }
+            try await fixture.administrator.execute(
+                Statement(
+                    name: "realm", sql: "INSERT INTO postern.realm (id, slug, display_name, primary_domain) "
+                        + "VALUES ($1, 'acme', 'Acme', 'auth.example.com')", effect: .once),
+                [.uuid(fixture.realm)])
+            try await body(fixture)
+            group.cancelAll()
+        }
+    }
+
+    /// Queues a mail `age` seconds ago. - Returns: its id.
+    @discardableResult
+    func queue(
+        _ content: MailPayload.Content = .otp(code: "123456", minutes: 10), to recipient: String = "ada@example.com",
+        age: Double = 0, tampered: Bool = false
+    ) async throws -> UUIDValue {
+        let id = UUIDValue.random()
+        let payload = MailPayload(realmName: "Acme", originHost: "auth.example.com", content: content)
+        var sealed = try payload.sealed(under: keyring, realm: realm, mail: id)
+        if tampered { sealed[20] ^= 1 }
+        try await administrator.execute(
+            Statement(
+                name: "queue",
+                sql: """
+                    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload, created_at, not_before,
+                                                     expires_at)
+                    VALUES ($1, $2, $3, $4, $5, now() - make_interval(secs => $6), now() - make_interval(secs => $6),
+                            now() - make_interval(secs => $6) + interval '24 hours')
+                    """, effect: .once),
+            [.uuid(realm), .uuid(id), .text(recipient), .text(payload.template), .bytes(sealed), .double(age)])
+        return id
+    }
+
+    /// Moves a mail's life `seconds` into the past, as if so much time had gone by.
+    func shift(_ mail: UUIDValue, by seconds: Double) async throws {
+        try await administrator.execute(
+            Statement(
+                name: "shift",
+                sql: """
+                    UPDATE postern.mail_outbox SET created_at = created_at - make_interval(secs => $2),
+                           not_before = not_before - make_interval(secs => $2),
+                           expires_at = expires_at - make_interval(secs => $2)
+                     WHERE id = $1
+                    """, effect: .once),
+            [.uuid(mail), .double(seconds)])
+    }
+
+    /// What the row of a mail says.
+    func state(of mail: UUIDValue) async throws -> State {
+        let rows = try await administrator.query(
+            Statement(
+                name: "state",
+                sql: """
+                    SELECT state, attempts, last_error, payload IS NOT NULL, extract(epoch FROM not_before - now())::float8
+                      FROM postern.mail_outbox WHERE id = $1
+                    """, effect: .readOnly),
+            [.uuid(mail)]
+        ) { (row) throws(StoreError) in
+            State(
+                state: try row.text(0), attempts: Int(try row.int(1)), lastError: try row.textOrNil(2),
+                hasPayload: try row.bool(3), secondsUntilDue: try row.double(4))
+        }
+        return try #require(rows.first)
+    }
+
+    /// Waits until the row of a mail is as wanted, 10 s at most. - Returns: the row then.
+    @discardableResult
+    func wait(for mail: UUIDValue, until isWanted: (State) -> Bool) async throws -> State {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while true {
+            let state = try await state(of: mail)
+            if isWanted(state) { return state }
+            try #require(ContinuousClock.now < deadline, "still \(state)")
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    /// A sender of this database that looks every 50 ms.
+    func sender(_ transport: any MailTransport, concurrency: Int = 4) throws -> OutboxSender {
+        var configuration = OutboxSender.Configuration()
+        configuration.concurrency = concurrency
+        configuration.pollInterval = .milliseconds(50)
+        return try OutboxSender(
+            database: application, keyring: keyring, sender: try #require(Mailbox(parsing: "no-reply@mail.example.com")),
+            transport: transport, configuration: configuration, logger: logs.logger)
+    }
+
+    /// Runs `body` while a sender works.
+    func sending<R: Sendable>(_ transport: any MailTransport, _ body: (OutboxSender) async throws -> R) async throws -> R {
+        let sender = try sender(transport)
+        let running = Task { await sender.run() }
+        do {
+            let result = try await body(sender)
+            running.cancel()
+            await running.value
+            return result
+        } catch {
+            running.cancel()
+            throw error
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import Synchronization
+
+/// A private PostgreSQL 15 cluster in a temporary directory, listening on a unix socket only. It may be stopped, killed,
+/// restarted and made to refuse connections without disturbing anybody. Its data is not worth an fsync.
+///
+/// Started as user `postgres` when the tests run as root, since PostgreSQL refuses to be root.
+public final class ThrowawayPostgres: Sendable {
+    /// How a server is told to stop.
+    public enum StopMode: String, Sendable { case smart, fast, immediate }
+
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// The folder with the socket, the data and the log.
+    public let directory: String
+    private let binaries: String
+    private let databaseCount = Mutex(0)
+
+    /// Creates the cluster and starts it.
+    /// - Parameter settings: lines for `postgresql.conf`.
+    public init(settings: [String] = []) throws {
+        binaries = try Self.findBinaries()
+        directory = "/tmp/postern-test-\(getpid())-\(String(UInt32.random(in: .min ... .max), radix: 36))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        if geteuid() == 0 { try Self.run("/bin/chown", ["postgres", directory]) }
+        let lines = [
+            "listen_addresses = ''", "unix_socket_directories = '\(directory)'", "max_connections = 60",
+            "fsync = off", "full_page_writes = off", "shared_buffers = 32MB", "autovacuum = off",
+            "logging_collector = off", "log_min_messages = fatal",
+        ]
+        try asServer("initdb", ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"])
+        try append((lines + settings).joined(separator: "\n") + "\n", to: "postgresql.conf")
+        Self.killAtExit(directory)
+        try start()
+    }
+
+    private var data: String { directory + "/data" }
+
+    /// A connection string; `extra` is appended.
+    public func conninfo(database: String = "postgres", user: String = "postgres", extra: String = "") -> String {
+        "host=\(directory) user=\(user) dbname=\(database) \(extra)"
+    }
+
+    /// Creates an empty database and returns its name.
+    public func createDatabase() throws -> String {
+        let number = databaseCount.withLock { count in
+            count += 1
+            return count
+        }
+        let name = "test_\(number)"
+        try psql("CREATE DATABASE \(name)")
+        return name
+    }
+
+    /// Runs SQL as superuser over a connection of its own. - Returns: the rows, fields separated by `|`.
+    @discardableResult
+    public func psql(_ sql: String, database: String = "postgres") throws -> [String] {
+        let output = try Self.run(
+            binaries + "/psql",
+            ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", directory, "-U", "postgres", "-d", database, "-c", sql])
+        return output.split(separator: "\n").map(String.init)
+    }
+
+    // MARK: Faults
+
+    /// Starts the server and waits until it accepts connections.
+    public func start() throws {
+        try asServer("pg_ctl", ["-D", data, "-l", directory + "/log", "-w", "-t", "30", "-s", "start"])
+    }
+
+    /// Stops the server and waits until it is gone.
+    public func stop(_ mode: StopMode = .fast) throws {
+        try asServer("pg_ctl", ["-D", data, "-m", mode.rawValue, "-w", "-t", "30", "-s", "stop"])
+    }
+
+    /// Kills the postmaster and all of its children at once, as a power failure would.
+    public func killEverything() throws {
+        guard let postmaster = postmasterID else { throw Failure(description: "not running") }
+        let children = try Self.run("/usr/bin/pgrep", ["-P", "\(postmaster)"]).split(separator: "\n").compactMap { Int32($0) }
+        // Stopped first, so that no child can report the death of another.
+        kill(postmaster, SIGSTOP)
+        for child in children { kill(child, SIGKILL) }
+        kill(postmaster, SIGKILL)
+        for process in children + [postmaster] {
+            while kill(process, 0) == 0, !Self.isZombie(process) { usleep(1_000) }
+        }
+    }
+
+    /// Makes the server refuse every new connection (`pg_hba.conf`: reject), or accept them again.
+    public func refuseConnections(_ refuse: Bool) throws {
+        let rule = refuse ? "reject" : "trust"
+        try "local all all \(rule)\nhost all all 127.0.0.1/32 \(rule)\n"
+            .write(toFile: data + "/pg_hba.conf", atomically: false, encoding: .utf8)
+        try reload()
+    }
+
+    /// Appends lines to `postgresql.conf` and has the server read it again.
+    public func configure(_ lines: String...) throws {
+        try append(lines.joined(separator: "\n") + "\n", to: "postgresql.conf")
+        try reload()
+    }
+
+    /// Ends every session of a database.
+    public func terminateBackends(of database: String) throws {
+        try psql("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '\(database)'")
+    }
+
+    private func reload() throws {
+        guard let postmaster = postmasterID else { throw Failure(description: "not running") }
+        kill(postmaster, SIGHUP)
+        // The postmaster acts on the signal before it accepts the next connection it hears of after that; give it that moment.
+        usleep(100_000)
+    }
+
+    private var postmasterID: Int32? {
+        (try? String(contentsOfFile: data + "/postmaster.pid", encoding: .utf8))?
+            .split(separator: "\n").first.flatMap { Int32($0) }
+    }
+
+    // MARK: Processes
+
+    private func append(_ text: String, to file: String) throws {
+        guard let handle = FileHandle(forWritingAtPath: data + "/" + file) else { throw Failure(description: "no \(file)") }
+        defer { try? handle.close() }
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data(text.utf8))
+    }
+
+    private func asServer(_ program: String, _ arguments: [String]) throws {
+        let command = [binaries + "/" + program] + arguments
+        if geteuid() == 0 {
+            try Self.run("/usr/bin/setpriv", ["--reuid=postgres", "--regid=postgres", "--init-groups", "--"] + command)
+        } else {
+            try Self.run(command[0], arguments)
+        }
+    }
+
+    private static func findBinaries() throws -> String {
+        let candidates = ["/usr/lib/postgresql/15/bin", "/usr/pgsql-15/bin", "/usr/local/pgsql/bin"]
+        guard let found = candidates.first(where: { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") }) else {
+            throw Failure(description: "PostgreSQL 15 is not installed (Debian: postgresql-15)")
+        }
+        return found
+    }
+
+    @discardableResult
+    private static func run(_ path: String, _ arguments: [String]) throws -> String {
+        let (status, output) = try Command.run(path, arguments)
+        guard status == 0 else {
+            throw Failure(description: "\(path) \(arguments.joined(separator: " ")): \(output)")
+        }
+        return output
+    }
+
+    private static func isZombie(_ process: Int32) -> Bool {
+        let status = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? ""
+        return status.contains(") Z ")
+    }
+
+    // MARK: End
+
+    private static let directories = Mutex<[String]>([])
+
+    /// Shared clusters live in static variables, which are never freed: kill the servers when the process ends.
+    private static func killAtExit(_ directory: String) {
+        let isFirst = directories.withLock { directories in
+            directories.append(directory)
+            return directories.count == 1
+        }
+        guard isFirst else { return }
+        atexit {
+            for directory in ThrowawayPostgres.directories.withLock({ $0 }) {
+                let file = try? String(contentsOfFile: directory + "/data/postmaster.pid", encoding: .utf8)
+                if let process = file?.split(separator: "\n").first.flatMap({ Int32($0) }) { kill(process, SIGQUIT) }
+                try? FileManager.default.removeItem(atPath: directory)
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+-- What servers read to build their configuration snapshot.
+-- A function whose result type changes needs a DROP FUNCTION here first: CREATE OR REPLACE cannot do that.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION postern.default_rate_limits()
+RETURNS TABLE (policy text, dimension text, permits integer, per interval, burst integer, mode text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    VALUES
+        ('native-otp', 'target', 5, interval '60 minutes', 5, 'enforce'),
+        ('native-otp', 'target-total', 10, interval '60 minutes', 10, 'enforce'),
+        ('native-otp', 'source', 3000, interval '60 minutes', 500, 'enforce'),
+        ('native-otp', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
+        ('native-otp', 'app', 30000, interval '60 minutes', 30000, 'enforce'),
+        ('magic-link', 'target', 5, interval '60 minutes', 5, 'enforce'),
+        ('magic-link', 'target-total', 10, interval '60 minutes', 10, 'enforce'),
+        ('magic-link', 'source', 3000, interval '60 minutes', 500, 'enforce'),
+        ('magic-link', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
+        ('magic-link', 'app', 30000, interval '60 minutes', 30000, 'enforce'),
+        ('passkey-begin', 'source', 1200, interval '5 minutes', 300, 'enforce'),
+        ('token', 'source', 600, interval '1 minute', 200, 'enforce'),
+        ('token', 'failures', 5, interval '10 minutes', 5, 'enforce')
+$$;
+COMMENT ON FUNCTION postern.default_rate_limits() IS 'The rate limits of a realm that overrides none';
+
+CREATE OR REPLACE FUNCTION postern.effective_rate_limits(p_realm uuid)
+RETURNS TABLE (policy text, dimension text, permits integer, per interval, burst integer, mode text, is_default boolean)
+LANGUAGE sql STABLE
+AS $$
+    SELECT coalesce(r.policy, d.policy), coalesce(r.dimension, d.dimension), coalesce(r.permits, d.permits),
+           coalesce(r.per, d.per), coalesce(r.burst, d.burst), coalesce(r.mode, d.mode), r.policy IS NULL
+      FROM postern.default_rate_limits() AS d
+      FULL JOIN (SELECT l.policy, l.dimension, l.permits, l.per, l.burst, l.mode
+                   FROM postern.rate_limit AS l WHERE l.realm_id = p_realm) AS r
+        ON r.policy = d.policy AND r.dimension = d.dimension
+$$;
+COMMENT ON FUNCTION postern.effective_rate_limits(uuid) IS 'Defaults merged with the overrides of a realm';
+
+CREATE OR REPLACE FUNCTION postern.directory()
+RETURNS TABLE (domain text, realm_id uuid)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    SELECT d.domain, d.realm_id FROM postern.realm_domain AS d JOIN postern.realm AS r ON r.id = d.realm_id WHERE r.enabled
+$$;
+COMMENT ON FUNCTION postern.directory() IS 'Host to realm, Apps'' subdomains included; enabled realms only';
+
+CREATE OR REPLACE FUNCTION postern.config_stamp()
+RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    SELECT count(*) || ':' || coalesce(sum(r.config_version), 0) FROM postern.realm AS r
+$$;
+COMMENT ON FUNCTION postern.config_stamp() IS 'Differs after every change of any configuration';
+
+CREATE OR REPLACE FUNCTION postern.seconds(span interval) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN extract(epoch FROM span)::integer;
+COMMENT ON FUNCTION postern.seconds(interval) IS 'Whole seconds of an interval';
+
+-- One document with everything a server needs to know about a realm. SECURITY INVOKER: row security applies.
+CREATE OR REPLACE FUNCTION postern.realm_config(p_realm uuid)
+RETURNS jsonb
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_result jsonb;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT jsonb_build_object(
+        'id', r.id,
+        'slug', r.slug,
+        'display_name', r.display_name,
+        'primary_domain', r.primary_domain,
+        'public_origin', coalesce(r.public_origin, 'https://' || r.primary_domain),
+        'enabled', r.enabled,
+        'config_version', r.config_version,
+        'native_grants_enabled', r.native_grants_enabled,
+        'access_token_lifetime', postern.seconds(r.access_token_lifetime),
+        'refresh_token_lifetime', postern.seconds(r.refresh_token_lifetime),
+        'refresh_retry_window', postern.seconds(r.refresh_retry_window),
+        'session_lifetime', postern.seconds(r.session_lifetime),
+        'otp_lifetime', postern.seconds(r.otp_lifetime),
+        'otp_attempts', r.otp_attempts,
+        'magic_link_lifetime', postern.seconds(r.magic_link_lifetime),
+        'resend_cooldown', postern.seconds(r.resend_cooldown),
+        'ceremony_lifetime', postern.seconds(r.ceremony_lifetime),
+        'registration_firstname', r.registration_firstname,
+        'registration_lastname', r.registration_lastname,
+        'domains', (SELECT coalesce(jsonb_agg(d.domain ORDER BY d.domain), '[]')
+                      FROM postern.realm_domain AS d WHERE d.realm_id = r.id AND d.app IS NULL),
+        'scopes', (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                              'name', s.name, 'description', s.description, 'resources', s.resources,
+                              'in_discovery', s.in_discovery, 'enabled', s.enabled) ORDER BY s.name), '[]')
+                     FROM postern.scope AS s WHERE s.realm_id = r.id),
+        'clients', (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                               'key', c.id, 'client_id', c.client_id, 'type', c.client_type, 'display_name', c.display_name,
+                               'access_token_type', c.access_token_type, 'rp_id', c.rp_id,
+                               'access_token_lifetime', postern.seconds(c.access_token_lifetime),
+                               'refresh_token_lifetime', postern.seconds(c.refresh_token_lifetime),
+                               'require_dpop', c.require_dpop, 'enabled', c.enabled, 'signing_alg', c.signing_alg,
+                               'secret_hash', encode(c.secret_hash, 'hex'),
+                               'previous_secret_hash', CASE WHEN c.previous_secret_expires_at > now() THEN encode(c.previous_secret_hash, 'hex') END,
+                               'previous_secret_expires_at', extract(epoch FROM c.previous_secret_expires_at),
+                               'permissions', c.permissions,
+                               'service_account', (SELECT jsonb_build_object('id', a.id, 'name', a.name)
+                                                     FROM postern.service_account AS a WHERE a.realm_id = c.realm_id AND a.client = c.id),
+                               'origins', (SELECT coalesce(jsonb_agg(o.origin ORDER BY o.origin), '[]') FROM (
+                                               SELECT w.origin FROM postern.client_web_origin AS w
+                                                WHERE w.realm_id = c.realm_id AND w.client = c.id
+                                               UNION
+                                               SELECT postern.android_origin(f) FROM postern.client_android_app AS a, unnest(a.fingerprints) AS f
+                                                WHERE a.realm_id = c.realm_id AND a.client = c.id) AS o),
+                               'ios_apps', (SELECT coalesce(jsonb_agg(i.team_id || '.' || i.bundle_id ORDER BY i.team_id, i.bundle_id), '[]')
+                                              FROM postern.client_ios_app AS i WHERE i.realm_id = c.realm_id AND i.client = c.id),
+                               'android_apps', (SELECT coalesce(jsonb_agg(jsonb_build_object('package_name', a.package_name,
+                                                           'sha256_cert_fingerprints', a.fingerprints) ORDER BY a.package_name), '[]')
+                                                  FROM postern.client_android_app AS a WHERE a.realm_id = c.realm_id AND a.client = c.id)
+                           ) ORDER BY c.client_id), '[]')
+                      FROM postern.client AS c WHERE c.realm_id = r.id),
+        'apps', (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                            'slug', a.slug, 'display_name', a.display_name, 'subdomain', a.subdomain, 'registration', a.registration,
+                            'native_grants_enabled', a.native_grants_enabled,
+                            'registration_firstname', coalesce(a.registration_firstname, r.registration_firstname),
+                            'registration_lastname', coalesce(a.registration_lastname, r.registration_lastname),
+                            'clients', (SELECT coalesce(jsonb_agg(k.client ORDER BY k.client), '[]')
+                                          FROM postern.app_client AS k WHERE k.realm_id = a.realm_id AND k.app = a.slug)) ORDER BY a.slug), '[]')
+                   FROM postern.app AS a WHERE a.realm_id = r.id),
+        'rate_limits', (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                                   'policy', l.policy, 'dimension', l.dimension, 'permits', l.permits,
+                                   'per', postern.seconds(l.per), 'burst', l.burst, 'mode', l.mode) ORDER BY l.policy, l.dimension), '[]')
+                          FROM postern.effective_rate_limits(r.id) AS l),
+        'signing_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                                    'kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk, 'sealed_private', encode(k.sealed_private, 'hex'),
+                                    'activates_at', extract(epoch FROM k.activates_at), 'retires_at', extract(epoch FROM k.retires_at))
+                                    ORDER BY k.activates_at, k.kid), '[]')
+                           FROM postern.signing_key AS k
+                          WHERE k.realm_id = r.id AND (k.retires_at IS NULL OR k.retires_at > now())))
+      INTO v_result
+      FROM postern.realm AS r
+     WHERE r.id = p_realm AND r.enabled;
+    RETURN v_result;
+END
+$$;
+COMMENT ON FUNCTION postern.realm_config(uuid) IS 'The configuration of a realm as one document; NULL when it is disabled or does not exist';
+
+-- The first key of a realm and algorithm: of any number of servers that try at once, one inserts and all get that one.
+CREATE OR REPLACE FUNCTION postern.add_signing_key(p_realm uuid, p_kid text, p_alg text, p_public_jwk jsonb, p_sealed bytea)
+RETURNS jsonb
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_key jsonb;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    PERFORM pg_advisory_xact_lock(hashtextextended('postern.signing_key:' || p_realm || ':' || p_alg, 0));
+    INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private)
+    SELECT p_realm, p_kid, p_alg, p_public_jwk, p_sealed
+     WHERE NOT EXISTS (SELECT FROM postern.signing_key AS k
+                        WHERE k.realm_id = p_realm AND k.alg = p_alg AND k.activates_at <= now()
+                          AND (k.retires_at IS NULL OR k.retires_at > now()));
+    SELECT jsonb_build_object('kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk, 'sealed_private', encode(k.sealed_private, 'hex'),
+                              'activates_at', extract(epoch FROM k.activates_at), 'retires_at', extract(epoch FROM k.retires_at))
+      INTO v_key
+      FROM postern.signing_key AS k
+     WHERE k.realm_id = p_realm AND k.alg = p_alg AND k.activates_at <= now() AND (k.retires_at IS NULL OR k.retires_at > now())
+     ORDER BY k.activates_at DESC, k.kid LIMIT 1;
+    RETURN v_key;
+END
+$$;
+COMMENT ON FUNCTION postern.add_signing_key(uuid, text, text, jsonb, bytea) IS 'Stores the key unless one is in force; returns the one that is';
+
+CREATE OR REPLACE FUNCTION postern.schema_version() RETURNS integer
+LANGUAGE sql STABLE
+AS $$ SELECT coalesce(max(m.version), 0) FROM postern.schema_migration AS m $$;
+COMMENT ON FUNCTION postern.schema_version() IS 'Number of the last migration applied';
+
+CREATE OR REPLACE FUNCTION postern.server_probe()
+RETURNS TABLE (db_now double precision, superuser boolean, bypassrls boolean, is_app_member boolean, synchronous_commit text, read_only boolean)
+LANGUAGE sql STABLE
+AS $$
+    SELECT extract(epoch FROM clock_timestamp())::float8, r.rolsuper, r.rolbypassrls, pg_has_role(current_user, 'postern_app', 'USAGE'),
+           current_setting('synchronous_commit'), pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean
+      FROM pg_roles AS r WHERE r.rolname = current_user
+$$;
+COMMENT ON FUNCTION postern.server_probe() IS 'Whether this connection is fit to serve';
+
+REVOKE ALL ON FUNCTION postern.default_rate_limits(), postern.effective_rate_limits(uuid), postern.directory(), postern.config_stamp(),
+    postern.seconds(interval), postern.realm_config(uuid), postern.add_signing_key(uuid, text, text, jsonb, bytea),
+    postern.schema_version(), postern.server_probe() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.default_rate_limits(), postern.effective_rate_limits(uuid), postern.directory(), postern.config_stamp(),
+    postern.seconds(interval), postern.realm_config(uuid), postern.add_signing_key(uuid, text, text, jsonb, bytea),
+    postern.schema_version(), postern.server_probe() TO postern_app;
+
+RESET ROLE;

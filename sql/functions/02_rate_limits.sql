@@ -1,0 +1,58 @@
+-- GCRA in one row per key: tat is the time at which the bucket is empty again.
+SET LOCAL ROLE postern_owner;
+
+-- Takes up to p_wanted[i] permits of key i, in order, and stops at the first key that has none (later keys are not touched).
+-- A refused key has granted = 0 and says when one permit will be there. A key of which none is wanted is skipped: granted = 0,
+-- retry_after NULL. The realm is that of the transaction.
+CREATE OR REPLACE FUNCTION postern.take_permits(p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[])
+RETURNS TABLE (ord integer, granted integer, retry_after double precision)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.current_realm();
+    v_step interval;
+    v_tat timestamptz;
+    v_free integer;
+BEGIN
+    FOR i IN 1 .. coalesce(cardinality(p_keys), 0) LOOP
+        ord := i;
+        granted := 0;
+        retry_after := NULL;
+        IF p_wanted[i] > 0 THEN
+            v_step := make_interval(secs => p_per[i] / p_permits[i]);
+            -- All that is wanted, in one statement that waits for whoever holds the row.
+            INSERT INTO postern.rate_bucket AS b (realm_id, key, tat)
+            SELECT v_realm, p_keys[i], now() + p_wanted[i] * v_step WHERE p_wanted[i] <= p_burst[i]
+                ON CONFLICT (realm_id, key) DO UPDATE
+                   SET tat = greatest(b.tat, now()) + p_wanted[i] * v_step
+                 WHERE greatest(b.tat, now()) + p_wanted[i] * v_step <= now() + p_burst[i] * v_step
+            RETURNING b.tat INTO v_tat;
+            IF FOUND THEN
+                granted := p_wanted[i];
+            ELSE
+                -- Less than that: what there is.
+                INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (v_realm, p_keys[i], now())
+                    ON CONFLICT (realm_id, key) DO UPDATE SET tat = greatest(b.tat, now())
+                RETURNING b.tat INTO v_tat;
+                v_free := least(p_wanted[i]::float8, floor(extract(epoch FROM now() + p_burst[i] * v_step - v_tat)::float8
+                                                           / extract(epoch FROM v_step)::float8 + 1e-6))::integer;
+                IF v_free >= 1 THEN
+                    UPDATE postern.rate_bucket AS b SET tat = v_tat + v_free * v_step WHERE b.realm_id = v_realm AND b.key = p_keys[i];
+                    granted := v_free;
+                ELSE
+                    retry_after := greatest(extract(epoch FROM v_tat - now() - (p_burst[i] - 1) * v_step)::float8, 0.001);
+                END IF;
+            END IF;
+        END IF;
+        RETURN NEXT;
+        EXIT WHEN retry_after IS NOT NULL;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.take_permits(text[], integer[], integer[], double precision[], integer[]) IS
+    'Takes permits from the buckets of this transaction''s realm; stops at the first empty one';
+REVOKE ALL ON FUNCTION postern.take_permits(text[], integer[], integer[], double precision[], integer[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.take_permits(text[], integer[], integer[], double precision[], integer[]) TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,129 @@
+-- A request for a code: recorded by whoever serves it, decided later by a worker. Recording never reads user_account.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION postern.request_code(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_first text, p_last text,
+    p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_set text;
+    v_permit record;
+BEGIN
+    v_set := set_config('postern.realm', p_realm::text, true);
+    IF cardinality(p_keys) > 0 THEN
+        FOR v_permit IN SELECT t.ord, t.granted, t.retry_after FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t LOOP
+            granted := granted || v_permit.granted;
+            IF v_permit.retry_after IS NOT NULL THEN
+                outcome := 'rate_limited';
+                limit_ord := v_permit.ord;
+                retry_after := v_permit.retry_after;
+                RETURN;
+            END IF;
+        END LOOP;
+    END IF;
+    outcome := 'accepted';
+    IF p_resend_of IS NOT NULL THEN
+        -- The same handle again, its tries kept; only for whoever asked for the same address in the same way.
+        UPDATE postern.auth_session AS a
+           SET pending = true, expires_at = now() + make_interval(secs => p_lifetime),
+               first_name = coalesce(p_first, a.first_name), last_name = coalesce(p_last, a.last_name)
+         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
+           AND a.client IS NOT DISTINCT FROM p_client AND a.expires_at > now();
+        IF FOUND THEN
+            handle := p_resend_of;
+            RETURN;
+        END IF;
+    END IF;
+    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, first_name, last_name, expires_at)
+    VALUES (p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_first, p_last, now() + make_interval(secs => p_lifetime));
+    handle := p_id;
+END
+$$;
+COMMENT ON FUNCTION postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[]) IS
+    'Records a request for a code under the rate limits given; the same work for every address';
+
+CREATE OR REPLACE FUNCTION postern.take_requests(p_limit integer)
+RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text, client uuid,
+               display_name text, public_origin text, otp_lifetime integer)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client,
+           r.display_name, coalesce(r.public_origin, 'https://' || r.primary_domain), postern.seconds(r.otp_lifetime)
+      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
+     WHERE a.pending
+     ORDER BY a.created_at
+     LIMIT p_limit
+       FOR NO KEY UPDATE OF a SKIP LOCKED
+$$;
+COMMENT ON FUNCTION postern.take_requests(integer) IS 'The oldest undecided requests of all realms, locked for the caller''s transaction';
+
+-- Outcomes: sent, cooldown (a live code was sent less than resend_cooldown ago: this handle opens it), ignored (nobody to write to),
+-- busy (another worker is deciding for this address at this moment: the request stays pending and comes up again).
+CREATE OR REPLACE FUNCTION postern.decide_otp(
+    p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea, p_template text)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_request record;
+    v_user record;
+    v_recent uuid;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT a.email_key, a.client, a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown,
+           r.enabled AND r.native_grants_enabled AS open
+      INTO v_request
+      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
+     WHERE a.realm_id = p_realm AND a.id = p_request AND a.pending AND a.kind = 'otp';
+    IF NOT FOUND THEN
+        RETURN 'ignored';
+    END IF;
+    -- Two requests for one address decided at once would both miss the other's code.
+    IF NOT pg_try_advisory_xact_lock(hashtextextended(v_request.email_key, uuid_hash_extended(p_realm, 1))) THEN
+        RETURN 'busy';
+    END IF;
+    SELECT u.id, u.email INTO v_user
+      FROM postern.user_account AS u
+     WHERE u.realm_id = p_realm AND u.email_key = v_request.email_key AND u.enabled AND u.email_verified;
+    IF NOT FOUND OR NOT v_request.live OR NOT v_request.open THEN
+        UPDATE postern.auth_session AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
+        RETURN 'ignored';
+    END IF;
+    SELECT c.id INTO v_recent
+      FROM postern.login_code AS c
+     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+       AND c.user_id = v_user.id AND c.expires_at > now() AND c.created_at > now() - v_request.resend_cooldown
+     ORDER BY c.created_at DESC LIMIT 1;
+    IF FOUND THEN
+        UPDATE postern.auth_session AS a
+           SET pending = false, code_ids = CASE WHEN v_recent = ANY (a.code_ids) THEN a.code_ids ELSE a.code_ids || v_recent END
+         WHERE a.realm_id = p_realm AND a.id = p_request;
+        RETURN 'cooldown';
+    END IF;
+    -- The three newest live.
+    DELETE FROM postern.login_code AS c
+     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+       AND c.id NOT IN (SELECT k.id FROM postern.login_code AS k
+                         WHERE k.realm_id = p_realm AND k.email_key = v_request.email_key AND k.expires_at > now()
+                         ORDER BY k.created_at DESC, k.id LIMIT 2);
+    INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, expires_at, salt, mac)
+    VALUES (p_realm, v_request.email_key, p_code_id, v_user.id, v_request.client, now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed));
+    UPDATE postern.auth_session AS a SET pending = false, code_ids = a.code_ids || p_code_id WHERE a.realm_id = p_realm AND a.id = p_request;
+    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) VALUES (p_realm, p_mail_id, v_user.email, p_template, p_payload);
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id) VALUES (p_realm, 'otp_requested', v_request.client, v_user.id);
+    RETURN 'sent';
+END
+$$;
+COMMENT ON FUNCTION postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) IS
+    'Decides a recorded request: makes a code and queues the mail, or points the handle at the code already sent, or does nothing';
+
+REVOKE ALL ON FUNCTION
+    postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[]),
+    postern.take_requests(integer), postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[]),
+    postern.take_requests(integer), postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,197 @@
+-- Refresh, introspection and revocation: what happens to a session after the sign-in.
+SET LOCAL ROLE postern_owner;
+
+-- One conditional UPDATE rotates, and its row is the verdict. Losers of a race wait for the row, do not match, and find out why below:
+-- the immediate predecessor within the retry window gets the same successor again; any older generation ends the family.
+-- The server has checked the token's own tag, so an old generation here is proof of reuse and not a guess.
+CREATE OR REPLACE FUNCTION postern.refresh(
+    p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
+    p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL,
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
+    OUT auth_time double precision, OUT token_salt bytea, OUT current_hash bytea, OUT db_now double precision,
+    OUT expires_at double precision, OUT refresh_expires_at double precision, OUT email text,
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_set text;
+    v_permit record;
+    v_session record;
+BEGIN
+    v_set := set_config('postern.realm', p_realm::text, true);
+    db_now := date_part('epoch', now());
+    IF cardinality(p_keys) > 0 THEN
+        FOR v_permit IN SELECT t.ord, t.granted, t.retry_after FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t LOOP
+            granted := granted || v_permit.granted;
+            IF v_permit.retry_after IS NOT NULL THEN
+                outcome := 'rate_limited';
+                limit_ord := v_permit.ord;
+                retry_after := v_permit.retry_after;
+                RETURN;
+            END IF;
+        END LOOP;
+    END IF;
+
+    UPDATE postern.session AS s
+       SET generation = s.generation + 1,
+           current_hash = p_successor_hashes[1],
+           rotated_at = now(),
+           last_used_at = now(),
+           refresh_expires_at = least(s.expires_at, now() + make_interval(secs => p_refresh_lifetime))
+      FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
+     WHERE s.realm_id = p_realm AND s.id = p_session AND s.generation = p_generation AND s.current_hash = p_hash AND s.client = p_client
+       AND s.revoked_at IS NULL AND s.refresh_expires_at > now() AND s.expires_at > now()
+       AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp
+       AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:refresh_token' = ANY (k.permissions)
+       AND r.id = p_realm AND r.enabled
+       AND (p_scope IS NULL OR p_scope <@ s.scope) AND (p_resource IS NULL OR p_resource <@ s.resource)
+    RETURNING s.user_id, s.scope, s.resource, s.amr, date_part('epoch', s.auth_time), s.token_salt, s.current_hash,
+              date_part('epoch', s.expires_at), date_part('epoch', s.refresh_expires_at), u.email
+         INTO user_id, scope, resource, amr, auth_time, token_salt, current_hash, expires_at, refresh_expires_at, email;
+    IF FOUND THEN
+        outcome := 'rotated';
+        RETURN;
+    END IF;
+
+    outcome := 'refused';
+    SELECT s.client, s.generation, s.current_hash, s.user_id, s.scope, s.resource, s.amr, s.auth_time, s.token_salt, s.expires_at,
+           s.refresh_expires_at, s.rotated_at, s.revoked_at, s.security_stamp
+      INTO v_session
+      FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session
+       FOR NO KEY UPDATE OF s;
+    IF NOT FOUND THEN
+        reason := 'unknown';
+    ELSIF v_session.client <> p_client THEN
+        reason := 'client';
+    ELSIF v_session.revoked_at IS NOT NULL THEN
+        reason := 'revoked';
+    ELSIF v_session.current_hash IS NULL OR v_session.refresh_expires_at <= now() OR v_session.expires_at <= now() THEN
+        reason := 'expired';
+    ELSIF v_session.generation < p_generation OR (v_session.generation = p_generation AND v_session.current_hash <> p_hash) THEN
+        reason := 'mismatch';
+    ELSE
+        SELECT u.email INTO email
+          FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
+         WHERE u.realm_id = p_realm AND u.id = v_session.user_id AND u.enabled AND u.security_stamp = v_session.security_stamp
+           AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:refresh_token' = ANY (k.permissions)
+           AND r.id = p_realm AND r.enabled;
+        IF NOT FOUND THEN
+            reason := 'disabled';
+        ELSIF v_session.generation <= p_generation + 1 AND NOT coalesce(p_scope <@ v_session.scope, true) THEN
+            outcome := 'invalid_scope';
+        ELSIF v_session.generation <= p_generation + 1 AND NOT coalesce(p_resource <@ v_session.resource, true) THEN
+            outcome := 'invalid_target';
+        ELSIF v_session.generation = p_generation THEN
+            reason := 'mismatch';
+        ELSIF v_session.generation = p_generation + 1 AND v_session.current_hash = ANY (p_successor_hashes)
+              AND EXISTS (SELECT FROM postern.realm AS r
+                           WHERE r.id = p_realm AND r.refresh_retry_window > interval '0' AND now() <= v_session.rotated_at + r.refresh_retry_window) THEN
+            outcome := 'retried';
+            user_id := v_session.user_id;
+            scope := v_session.scope;
+            resource := v_session.resource;
+            amr := v_session.amr;
+            auth_time := date_part('epoch', v_session.auth_time);
+            token_salt := v_session.token_salt;
+            current_hash := v_session.current_hash;
+            expires_at := date_part('epoch', v_session.expires_at);
+            refresh_expires_at := date_part('epoch', v_session.refresh_expires_at);
+            RETURN;
+        ELSE
+            UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.id = p_session;
+            INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+            VALUES (p_realm, 'refresh_token_reuse', p_client, v_session.user_id, p_session, p_source,
+                    jsonb_build_object('presented', p_generation, 'current', v_session.generation));
+            outcome := 'reuse';
+            reason := 'reuse';
+        END IF;
+        email := NULL;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]) IS
+    'Rotates a refresh token, or hands out the same successor again, or ends the family';
+
+-- Always one row; everything else is NULL when active is false. Inlined into the caller's query (LANGUAGE sql, STABLE, a set), so that
+-- it costs one plan and no function call. LATERAL and OFFSET 0 fix the order: the realm is set before any row is looked at.
+-- Whether the client is enabled the server knows from its configuration, which is never older than a second.
+CREATE OR REPLACE FUNCTION postern.introspect(p_realm uuid, p_session uuid, p_jti bytea)
+RETURNS TABLE (active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[], amr text[],
+    auth_time double precision, token_salt bytea, created_at double precision, email text, email_verified boolean,
+    first_name text, last_name text, db_now double precision,
+    expires_at double precision, refresh_expires_at double precision, current_hash bytea)
+LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT f.user_id IS NOT NULL, f.user_id, f.client_id, f.client, f.scope, f.resource, f.amr, f.auth_time, f.token_salt, f.created_at,
+           f.email, f.email_verified, f.first_name, f.last_name, date_part('epoch', now()),
+           f.expires_at, f.refresh_expires_at, f.current_hash
+      FROM (SELECT set_config('postern.realm', p_realm::text, true)::uuid AS realm OFFSET 0) AS tenant
+      LEFT JOIN LATERAL (
+          SELECT s.user_id, s.client_id, s.client, s.scope, s.resource, s.amr, date_part('epoch', s.auth_time) AS auth_time, s.token_salt,
+                 date_part('epoch', s.created_at) AS created_at, date_part('epoch', s.expires_at) AS expires_at,
+                 date_part('epoch', s.refresh_expires_at) AS refresh_expires_at, s.current_hash, u.email, u.email_verified, u.first_name, u.last_name
+            FROM postern.session AS s, postern.user_account AS u
+           WHERE s.realm_id = tenant.realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
+             AND (s.revoked_jtis IS NULL OR p_jti <> ALL (s.revoked_jtis))
+             AND u.realm_id = tenant.realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp
+          OFFSET 0) AS f ON true
+$$;
+COMMENT ON FUNCTION postern.introspect(uuid, uuid, bytea) IS 'Whether an access token''s session is alive, and whose it is';
+
+CREATE OR REPLACE FUNCTION postern.revoke_session(p_realm uuid, p_client uuid, p_session uuid, p_reason text)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_user uuid;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.session AS s SET revoked_at = now()
+     WHERE s.realm_id = p_realm AND s.id = p_session AND s.client = p_client AND s.revoked_at IS NULL
+    RETURNING s.user_id INTO v_user;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, detail)
+    VALUES (p_realm, 'session_revoked', p_client, v_user, p_session, jsonb_build_object('reason', p_reason));
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.revoke_session(uuid, uuid, uuid, text) IS 'Ends a session of this client; false when there was none to end';
+
+-- Kept in the session's row until the token would have expired anyway. Somebody who revokes dozens of live tokens of one session
+-- ends the session (RFC 7009 section 2.1 allows that), so that the row stays small.
+CREATE OR REPLACE FUNCTION postern.revoke_access_token(p_realm uuid, p_client uuid, p_session uuid, p_jti bytea, p_expires double precision)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.session AS s
+       SET (revoked_jtis, revoked_untils) = (
+               SELECT array_agg(x.jti), array_agg(x.until)
+                 FROM (SELECT o.jti, o.until FROM unnest(s.revoked_jtis, s.revoked_untils) AS o (jti, until) WHERE o.until > now()
+                       UNION ALL
+                       SELECT p_jti, to_timestamp(p_expires)) AS x),
+           revoked_at = CASE WHEN cardinality(s.revoked_jtis) >= 64 AND s.revoked_untils[cardinality(s.revoked_untils) - 63] > now() THEN now() END
+     WHERE s.realm_id = p_realm AND s.id = p_session AND s.client = p_client AND s.revoked_at IS NULL
+       AND to_timestamp(p_expires) > now() AND (s.revoked_jtis IS NULL OR p_jti <> ALL (s.revoked_jtis));
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.revoke_access_token(uuid, uuid, uuid, bytea, double precision) IS
+    'Revokes one access token of a session of this client; false when it is foreign, expired or already revoked';
+
+REVOKE ALL ON FUNCTION
+    postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]),
+    postern.introspect(uuid, uuid, bytea), postern.revoke_session(uuid, uuid, uuid, text),
+    postern.revoke_access_token(uuid, uuid, uuid, bytea, double precision) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]),
+    postern.introspect(uuid, uuid, bytea), postern.revoke_session(uuid, uuid, uuid, text),
+    postern.revoke_access_token(uuid, uuid, uuid, bytea, double precision) TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,114 @@
+-- Work that crosses realms: the mail queue and the sweeper. SECURITY DEFINER, since the app role sees one realm at a time.
+SET LOCAL ROLE postern_owner;
+
+-- Replaced rather than redefined, since a result may have gained a column.
+DROP FUNCTION IF EXISTS postern.outbox_take(integer, interval);
+-- A lease, not a lock: taken mail is due again after p_lease unless it was reported, so a sender that dies loses nothing.
+CREATE OR REPLACE FUNCTION postern.outbox_take(p_limit integer, p_lease interval)
+RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, attempts integer, created_at timestamptz,
+               last_error text)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    UPDATE postern.mail_outbox AS m
+       SET not_before = now() + p_lease, attempts = m.attempts + 1
+      FROM (SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
+             WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at > now()
+             ORDER BY d.not_before LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED) AS due
+     WHERE m.realm_id = due.realm_id AND m.id = due.id
+    RETURNING m.realm_id, m.id, m.recipient, m.template, m.payload, m.attempts, m.created_at, m.last_error
+$$;
+COMMENT ON FUNCTION postern.outbox_take(integer, interval) IS 'Leases mail that is due; commit before sending';
+
+CREATE OR REPLACE FUNCTION postern.outbox_sent(p_realm uuid, p_id uuid)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+BEGIN
+    UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, last_error = NULL
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued';
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.outbox_sent(uuid, uuid) IS 'Mail was accepted by the mail server: forget its content';
+
+CREATE OR REPLACE FUNCTION postern.outbox_failed(p_realm uuid, p_id uuid, p_error text, p_retry_after interval, p_permanent boolean)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_dead boolean;
+BEGIN
+    UPDATE postern.mail_outbox AS m
+       SET state = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN 'dead' ELSE 'queued' END,
+           payload = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN NULL ELSE m.payload END,
+           not_before = now() + coalesce(p_retry_after, interval '0'),
+           last_error = left(p_error, 50)
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+    RETURNING m.state = 'dead' INTO v_dead;
+    IF v_dead THEN
+        INSERT INTO postern.audit_event (realm_id, event, detail) VALUES (p_realm, 'mail_dead', jsonb_build_object('mail', p_id, 'error', left(p_error, 50)));
+    END IF;
+    RETURN v_dead;
+END
+$$;
+COMMENT ON FUNCTION postern.outbox_failed(uuid, uuid, text, interval, boolean) IS
+    'Mail was not accepted: due again after p_retry_after, or dead when that is no use; true when dead, NULL when it was not queued';
+
+-- Walks each table a bounded number of pages at a time and deletes what has had its time: no index on any expiry is needed, and the
+-- work of a call does not grow with the tables. Returns how many rows went.
+CREATE OR REPLACE FUNCTION postern.sweep(p_batch integer)
+RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_rule record;
+    v_from bigint;
+    v_to bigint;
+    v_pages bigint;
+    v_step bigint := greatest(p_batch / 10, 1);
+    v_rows bigint;
+    v_total bigint := 0;
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('postern.sweep', 0)) THEN
+        RETURN 0;
+    END IF;
+    FOR v_rule IN
+        SELECT * FROM (VALUES
+            ('auth_session', 't.expires_at < now()'),
+            ('login_code', 't.expires_at < now()'),
+            ('rate_bucket', 't.tat < now()'),
+            ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),
+            -- An hour beyond the last refresh the last access token is dead too.
+            ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 hour'' OR t.revoked_at < now() - interval ''1 day'''),
+            ('mail_outbox', 't.state <> ''queued'' AND t.created_at < now() - interval ''7 days'''),
+            ('audit_event', 't.at < now() - interval ''1 year''')) AS v (name, condition)
+    LOOP
+        v_pages := pg_relation_size(format('postern.%I', v_rule.name)::regclass) / current_setting('block_size')::bigint;
+        CONTINUE WHEN v_pages = 0;
+        SELECT c.block INTO v_from FROM postern.sweep_cursor AS c WHERE c.table_name = v_rule.name;
+        v_from := CASE WHEN v_from < v_pages THEN v_from ELSE 0 END;
+        v_to := v_from + v_step;
+        EXECUTE format('DELETE FROM postern.%I AS t WHERE t.ctid >= $1 AND t.ctid < $2 AND (%s)', v_rule.name, v_rule.condition)
+          USING format('(%s,0)', coalesce(v_from, 0))::tid, format('(%s,0)', coalesce(v_to, v_step))::tid;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_total := v_total + v_rows;
+        INSERT INTO postern.sweep_cursor AS c (table_name, block) VALUES (v_rule.name, coalesce(v_to, v_step))
+            ON CONFLICT (table_name) DO UPDATE SET block = excluded.block;
+    END LOOP;
+    -- Mail nobody could send in time.
+    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, last_error = coalesce(m.last_error, 'expired')
+     WHERE (m.realm_id, m.id) IN (SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
+                                   WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at <= now() LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);
+    -- A secret that has been replaced for good.
+    UPDATE postern.client AS c SET previous_secret_hash = NULL, previous_secret_expires_at = NULL WHERE c.previous_secret_expires_at <= now();
+    RETURN v_total;
+END
+$$;
+COMMENT ON FUNCTION postern.sweep(integer) IS 'Deletes what has expired, about p_batch rows at a time; one sweeper at once';
+
+REVOKE ALL ON FUNCTION postern.outbox_take(integer, interval), postern.outbox_sent(uuid, uuid),
+    postern.outbox_failed(uuid, uuid, text, interval, boolean), postern.sweep(integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.outbox_take(integer, interval), postern.outbox_sent(uuid, uuid),
+    postern.outbox_failed(uuid, uuid, text, interval, boolean), postern.sweep(integer) TO postern_app;
+
+RESET ROLE;
