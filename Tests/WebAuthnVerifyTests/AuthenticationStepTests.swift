@@ -172,6 +172,16 @@ struct AuthenticationStepTests {
         #expect(throws: Never.self) { try scene.verify() }
     }
 
+    @Test func `a decoy record fails where a bad signature does, with a key that could have been a credential's`() throws {
+        let scene = try AuthenticationScene()
+        let response = try scene.template.response()
+        let decoy = CredentialRecord.decoy(for: response)
+        #expect(throws: Never.self) { try CredentialPublicKey(decoding: decoy.publicKey.span) }
+        #expect(throws: AuthenticationFailure(.signature, .invalidSignature)) {
+            try scene.ceremony.verify(response, credential: decoy)
+        }
+    }
+
     @Test func `no flip of any signed bit goes unnoticed`() throws {
         let scene = try AuthenticationScene()
         let response = try scene.template.response()
