@@ -172,7 +172,7 @@ struct AuthenticationStepTests {
         #expect(throws: Never.self) { try scene.verify() }
     }
 
-    @Test func `a decoy record fails where a bad signature does, with a key that could have been a credential's`() throws {
+    @Test func `a decoy record fails where a bad signature does, and its key is a real one`() throws {
         let scene = try AuthenticationScene()
         let response = try scene.template.response()
         let decoy = CredentialRecord.decoy(for: response)
