@@ -9,6 +9,12 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
+/// Compiles the switch of `scripts/prove-webauthn-steps` into the verifier; no product is built with it.
+let stepProof: [SwiftSetting] = Context.environment["POSTERN_STEP_PROOF"] == nil ? [] : [.define("POSTERN_STEP_PROOF")]
+
+/// Coverage for libFuzzer in the code under test; not in the C libraries, which would only slow it down.
+let fuzzed: [SwiftSetting] = Context.environment["POSTERN_FUZZ"] == nil ? [] : [.unsafeFlags(["-sanitize=fuzzer"])]
+
 let package = Package(
     name: "postern",
     platforms: [.macOS(.v15)],
@@ -59,7 +65,7 @@ let package = Package(
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ],
-            swiftSettings: settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()]
+            swiftSettings: settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()] + stepProof + fuzzed
         ),
         // An authenticator in software: the tests' counterpart, and the client of `postern try passkey`.
         .target(
@@ -71,6 +77,16 @@ let package = Package(
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ],
+            swiftSettings: settings
+        ),
+        // What scripts/fuzz runs on any bytes, and what the tests replay its corpora through.
+        .target(
+            name: "WebAuthnFuzzTargets",
+            dependencies: [
+                "WebAuthnVerify", "SoftwareAuthenticator",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            path: "Fuzz/WebAuthnTargets",
             swiftSettings: settings
         ),
         .target(
@@ -137,7 +153,14 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        .testTarget(name: "WebAuthnVerifyTests", dependencies: ["WebAuthnVerify"], swiftSettings: settings),
+        .testTarget(
+            name: "WebAuthnVerifyTests",
+            dependencies: [
+                "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+            ],
+            swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
         .testTarget(
             name: "PersistenceTests",
@@ -156,3 +179,38 @@ let package = Package(
             swiftSettings: settings),
     ]
 )
+
+// Tools of the verifier that ordinary builds do not see. Each of these builds holds the verifier alone, so that it is quick.
+let verifierTools: [Target] =
+    if Context.environment["POSTERN_FUZZ"] != nil {
+        [
+            .systemLibrary(name: "CLibFuzzer", path: "Fuzz/CLibFuzzer"),
+            .executableTarget(
+                name: "WebAuthnFuzz", dependencies: ["WebAuthnFuzzTargets", "CLibFuzzer"], path: "Fuzz/WebAuthn",
+                swiftSettings: settings,
+                // gold trips over the debug information of this combination.
+                linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]),
+        ]
+    } else if Context.environment["POSTERN_BENCH"] != nil {
+        [
+            .systemLibrary(
+                name: "CFIDO2", path: "Benchmarks/CFIDO2", pkgConfig: "libfido2", providers: [.apt(["libfido2-dev"])]),
+            .executableTarget(
+                name: "WebAuthnBench",
+                dependencies: [
+                    "WebAuthnVerify", "SoftwareAuthenticator", "CFIDO2",
+                    .product(name: "Crypto", package: "swift-crypto"),
+                ],
+                path: "Benchmarks/WebAuthn", exclude: ["assertions.py"], swiftSettings: settings),
+        ]
+    } else {
+        []
+    }
+if !verifierTools.isEmpty || !stepProof.isEmpty {
+    package.products = []
+    package.targets =
+        package.targets.filter {
+            ["COpenSSL", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets", "WebAuthnVerifyTests"]
+                .contains($0.name)
+        } + verifierTools
+}

@@ -15,6 +15,16 @@ public struct AuthenticatorDataTemplate: Sendable {
     /// Bytes after the end.
     public var trailing: [UInt8] = []
 
+    /// Authenticator data from its parts.
+    public init(
+        rpIdHash: [UInt8], flags: AuthenticatorData.Flags, signCount: UInt32, attestedCredentialData: [UInt8] = []
+    ) {
+        self.rpIdHash = rpIdHash
+        self.flags = flags
+        self.signCount = signCount
+        self.attestedCredentialData = attestedCredentialData
+    }
+
     /// Attested credential data as bytes.
     public static func attested(aaguid: [UInt8], credentialId: [UInt8], publicKey: [UInt8]) -> [UInt8] {
         aaguid + [UInt8(truncatingIfNeeded: credentialId.count >> 8), UInt8(truncatingIfNeeded: credentialId.count)]

@@ -9,7 +9,7 @@ extension CBORValue {
         case .bytes(let bytes): Self.head(2, UInt64(bytes.count)) + bytes
         case .text(let text): Self.head(3, UInt64(text.utf8.count)) + Array(text.utf8)
         case .array(let elements): Self.head(4, UInt64(elements.count)) + elements.flatMap { $0.encoded() }
-        case .map(let map): Self.map(map.entries.map { ($0.key, $0.value) })
+        case .map(let map): Self.map(map)
         case .bool(let value): [value ? 0xf5 : 0xf4]
         case .null: [0xf6]
         case .simple(let value): value < 24 ? [0xe0 | value] : [0xf8, value]
@@ -22,6 +22,11 @@ extension CBORValue {
     /// An integer of either sign.
     public static func integer(_ value: Int64) -> CBORValue {
         value >= 0 ? .unsigned(UInt64(value)) : .negative(UInt64(-1 - value))
+    }
+
+    /// The encoding of a map, sorted by CTAP2 order.
+    public static func map(_ map: CBORMap) -> [UInt8] {
+        self.map(map.entries.map { ($0.key, $0.value) })
     }
 
     /// The encoding of a map with these pairs, sorted by CTAP2 order.

@@ -40,7 +40,8 @@ extension RegistrationTemplate {
     }
 
     var aaguidExtension: Certificate.Extension {
-        Certificate.Extension(oid: [1, 3, 6, 1, 4, 1, 45724, 1, 1, 4], critical: false, value: ([0x04, 0x10] + aaguid)[...])
+        Certificate.Extension(
+            oid: [1, 3, 6, 1, 4, 1, 45724, 1, 1, 4], critical: false, value: ([0x04, 0x10] + aaguid)[...])
     }
 
     private func packed(_ signed: [UInt8]) throws -> Statement {
@@ -57,7 +58,8 @@ extension RegistrationTemplate {
             Certificate.PublicKey(authority.attestationKey.publicKey), subject: AttestationAuthority.packedSubject(),
             extensions: [])
         let message =
-            [0x00] + authenticatorData.rpIdHash + clientDataHash + credential.id + Array(key.publicKey.x963Representation)
+            [0x00] + authenticatorData.rpIdHash + clientDataHash + credential.id
+            + Array(key.publicKey.x963Representation)
         let signature = Array(try authority.attestationKey.signature(for: message).derRepresentation)
         return [("sig", .bytes(signature)), ("x5c", .array([.bytes(leaf)]))]
     }

@@ -72,7 +72,9 @@ extension RegistrationTemplate {
         guard case .rsa(let key, _) = credential.key else { throw SoftwareAuthenticatorError.unsupportedFormat }
         let leaf = try authority.leaf(
             Certificate.PublicKey(key.publicKey), subject: AttestationAuthority.packedSubject(),
-            extensions: [Certificate.Extension(SubjectAlternativeNames([.dnsName("attest.android.com")]), critical: false)])
+            extensions: [
+                Certificate.Extension(SubjectAlternativeNames([.dnsName("attest.android.com")]), critical: false)
+            ])
         let nonce = Self.base64(Array(SHA256.hash(data: signed)))
         let header = Base64URL.encode(Array(#"{"alg":"RS256","x5c":["\#(Self.base64(leaf))"]}"#.utf8))
         let payload = Base64URL.encode(Array(#"{"nonce":"\#(nonce)","ctsProfileMatch":true}"#.utf8))

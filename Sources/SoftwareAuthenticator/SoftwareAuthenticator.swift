@@ -77,6 +77,19 @@ public struct SoftwareCredential: Sendable {
     /// The counter in the next thing it signs; passkeys that sync leave it at zero.
     public var signCount: UInt32
 
+    /// A credential from its parts.
+    public init(
+        id: [UInt8], rpId: String, userHandle: [UInt8], algorithm: COSEAlgorithmIdentifier, key: SoftwareKey,
+        signCount: UInt32
+    ) {
+        self.id = id
+        self.rpId = rpId
+        self.userHandle = userHandle
+        self.algorithm = algorithm
+        self.key = key
+        self.signCount = signCount
+    }
+
     /// SHA-256 of the RP ID.
     public var rpIdHash: [UInt8] { Array(SHA256.hash(data: Array(rpId.utf8))) }
 

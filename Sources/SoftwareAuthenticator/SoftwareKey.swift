@@ -69,10 +69,16 @@ public enum SoftwareKey: Sendable {
         case .openSSL(let key): try key.sign(message)
         case .rsa(let key, let alg):
             switch alg {
-            case .rs1: Array(try key.signature(for: Insecure.SHA1.hash(data: message), padding: .insecurePKCS1v1_5).rawRepresentation)
-            case .rs256: Array(try key.signature(for: SHA256.hash(data: message), padding: .insecurePKCS1v1_5).rawRepresentation)
-            case .rs384: Array(try key.signature(for: SHA384.hash(data: message), padding: .insecurePKCS1v1_5).rawRepresentation)
-            case .rs512: Array(try key.signature(for: SHA512.hash(data: message), padding: .insecurePKCS1v1_5).rawRepresentation)
+            case .rs1:
+                Array(
+                    try key.signature(for: Insecure.SHA1.hash(data: message), padding: .insecurePKCS1v1_5)
+                        .rawRepresentation)
+            case .rs256:
+                Array(try key.signature(for: SHA256.hash(data: message), padding: .insecurePKCS1v1_5).rawRepresentation)
+            case .rs384:
+                Array(try key.signature(for: SHA384.hash(data: message), padding: .insecurePKCS1v1_5).rawRepresentation)
+            case .rs512:
+                Array(try key.signature(for: SHA512.hash(data: message), padding: .insecurePKCS1v1_5).rawRepresentation)
             case .ps384: Array(try key.signature(for: SHA384.hash(data: message), padding: .PSS).rawRepresentation)
             case .ps512: Array(try key.signature(for: SHA512.hash(data: message), padding: .PSS).rawRepresentation)
             default: Array(try key.signature(for: SHA256.hash(data: message), padding: .PSS).rawRepresentation)

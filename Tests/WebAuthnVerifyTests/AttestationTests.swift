@@ -6,7 +6,8 @@ import WebAuthnVerify
 @Suite("Attestation")
 struct AttestationTests {
     static let every: [COSEAlgorithmIdentifier] = [
-        .es256, .esp256, .es384, .es512, .edDSA, .ed25519, .ed448, .es256K, .rs256, .rs384, .rs512, .ps256, .ps384, .ps512,
+        .es256, .esp256, .es384, .es512, .edDSA, .ed25519, .ed448, .es256K, .rs256, .rs384, .rs512, .ps256, .ps384,
+        .ps512,
         .mlDSA65, .mlDSA87,
     ]
 
@@ -64,7 +65,9 @@ struct AttestationTests {
             $0[2].1 = .array([.bytes([0x30, 0x00])])
         },
         Spoiled(format: .packed, name: "another algorithm", error: .algorithmMismatch) { $0[0].1 = .integer(-257) },
-        Spoiled(format: .packed, name: "surplus member", error: .malformedStatement) { $0.append(("ecdaaKeyId", .bytes([]))) },
+        Spoiled(format: .packed, name: "surplus member", error: .malformedStatement) {
+            $0.append(("ecdaaKeyId", .bytes([])))
+        },
         Spoiled(format: .packed, name: "self with another algorithm", error: .algorithmMismatch, selfAttested: true) {
             $0[0].1 = .integer(-9)
         },
@@ -85,12 +88,18 @@ struct AttestationTests {
         Spoiled(format: .tpm, name: "magic", error: .malformedTPMStructure) { editBytes(&$0[4].1) { $0[0] ^= 1 } },
         Spoiled(format: .tpm, name: "type", error: .malformedTPMStructure) { editBytes(&$0[4].1) { $0[5] ^= 1 } },
         Spoiled(format: .tpm, name: "extraData", error: .nonceMismatch) { editBytes(&$0[4].1) { $0[10] ^= 1 } },
-        Spoiled(format: .tpm, name: "name", error: .publicKeyMismatch) { editBytes(&$0[4].1) { $0[$0.count - 3] ^= 1 } },
+        Spoiled(format: .tpm, name: "name", error: .publicKeyMismatch) {
+            editBytes(&$0[4].1) { $0[$0.count - 3] ^= 1 }
+        },
         Spoiled(format: .tpm, name: "clock", error: .invalidSignature) { editBytes(&$0[4].1) { $0[45] ^= 1 } },
-        Spoiled(format: .tpm, name: "trailing byte", error: .malformedTPMStructure) { editBytes(&$0[4].1) { $0.append(0) } },
+        Spoiled(format: .tpm, name: "trailing byte", error: .malformedTPMStructure) {
+            editBytes(&$0[4].1) { $0.append(0) }
+        },
         Spoiled(format: .tpm, name: "key", error: .publicKeyMismatch) { editBytes(&$0[5].1) { $0[$0.count - 1] ^= 1 } },
         Spoiled(format: .tpm, name: "attributes", error: .publicKeyMismatch) { editBytes(&$0[5].1) { $0[7] ^= 1 } },
-        Spoiled(format: .tpm, name: "truncated key", error: .malformedTPMStructure) { editBytes(&$0[5].1) { $0.removeLast() } },
+        Spoiled(format: .tpm, name: "truncated key", error: .malformedTPMStructure) {
+            editBytes(&$0[5].1) { $0.removeLast() }
+        },
         Spoiled(format: .androidSafetyNet, name: "no JWS", error: .malformedStatement, algorithm: .rs256) {
             $0[1].1 = .bytes(Array("a.b".utf8))
         },
@@ -139,7 +148,9 @@ struct AttestationTests {
     @Test func `a chain is trusted only while its certificates are valid`() async throws {
         let scene = try RegistrationScene(.packed)
         let response = try scene.template.response()
-        for (instant, trust) in [(1_600_000_000.0, AttestationTrust.untrusted), (1_800_000_000, .trusted), (2_700_000_000, .untrusted)] {
+        for (instant, trust) in [
+            (1_600_000_000.0, AttestationTrust.untrusted), (1_800_000_000, .trusted), (2_700_000_000, .untrusted),
+        ] {
             let verified = try await scene.ceremony.verify(response, at: .init(timeIntervalSince1970: instant))
             #expect(verified.trust == trust)
         }

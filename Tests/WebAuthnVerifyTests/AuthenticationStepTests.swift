@@ -9,7 +9,10 @@ struct AuthenticationNegative: CustomTestStringConvertible, Sendable {
     var spoil: @Sendable (inout AuthenticationScene) throws -> Void
     var testDescription: String { "step \(step.rawValue): \(name)" }
 
-    init(_ step: AuthenticationStep, _ name: String, _ spoil: @escaping @Sendable (inout AuthenticationScene) throws -> Void) {
+    init(
+        _ step: AuthenticationStep, _ name: String,
+        _ spoil: @escaping @Sendable (inout AuthenticationScene) throws -> Void
+    ) {
         self.name = name
         self.step = step
         self.spoil = spoil
@@ -26,12 +29,16 @@ struct AuthenticationNegative: CustomTestStringConvertible, Sendable {
         .init(.authenticatorData, "AT without attested data") {
             $0.template.authenticatorData.flags.insert(.attestedCredentialData)
         },
-        .init(.authenticatorData, "ED without extensions") { $0.template.authenticatorData.flags.insert(.extensionData) },
+        .init(.authenticatorData, "ED without extensions") {
+            $0.template.authenticatorData.flags.insert(.extensionData)
+        },
         .init(.authenticatorData, "extensions that are no map") {
             $0.template.authenticatorData.flags.insert(.extensionData)
             $0.template.authenticatorData.extensions = [0x80]
         },
-        .init(.clientDataEncoding, "bytes that are not UTF-8") { $0.template.clientData.origin = nil; $0.template.clientData.prefix = [0xff] },
+        .init(.clientDataEncoding, "bytes that are not UTF-8") {
+            $0.template.clientData.origin = nil; $0.template.clientData.prefix = [0xff]
+        },
         .init(.clientDataSyntax, "a document that is not JSON") { $0.template.clientData.suffix = "," },
         .init(.clientDataSyntax, "a repeated key") { $0.template.clientData.suffix = #","type":"webauthn.get""# },
         .init(.clientDataSyntax, "no challenge") { $0.template.clientData.challenge = nil },
@@ -116,7 +123,8 @@ struct AuthenticationStepTests {
     @Test(arguments: [
         (AuthenticationStep.response, #"{"id":"AA","rawId":"AQ","type":"public-key","response":{}}"#),
         (.response, "[]"), (.response, ""), (.response, #"{"id":"AA","rawId":"AA","type":"public-key"}"#),
-        (.clientExtensionResults, #"{"clientExtensionResults":1}"#), (.clientExtensionResults, #"{"clientExtensionResults":null}"#),
+        (.clientExtensionResults, #"{"clientExtensionResults":1}"#),
+        (.clientExtensionResults, #"{"clientExtensionResults":null}"#),
     ])
     func `a response of another shape fails at steps 3 and 4`(_ step: AuthenticationStep, _ json: String) {
         let bytes = Array(json.utf8)
@@ -162,6 +170,16 @@ struct AuthenticationStepTests {
         scene.template.clientData.crossOrigin = true
         scene.template.clientData.topOrigin = "https://top.example"
         #expect(throws: Never.self) { try scene.verify() }
+    }
+
+    @Test func `a decoy record fails where a bad signature does, and its key is a real one`() throws {
+        let scene = try AuthenticationScene()
+        let response = try scene.template.response()
+        let decoy = CredentialRecord.decoy(for: response)
+        #expect(throws: Never.self) { try CredentialPublicKey(decoding: decoy.publicKey.span) }
+        #expect(throws: AuthenticationFailure(.signature, .invalidSignature)) {
+            try scene.ceremony.verify(response, credential: decoy)
+        }
     }
 
     @Test func `no flip of any signed bit goes unnoticed`() throws {

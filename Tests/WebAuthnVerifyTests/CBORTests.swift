@@ -44,7 +44,8 @@ struct CBORTests {
             ("1b00000000ffffffff", .notShortestForm), ("5801ff", .notShortestForm), ("9800", .notShortestForm),
             ("5fff", .indefiniteLength), ("7fff", .indefiniteLength), ("9fff", .indefiniteLength),
             ("bfff", .indefiniteLength), ("c000", .tag), ("d81800", .tag), ("a201000100", .duplicateKey),
-            ("a3020001000200", .keyOrder), ("a202000100", .keyOrder), ("a2616100016162", .keyOrder), ("a2010002", .truncated),
+            ("a3020001000200", .keyOrder), ("a202000100", .keyOrder), ("a2616100016162", .keyOrder),
+            ("a2010002", .truncated),
             ("a26161000100", .keyOrder), ("818181818100", .tooDeep), ("61ff", .invalidUTF8),
             ("62c328", .invalidUTF8), ("63eda080", .invalidUTF8),
         ])

@@ -9,7 +9,9 @@ private let edwards = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f
 private let zeros = String(repeating: "00", count: 31)
 private let ones = String(repeating: "ff", count: 30)
 
-private func decode(_ text: String, _ policy: COSEAlgorithmPolicy = .extended) throws(COSEKeyError) -> CredentialPublicKey {
+private func decode(_ text: String, _ policy: COSEAlgorithmPolicy = .extended) throws(COSEKeyError)
+    -> CredentialPublicKey
+{
     try CredentialPublicKey(decoding: hex(text).span, policy: policy)
 }
 
@@ -70,16 +72,22 @@ private let malformedKeys: [(String, COSEKeyError)] = [
 @Suite("COSE keys")
 struct COSEKeyTests {
     @Test func `an ES256 key is read`() throws {
-        guard case .p256 = try decode("a5010203262001215820\(x)225820\(y)").material else { return #expect(Bool(false)) }
+        guard case .p256 = try decode("a5010203262001215820\(x)225820\(y)").material else {
+            return #expect(Bool(false))
+        }
     }
 
     @Test func `the RFC 9864 identifier means the same key`() throws {
-        guard case .p256 = try decode("a5010203282001215820\(x)225820\(y)").material else { return #expect(Bool(false)) }
+        guard case .p256 = try decode("a5010203282001215820\(x)225820\(y)").material else {
+            return #expect(Bool(false))
+        }
         guard case .ed25519 = try decode("a4010103322006215820\(edwards)").material else { return #expect(Bool(false)) }
     }
 
     @Test func `parameters in another order are accepted`() throws {
-        guard case .p256 = try decode("a5032601022001215820\(x)225820\(y)").material else { return #expect(Bool(false)) }
+        guard case .p256 = try decode("a5032601022001215820\(x)225820\(y)").material else {
+            return #expect(Bool(false))
+        }
     }
 
     @Test(
@@ -110,7 +118,8 @@ struct COSEKeyTests {
     }
 
     @Test func `algorithms outside the policy are refused, ML-DSA-44 under every policy`() {
-        let ed448 = "5fd7449b59b461fd2ce787ec616ad46a1da1342485a70e1f8a0ea75d80e96778edf124769b46c7061bd6783df1e50f6cd1fa1abeafe8256180"
+        let ed448 =
+            "5fd7449b59b461fd2ce787ec616ad46a1da1342485a70e1f8a0ea75d80e96778edf124769b46c7061bd6783df1e50f6cd1fa1abeafe8256180"
         #expect(throws: COSEKeyError.algorithmNotAccepted) { try decode("a401010338342007215839\(ed448)", .standard) }
         #expect(throws: Never.self) { try decode("a401010338342007215839\(ed448)", .extended) }
         let pub = String(repeating: "00", count: 1312)

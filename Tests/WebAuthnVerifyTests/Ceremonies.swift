@@ -43,7 +43,8 @@ struct AuthenticationScene {
     init(_ algorithm: COSEAlgorithmIdentifier = .es256) throws {
         let authenticator = try Ceremonies.authenticator()
         let credential = try authenticator.makeCredential(
-            rpId: Ceremonies.rpId, userHandle: Ceremonies.userHandle, algorithm: algorithm, key: Ceremonies.key(algorithm))
+            rpId: Ceremonies.rpId, userHandle: Ceremonies.userHandle, algorithm: algorithm,
+            key: Ceremonies.key(algorithm))
         ceremony = AuthenticationCeremony(
             relyingParty: Ceremonies.relyingParty, challenge: Ceremonies.challenge, algorithms: .extended)
         template = authenticator.assertion(by: credential, challenge: Ceremonies.challenge, origin: Ceremonies.origin)
@@ -65,11 +66,13 @@ struct RegistrationScene {
     var afterAttesting: (inout RegistrationResponseJSON) -> Void = { _ in }
 
     init(
-        _ format: AttestationStatementFormat = .none, algorithm: COSEAlgorithmIdentifier = .es256, selfAttested: Bool = false
+        _ format: AttestationStatementFormat = .none, algorithm: COSEAlgorithmIdentifier = .es256,
+        selfAttested: Bool = false
     ) throws {
         let authenticator = try Ceremonies.authenticator()
         let credential = try authenticator.makeCredential(
-            rpId: Ceremonies.rpId, userHandle: Ceremonies.userHandle, algorithm: algorithm, key: Ceremonies.key(algorithm))
+            rpId: Ceremonies.rpId, userHandle: Ceremonies.userHandle, algorithm: algorithm,
+            key: Ceremonies.key(algorithm))
         ceremony = RegistrationCeremony(
             relyingParty: Ceremonies.relyingParty, challenge: Ceremonies.challenge,
             pubKeyCredParams: COSEAlgorithmPolicy.extended.accepted,

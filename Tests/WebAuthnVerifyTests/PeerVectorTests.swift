@@ -60,7 +60,8 @@ struct PeerVectorTests {
                     vector.name, vector.kind, expected: vector.expected == "ok", got: detail.isEmpty, detail: detail)
             } else {
                 other.record(
-                    vector.name, vector.verdict_class, expected: Self.decision(vector), got: detail.isEmpty, detail: detail)
+                    vector.name, vector.verdict_class, expected: Self.decision(vector), got: detail.isEmpty,
+                    detail: detail)
             }
         }
         must.report()
@@ -145,7 +146,8 @@ struct PeerVectorTests {
                 acceptsSHA1: true))
         _ = try await ceremony.verify(
             RegistrationResponseJSON(
-                id: bytes(vector.inputs.credential_id_b64url), clientDataJSON: bytes(vector.inputs.clientDataJSON_b64url),
+                id: bytes(vector.inputs.credential_id_b64url),
+                clientDataJSON: bytes(vector.inputs.clientDataJSON_b64url),
                 attestationObject: bytes(vector.inputs.attestationObject_b64url)),
             at: options.verify_at.flatMap(date) ?? Date(timeIntervalSince1970: 1_767_225_600))
     }

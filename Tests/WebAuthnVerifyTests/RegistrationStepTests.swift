@@ -52,7 +52,9 @@ struct RegistrationNegative: CustomTestStringConvertible, Sendable {
             $0.template.editStatement = { $0[1].1 = .bytes(signature) }
         },
         .init(.attestationObject, "bytes after the object") { $0.template.trailing = [0] },
-        .init(.attestationObject, "bytes after the authenticator data") { $0.template.authenticatorData.trailing = [0] },
+        .init(.attestationObject, "bytes after the authenticator data") {
+            $0.template.authenticatorData.trailing = [0]
+        },
         .init(.attestationObject, "no attested credential data") {
             $0.template.authenticatorData.flags.remove(.attestedCredentialData)
             $0.template.authenticatorData.attestedCredentialData = []
@@ -79,7 +81,9 @@ struct RegistrationNegative: CustomTestStringConvertible, Sendable {
         .init(.format, "capitals") { $0.template.fmt = "NONE" },
         .init(.format, "a trailing blank") { $0.template.fmt = "none " },
         .init(.format, "a format that is not accepted", .packed) { $0.ceremony.attestation.formats = [.none] },
-        .init(.attestationStatement, "none with a statement") { $0.template.editStatement = { $0 = [("alg", .integer(-7))] } },
+        .init(.attestationStatement, "none with a statement") {
+            $0.template.editStatement = { $0 = [("alg", .integer(-7))] }
+        },
         .init(.attestationStatement, "a signature by another key", .packed) {
             let other = try SoftwareKey(.es256).sign([])
             $0.template.editStatement = { $0[1].1 = .bytes(other) }
@@ -118,7 +122,9 @@ struct RegistrationStepTests {
         var scene = try RegistrationScene(negative.format)
         try negative.spoil(&scene)
         // The hash is computed, not compared: what is wrong about it shows in the statement.
-        let expected = negative.step == .clientDataHash ? .attestationStatement
+        let expected =
+            negative.step == .clientDataHash
+            ? .attestationStatement
             // Anchors are only gathered at step 23; that they do not fit shows at step 24.
             : negative.step == .trustAnchors ? .trust : negative.step
         await #expect {
@@ -151,7 +157,8 @@ struct RegistrationStepTests {
         #expect(verified.credential.id == scene.template.credential.id)
         #expect(verified.credential.publicKey == (try scene.template.credential.key.coseKey(.es256)))
         #expect(verified.credential.transports == ["internal", "hybrid"])
-        #expect(verified.credential.uvInitialized && verified.credential.backupEligible && verified.credential.backupState)
+        #expect(
+            verified.credential.uvInitialized && verified.credential.backupEligible && verified.credential.backupState)
         #expect(verified.trust == .none && verified.format == .none)
     }
 

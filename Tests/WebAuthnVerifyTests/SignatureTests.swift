@@ -74,10 +74,13 @@ struct SignatureTests {
     }
 
     @Test(arguments: [
-        COSEAlgorithmIdentifier.es256, .esp256, .es384, .esp384, .es512, .esp512, .edDSA, .ed25519, .ed448, .es256K, .rs256,
+        COSEAlgorithmIdentifier.es256, .esp256, .es384, .esp384, .es512, .esp512, .edDSA, .ed25519, .ed448, .es256K,
+        .rs256,
         .rs384, .rs512, .ps256, .ps384, .ps512, .mlDSA65, .mlDSA87,
     ])
-    func `an assertion verifies under its algorithm and fails with one bit changed`(_ alg: COSEAlgorithmIdentifier) throws {
+    func `an assertion verifies under its algorithm and fails with one bit changed`(_ alg: COSEAlgorithmIdentifier)
+        throws
+    {
         var scene = try AuthenticationScene(alg)
         #expect(throws: Never.self) { try scene.verify() }
         scene.afterSigning = { $0.signature[$0.signature.count / 2] ^= 0x10 }

@@ -21,7 +21,9 @@ extension AttestationStatement {
         // A key usable by all applications is not scoped to the RP ID.
         guard !lists.contains(where: \.allApplications) else { throw .keyDescription }
         guard lists.contains(where: { $0.origin == AndroidKeyDescription.originGenerated }),
-            lists.allSatisfy({ ($0.origin ?? AndroidKeyDescription.originGenerated) == AndroidKeyDescription.originGenerated }),
+            lists.allSatisfy({
+                ($0.origin ?? AndroidKeyDescription.originGenerated) == AndroidKeyDescription.originGenerated
+            }),
             lists.contains(where: { $0.purposes.contains(AndroidKeyDescription.purposeSign) }),
             lists.allSatisfy({ $0.purposes.allSatisfy { $0 == AndroidKeyDescription.purposeSign } })
         else { throw .keyDescription }

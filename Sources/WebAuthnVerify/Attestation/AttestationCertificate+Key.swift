@@ -14,8 +14,10 @@ extension AttestationCertificate {
         case .es512, .esp512: material = publicKey.flatMap(P521.Signing.PublicKey.init).map { .p521($0) }
         case .edDSA, .ed25519: material = publicKey.flatMap(Curve25519.Signing.PublicKey.init).map { .ed25519($0) }
         case .ed448: material = rawKey(.ed448).flatMap(OpenSSLPublicKey.init(ed448:)).map { .ed448($0) }
-        case .mlDSA65: material = rawKey(.mlDSA65).flatMap { try? MLDSA65.PublicKey(rawRepresentation: $0) }.map { .mlDSA65($0) }
-        case .mlDSA87: material = rawKey(.mlDSA87).flatMap { try? MLDSA87.PublicKey(rawRepresentation: $0) }.map { .mlDSA87($0) }
+        case .mlDSA65:
+            material = rawKey(.mlDSA65).flatMap { try? MLDSA65.PublicKey(rawRepresentation: $0) }.map { .mlDSA65($0) }
+        case .mlDSA87:
+            material = rawKey(.mlDSA87).flatMap { try? MLDSA87.PublicKey(rawRepresentation: $0) }.map { .mlDSA87($0) }
         default:
             guard let scheme = KeyMaterial.RSAScheme(alg), let key = publicKey.flatMap(_RSA.Signing.PublicKey.init),
                 RSAParameters.modulusBits.contains(key.keySizeInBits)

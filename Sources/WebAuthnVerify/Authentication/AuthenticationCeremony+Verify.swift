@@ -25,8 +25,10 @@ extension AuthenticationCeremony {
         _ response: AuthenticationResponseJSON, credential: CredentialRecord
     ) throws(AuthenticationFailure) -> VerifiedAuthentication {
         // 5, 6
-        try Step.allowCredentials.require(allowCredentials.isEmpty || allowCredentials.contains(response.id), else: .notAllowed)
-        try Step.userHandle.require(response.id == credential.id && owns(credential, response.userHandle), else: .mismatch)
+        try Step.allowCredentials.require(
+            allowCredentials.isEmpty || allowCredentials.contains(response.id), else: .notAllowed)
+        try Step.userHandle.require(
+            response.id == credential.id && owns(credential, response.userHandle), else: .mismatch)
         // 7
         let authData = try Step.authenticatorData.read(orElse: .none) { () throws(AuthenticatorDataError) in
             try AuthenticatorData(parsing: response.authenticatorData.span)
@@ -34,14 +36,17 @@ extension AuthenticationCeremony {
         // 8 to 14
         let clientData = try clientData(response.clientDataJSON)
         try Step.type.require(clientData.type == "webauthn.get", else: .mismatch)
-        try Step.challenge.require(clientData.challenge.utf8.elementsEqual(Base64URL.encodeToBytes(challenge)), else: .mismatch)
+        try Step.challenge.require(
+            clientData.challenge.utf8.elementsEqual(Base64URL.encodeToBytes(challenge)), else: .mismatch)
         try Step.origin.require(relyingParty.accepts(origin: clientData.origin), else: .mismatch)
-        try Step.crossOrigin.require(relyingParty.accepts(crossOrigin: clientData.crossOrigin ?? false), else: .notAllowed)
+        try Step.crossOrigin.require(
+            relyingParty.accepts(crossOrigin: clientData.crossOrigin ?? false), else: .notAllowed)
         try Step.topOrigin.require(relyingParty.accepts(topOrigin: clientData.topOrigin), else: .notAllowed)
         // 15 to 19
         try Step.rpIdHash.require(authData.rpIdHash == relyingParty.rpIdHash, else: .mismatch)
         try Step.userPresent.require(authData.flags.contains(.userPresent), else: .missing)
-        try Step.userVerified.require(userVerification != .required || authData.flags.contains(.userVerified), else: .missing)
+        try Step.userVerified.require(
+            userVerification != .required || authData.flags.contains(.userVerified), else: .missing)
         let eligible = authData.flags.contains(.backupEligible)
         try Step.backupState.require(eligible || !authData.flags.contains(.backupState), else: .mismatch)
         try Step.backupEligible.require(eligible == credential.backupEligible, else: .mismatch)
@@ -49,7 +54,8 @@ extension AuthenticationCeremony {
         let hash = Step.clientDataHash.compute(orElse: []) { Array(SHA256.hash(data: response.clientDataJSON)) }
         try verifySignature(response, clientDataHash: hash, publicKey: credential.publicKey)
         // 22, 23
-        let advanced = authData.signCount > credential.signCount || (authData.signCount == 0 && credential.signCount == 0)
+        let advanced =
+            authData.signCount > credential.signCount || (authData.signCount == 0 && credential.signCount == 0)
         try Step.signCount.require(advanced || signCountPolicy == .report, else: .signCountRegressed)
         try Step.extensions.require(extensions.accepts(authData.extensions), else: .notAllowed)
         // 24
@@ -59,7 +65,8 @@ extension AuthenticationCeremony {
             signCount: Step.credentialRecordUpdate.compute(orElse: authData.signCount) {
                 max(credential.signCount, authData.signCount)
             },
-            signCountRegressed: !advanced, backupState: authData.flags.contains(.backupState), origin: clientData.origin,
+            signCountRegressed: !advanced, backupState: authData.flags.contains(.backupState),
+            origin: clientData.origin,
             extensions: authData.extensions)
     }
 
@@ -91,7 +98,8 @@ extension AuthenticationCeremony {
         message.reserveCapacity(response.authenticatorData.count + 32)
         message.append(contentsOf: response.authenticatorData)
         message.append(contentsOf: clientDataHash)
-        try Step.signature.require(key?.isValidSignature(response.signature, for: message) ?? false, else: .invalidSignature)
+        try Step.signature.require(
+            key?.isValidSignature(response.signature, for: message) ?? false, else: .invalidSignature)
     }
 }
 

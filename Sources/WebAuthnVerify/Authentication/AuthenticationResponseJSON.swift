@@ -20,7 +20,9 @@ public struct AuthenticationResponseJSON: Sendable, Equatable {
         let credential = try PublicKeyCredentialJSON(parsing: bytes, as: .authentication)
         let response = credential.response
         // WebAuthn L3 §5.4.3: a user handle has 1 to 64 bytes.
-        if let userHandle = response.userHandle, !(1...64).contains(userHandle.count) { throw .malformedMember(.userHandle) }
+        if let userHandle = response.userHandle, !(1...64).contains(userHandle.count) {
+            throw .malformedMember(.userHandle)
+        }
         self.init(
             id: credential.id,
             clientDataJSON: try PublicKeyCredentialJSON.require(response.clientDataJSON, .clientDataJSON),

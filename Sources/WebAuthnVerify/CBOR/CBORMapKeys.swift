@@ -36,7 +36,9 @@ struct CBORMapKeys {
 
     /// CTAP2 §8: lower major type first, then the shorter encoding, then bytewise.
     private static func compare(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Int {
-        guard let leftHead = left.isEmpty ? nil : left[0], let rightHead = right.isEmpty ? nil : right[0] else { return 0 }
+        guard let leftHead = left.isEmpty ? nil : left[0], let rightHead = right.isEmpty ? nil : right[0] else {
+            return 0
+        }
         if leftHead >> 5 != rightHead >> 5 { return leftHead >> 5 < rightHead >> 5 ? -1 : 1 }
         if left.count != right.count { return left.count < right.count ? -1 : 1 }
         for index in left.indices where left[index] != right[index] { return left[index] < right[index] ? -1 : 1 }

@@ -5,7 +5,9 @@ enum RSAParameters {
     static let maximumExponentBytes = 4
 
     static func check(modulus: [UInt8], exponent: [UInt8]) throws(COSEKeyError) {
-        guard let top = modulus.first, top != 0, let bottom = modulus.last, bottom & 1 == 1 else { throw .invalidModulus }
+        guard let top = modulus.first, top != 0, let bottom = modulus.last, bottom & 1 == 1 else {
+            throw .invalidModulus
+        }
         guard modulusBits.contains(modulus.count * 8 - top.leadingZeroBitCount) else { throw .invalidModulus }
         guard let top = exponent.first, top != 0, let bottom = exponent.last, bottom & 1 == 1,
             exponent.count <= maximumExponentBytes, exponent != [1]

@@ -10,6 +10,7 @@ public protocol CeremonyStep: RawRepresentable, CaseIterable, Sendable, Hashable
 ///
 /// Steps 1, 2 and 27 are not here: the options, the call to the client and the store belong to the caller.
 public enum RegistrationStep: Int, CeremonyStep {
+    /// `registration`.
     public static let ceremony = "registration"
 
     /// Step 3: the response is an attestation response.
@@ -68,6 +69,7 @@ public enum RegistrationStep: Int, CeremonyStep {
 ///
 /// Steps 1 and 2 belong to the caller, and so does writing what step 24 computes.
 public enum AuthenticationStep: Int, CeremonyStep {
+    /// `authentication`.
     public static let ceremony = "authentication"
 
     /// Step 3: the response is an assertion response.

@@ -55,7 +55,8 @@ extension RegistrationCeremony {
         try Step.challenge.require(
             clientData.challenge.utf8.elementsEqual(Base64URL.encodeToBytes(challenge)), else: .mismatch)
         try Step.origin.require(relyingParty.accepts(origin: clientData.origin), else: .mismatch)
-        try Step.crossOrigin.require(relyingParty.accepts(crossOrigin: clientData.crossOrigin ?? false), else: .notAllowed)
+        try Step.crossOrigin.require(
+            relyingParty.accepts(crossOrigin: clientData.crossOrigin ?? false), else: .notAllowed)
         try Step.topOrigin.require(relyingParty.accepts(topOrigin: clientData.topOrigin), else: .notAllowed)
         // 12, 13
         let hash = Step.clientDataHash.compute(orElse: []) { Array(SHA256.hash(data: response.clientDataJSON)) }
@@ -103,7 +104,9 @@ extension RegistrationCeremony {
     }
 
     /// Step 13. `id` of the response must be the credential ID inside, which alone is attested.
-    private func attestationObject(_ response: RegistrationResponseJSON) throws(RegistrationFailure) -> AttestationObject {
+    private func attestationObject(_ response: RegistrationResponseJSON) throws(RegistrationFailure)
+        -> AttestationObject
+    {
         let object = try Step.attestationObject.read(orElse: .none) { () throws(FailureReason) in
             try AttestationObject(parsing: response.attestationObject.span)
         }
@@ -119,7 +122,8 @@ extension RegistrationCeremony {
         let decode = { (policy: COSEAlgorithmPolicy) throws(COSEKeyError) in
             try CredentialPublicKey(decoding: attested.credentialPublicKey.span, policy: policy)
         }
-        let key = try Step.algorithm.read(orElse: try? decode(.extended)) { () throws(COSEKeyError) -> CredentialPublicKey? in
+        let key = try Step.algorithm.read(orElse: try? decode(.extended)) {
+            () throws(COSEKeyError) -> CredentialPublicKey? in
             try decode(offered)
         }
         guard let key else { throw RegistrationFailure(.algorithm, .notAllowed) }

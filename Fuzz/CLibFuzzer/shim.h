@@ -1,0 +1,5 @@
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+/* libFuzzer's entry for programs with a main of their own; -sanitize=fuzzer links it. */
+int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*run)(const uint8_t *data, size_t size));
