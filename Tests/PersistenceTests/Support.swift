@@ -1,6 +1,11 @@
 import Logging
 import Persistence
 import TestSupport
+import Testing
+
+/// Tests against a server, one at a time: they measure time, and two cores do not run twenty databases.
+@Suite("Database", .serialized)
+enum DatabaseTests {}
 
 /// The cluster that most suites share; those that stop or kill it have one of their own.
 enum Shared {

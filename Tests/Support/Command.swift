@@ -37,6 +37,15 @@ public enum Command {
         return (status & 0x7F == 0 ? (status >> 8) & 0xFF : -1, output)
     }
 
+    /// Stops a process where it is; it stays alive but does nothing.
+    public static func pause(_ process: Int32) { kill(process, SIGSTOP) }
+
+    /// Ends a process, even one that is paused.
+    public static func terminate(_ process: Int32) {
+        kill(process, SIGTERM)
+        kill(process, SIGCONT)
+    }
+
     private static func cStrings(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] {
         texts.map { strdup($0) } + [nil]
     }

@@ -86,6 +86,8 @@ public final class ThrowawayPostgres: Sendable {
         for process in children + [postmaster] {
             while kill(process, 0) == 0, !Self.isZombie(process) { try await Task.sleep(for: .milliseconds(1)) }
         }
+        // A zombie that nobody has reaped yet would look like a running server.
+        unlink(data + "/postmaster.pid")
     }
 
     /// Makes the server refuse every new connection (`pg_hba.conf`: reject), or accept them again.
@@ -105,6 +107,11 @@ public final class ThrowawayPostgres: Sendable {
     /// Ends every session of a database.
     public func terminateBackends(of database: String) async throws {
         try await psql("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '\(database)'")
+    }
+
+    /// The processes that serve the sessions of a database.
+    public func processes(of database: String) async throws -> [Int32] {
+        try await psql("SELECT pid FROM pg_stat_activity WHERE datname = '\(database)'").compactMap { Int32($0) }
     }
 
     private func reload() async throws {
