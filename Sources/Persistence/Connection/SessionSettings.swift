@@ -26,7 +26,7 @@ struct SessionSettings {
         ]
         if timeouts {
             settings += [
-                "statement_timeout=\(max(1, statement - min(250, statement / 10)))",
+                "statement_timeout=\(max(1, statement - min(250, statement / 2)))",
                 "lock_timeout=\(configuration.lockTimeout.milliseconds)",
                 "idle_in_transaction_session_timeout=\(2 * statement)",
             ]

@@ -1,0 +1,155 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Persistence
+
+extension DatabaseTests {
+    @Suite("Migrations")
+    struct MigratorTests {
+        private let first = SQLFile(name: "0001_first.sql", text: "CREATE TABLE a (n integer);\nINSERT INTO a VALUES (1);\n")
+        private let second = SQLFile(name: "0002_second.sql", text: "ALTER TABLE a ADD m integer;")
+        private let function = SQLFile(
+            name: "01_f.sql", text: "CREATE OR REPLACE FUNCTION f() RETURNS integer LANGUAGE sql AS 'SELECT 1';")
+
+        private func withEmptyDatabase(_ body: (String, (String) async throws -> [String]) async throws -> Void) async throws {
+            let postgres = try await Shared.postgres.value
+            let name = try await postgres.createDatabase()
+            try await body(postgres.conninfo(database: name)) { try await postgres.psql($0, database: name) }
+        }
+
+        @Test func `an empty database gets everything once and is up to date then`() async throws {
+            try await withEmptyDatabase { conninfo, psql in
+                let migrator = Migrator(conninfo: conninfo, migrations: [second, first], functions: [function])
+                let pending = try await migrator.check()
+                #expect(pending == ["0001_first.sql", "0002_second.sql", "01_f.sql"])
+                let told = Mutex<[String]>([])
+                let applied = try await migrator.migrate { name in told.withLock { $0.append(name) } }
+                #expect(applied == pending)
+                #expect(told.withLock { $0 } == pending)
+                let again = try await migrator.migrate()
+                let left = try await migrator.check()
+                #expect(again.isEmpty && left.isEmpty)
+                let rows = try await psql("SELECT version, name FROM postern.schema_migration ORDER BY version")
+                #expect(rows == ["1|0001_first.sql", "2|0002_second.sql"])
+            }
+        }
+
+        @Test func `checking changes nothing`() async throws {
+            try await withEmptyDatabase { conninfo, psql in
+                _ = try await Migrator(conninfo: conninfo, migrations: [first], functions: [function]).check()
+                let schemas = try await psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'postern'")
+                #expect(schemas == ["0"])
+            }
+        }
+
+        @Test func `functions are applied again when their file changed, and only then`() async throws {
+            try await withEmptyDatabase { conninfo, psql in
+                try await Migrator(conninfo: conninfo, migrations: [first], functions: [function]).migrate()
+                let changed = SQLFile(name: function.name, text: function.text.replacing("SELECT 1", with: "SELECT 2"))
+                let other = SQLFile(name: "02_g.sql", text: "CREATE OR REPLACE FUNCTION g() RETURNS integer LANGUAGE sql AS 'SELECT f()';")
+                let applied = try await Migrator(conninfo: conninfo, migrations: [first], functions: [other, changed]).migrate()
+                #expect(applied == ["01_f.sql", "02_g.sql"])
+                let value = try await psql("SELECT g()")
+                #expect(value == ["2"])
+            }
+        }
+
+        @Test func `a migration edited after it was applied is refused`() async throws {
+            try await withEmptyDatabase { conninfo, _ in
+                try await Migrator(conninfo: conninfo, migrations: [first], functions: []).migrate()
+                let edited = SQLFile(name: first.name, text: first.text + " ")
+                await #expect(throws: MigrationError.edited("0001_first.sql")) {
+                    try await Migrator(conninfo: conninfo, migrations: [edited, second], functions: []).migrate()
+                }
+                await #expect(throws: MigrationError.edited("0001_first.sql")) {
+                    try await Migrator(conninfo: conninfo, migrations: [edited], functions: []).check()
+                }
+            }
+        }
+
+        @Test func `a database newer than the binary is refused`() async throws {
+            try await withEmptyDatabase { conninfo, _ in
+                try await Migrator(conninfo: conninfo, migrations: [first, second], functions: []).migrate()
+                await #expect(throws: MigrationError.databaseIsNewer(version: 2, name: "0002_second.sql")) {
+                    try await Migrator(conninfo: conninfo, migrations: [first], functions: []).check()
+                }
+            }
+        }
+
+        @Test func `a migration that comes too late for its number is refused`() async throws {
+            try await withEmptyDatabase { conninfo, _ in
+                try await Migrator(conninfo: conninfo, migrations: [second], functions: []).migrateExpectingFailure()
+                let third = SQLFile(name: "0003_third.sql", text: "SELECT 1")
+                try await Migrator(conninfo: conninfo, migrations: [first, third], functions: []).migrate()
+                await #expect(throws: MigrationError.outOfOrder("0002_second.sql")) {
+                    try await Migrator(conninfo: conninfo, migrations: [first, second, third], functions: []).migrate()
+                }
+            }
+        }
+
+        @Test func `a migration that fails leaves nothing behind and says where`() async throws {
+            try await withEmptyDatabase { conninfo, psql in
+                let broken = SQLFile(name: "0002_broken.sql", text: "CREATE TABLE b (n integer);\n\nINSERT INTO nowhere VALUES (1);\n")
+                await #expect(
+                    throws: MigrationError.refused(
+                        file: "0002_broken.sql", line: 3, sqlstate: "42P01", message: "relation \"nowhere\" does not exist")
+                ) {
+                    try await Migrator(conninfo: conninfo, migrations: [first, broken], functions: []).migrate()
+                }
+                let tables = try await psql("SELECT count(*) FROM pg_class WHERE relname = 'b'")
+                #expect(tables == ["0"])
+                let pending = try await Migrator(conninfo: conninfo, migrations: [first, second], functions: []).check()
+                #expect(pending == ["0002_second.sql"])
+            }
+        }
+
+        @Test func `a migration that ends the transaction itself is refused`() async throws {
+            try await withEmptyDatabase { conninfo, _ in
+                let file = SQLFile(name: "0001_commits.sql", text: "COMMIT")
+                await #expect(throws: MigrationError.self) {
+                    try await Migrator(conninfo: conninfo, migrations: [file], functions: []).migrate()
+                }
+            }
+        }
+
+        @Test func `of ten runners at once one applies and nine find it done`() async throws {
+            try await withEmptyDatabase { conninfo, _ in
+                let slow = SQLFile(name: "0002_slow.sql", text: "ALTER TABLE a ADD m integer; SELECT pg_sleep(0.1)")
+                let migrator = Migrator(conninfo: conninfo, migrations: [first, slow], functions: [function])
+                let applied = try await withThrowingTaskGroup(of: [String].self) { group in
+                    for _ in 0..<10 { group.addTask { try await migrator.migrate() } }
+                    return try await group.reduce(into: [[String]]()) { $0.append($1) }
+                }
+                #expect(applied.count { $0.isEmpty } == 9)
+                #expect(applied.contains(["0001_first.sql", "0002_slow.sql", "01_f.sql"]))
+            }
+        }
+
+        @Test(
+            "names that are no migration are refused before anything is asked",
+            arguments: ["first.sql", "_first.sql", "0000_zero.sql", "-1_minus.sql", "0001_it's.sql", "99999999999_big.sql", ""])
+        func names(_ name: String) {
+            #expect(throws: MigrationError.unusableFile(name)) {
+                try MigrationPlan(migrations: [SQLFile(name: name, text: "")], functions: [])
+            }
+        }
+
+        @Test func `one number cannot stand for two migrations`() {
+            #expect(throws: MigrationError.unusableFile("0001_other.sql")) {
+                try MigrationPlan(migrations: [first, SQLFile(name: "0001_other.sql", text: "")], functions: [])
+            }
+        }
+
+        @Test func `no server is named as such`() async {
+            await #expect(throws: MigrationError.self) { try await Migrator(conninfo: "host=/nowhere").check() }
+        }
+    }
+}
+
+extension Migrator {
+    /// For histories that cannot begin the usual way.
+    fileprivate func migrateExpectingFailure() async throws {
+        await #expect(throws: MigrationError.self) { try await migrate() }
+    }
+}
