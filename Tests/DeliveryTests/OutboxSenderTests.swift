@@ -57,7 +57,7 @@ struct OutboxSenderTests {
                 #expect(try await outbox.state(of: id).state == "queued")
 
                 try await outbox.sending(try transport(server)) { _ in
-                    try await outbox.shift(id, by: 90)  // the lease ends
+                    try await outbox.endLease(of: id)
                     let copy = try await server.next("mail")
                     #expect(copy.message == original.message)
                     #expect(copy.message.contains("Message-ID: <\(id)@"))
@@ -223,27 +223,26 @@ struct OutboxSenderTests {
             for id in ids { tried += try await outbox.state(of: id).attempts }
             #expect(tried <= 5)
             try await outbox.sending(DevOutbox()) { _ in
-                for id in ids { try await outbox.shift(id, by: 30) }
+                for id in ids { try await outbox.endLease(of: id) }
                 for id in ids { try await outbox.wait(for: id) { $0.state == "sent" } }
             }
         }
     }
 
     @Test func `an acceptance is recorded although the database goes away in between`() async throws {
-        let postgres = try ThrowawayPostgres()
-        try await OutboxFixture.run(on: postgres) { outbox in
+        try await OutboxFixture.run(onOwnCluster: true) { outbox in
             let id = try await outbox.queue()
             let gate = GatedTransport()
             try await outbox.sending(gate) { _ in
                 await gate.waitForMails(1)
-                try postgres.stop(.immediate)
+                try outbox.postgres.stop(.immediate)
                 gate.open()
-                try postgres.start()
+                try outbox.postgres.start()
                 let state = try await outbox.wait(for: id) { $0.state == "sent" }
                 #expect(state.attempts == 1)
             }
             #expect(gate.mails.count == 1)
+            try outbox.postgres.stop(.immediate)
         }
-        try postgres.stop(.immediate)
     }
 }
