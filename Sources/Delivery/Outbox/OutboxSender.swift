@@ -204,7 +204,8 @@ public final class OutboxSender: Service {
         logger.log(
             level: level, message,
             metadata: [
-                "mail": "\(mail.id)", "realm": "\(mail.realm)", "attempt": "\(mail.attempt)", "status": "\(status ?? "2xx")",
+                "mail": "\(mail.id)", "realm": "\(mail.realm)", "attempt": "\(mail.attempt)",
+                "status": "\(status ?? "2xx")",
             ])
     }
 }

@@ -71,7 +71,8 @@ struct OutboxFixture: Sendable {
             }
             try await fixture.administrator.execute(
                 Statement(
-                    name: "realm", sql: "INSERT INTO postern.realm (id, slug, display_name, primary_domain) "
+                    name: "realm",
+                    sql: "INSERT INTO postern.realm (id, slug, display_name, primary_domain) "
                         + "VALUES ($1, 'acme', 'Acme', 'auth.example.com')", effect: .once),
                 [.uuid(fixture.realm)])
             try await body(fixture)
@@ -120,7 +121,8 @@ struct OutboxFixture: Sendable {
     func endLease(of mail: UUIDValue) async throws {
         try await administrator.execute(
             Statement(
-                name: "end_lease", sql: "UPDATE postern.mail_outbox SET not_before = now() WHERE id = $1", effect: .once),
+                name: "end_lease", sql: "UPDATE postern.mail_outbox SET not_before = now() WHERE id = $1", effect: .once
+            ),
             [.uuid(mail)])
     }
 
@@ -160,12 +162,15 @@ struct OutboxFixture: Sendable {
         configuration.concurrency = concurrency
         configuration.pollInterval = .milliseconds(50)
         return try OutboxSender(
-            database: application, keyring: keyring, sender: try #require(Mailbox(parsing: "no-reply@mail.example.com")),
+            database: application, keyring: keyring,
+            sender: try #require(Mailbox(parsing: "no-reply@mail.example.com")),
             transport: transport, configuration: configuration, logger: logs.logger)
     }
 
     /// Runs `body` while a sender works.
-    func sending<R: Sendable>(_ transport: any MailTransport, _ body: (OutboxSender) async throws -> R) async throws -> R {
+    func sending<R: Sendable>(_ transport: any MailTransport, _ body: (OutboxSender) async throws -> R) async throws
+        -> R
+    {
         let sender = try sender(transport)
         let running = Task { await sender.run() }
         do {
