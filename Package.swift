@@ -119,7 +119,11 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
         .testTarget(
             name: "PersistenceTests",
-            dependencies: ["Persistence", "TestSupport", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "Persistence", "TestSupport",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
             swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
         .testTarget(

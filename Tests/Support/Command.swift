@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 /// Runs a program and waits for it. Not `Process`, whose `waitUntilExit` also waits for a daemon that the program leaves behind.
@@ -5,7 +6,14 @@ public enum Command {
     public struct CannotStart: Error { let path: String, code: Int32 }
 
     /// - Returns: the exit status, and what the program wrote to standard output and standard error.
-    public static func run(_ path: String, _ arguments: [String]) throws -> (status: Int32, output: String) {
+    public static func run(_ path: String, _ arguments: [String]) async throws -> (status: Int32, output: String) {
+        // Waiting for a program must not hold one of the few threads that all tests share.
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result { try runBlocking(path, arguments) }) }
+        }
+    }
+
+    private static func runBlocking(_ path: String, _ arguments: [String]) throws -> (status: Int32, output: String) {
         let file = "/tmp/postern-output-\(getpid())-\(UInt32.random(in: .min ... .max))"
         defer { unlink(file) }
 

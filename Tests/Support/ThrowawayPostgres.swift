@@ -20,20 +20,20 @@ public final class ThrowawayPostgres: Sendable {
 
     /// Creates the cluster and starts it.
     /// - Parameter settings: lines for `postgresql.conf`.
-    public init(settings: [String] = []) throws {
+    public init(settings: [String] = []) async throws {
         binaries = try Self.findBinaries()
         directory = "/tmp/postern-test-\(getpid())-\(String(UInt32.random(in: .min ... .max), radix: 36))"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        if geteuid() == 0 { try Self.run("/bin/chown", ["postgres", directory]) }
+        if geteuid() == 0 { try await Self.run("/bin/chown", ["postgres", directory]) }
         let lines = [
             "listen_addresses = ''", "unix_socket_directories = '\(directory)'", "max_connections = 60",
             "fsync = off", "full_page_writes = off", "shared_buffers = 32MB", "autovacuum = off",
             "logging_collector = off", "log_min_messages = fatal",
         ]
-        try asServer("initdb", ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"])
+        try await asServer("initdb", ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"])
         try append((lines + settings).joined(separator: "\n") + "\n", to: "postgresql.conf")
         Self.killAtExit(directory)
-        try start()
+        try await start()
     }
 
     private var data: String { directory + "/data" }
@@ -44,20 +44,20 @@ public final class ThrowawayPostgres: Sendable {
     }
 
     /// Creates an empty database and returns its name.
-    public func createDatabase() throws -> String {
+    public func createDatabase() async throws -> String {
         let number = databaseCount.withLock { count in
             count += 1
             return count
         }
         let name = "test_\(number)"
-        try psql("CREATE DATABASE \(name)")
+        try await psql("CREATE DATABASE \(name)")
         return name
     }
 
     /// Runs SQL as superuser over a connection of its own. - Returns: the rows, fields separated by `|`.
     @discardableResult
-    public func psql(_ sql: String, database: String = "postgres") throws -> [String] {
-        let output = try Self.run(
+    public func psql(_ sql: String, database: String = "postgres") async throws -> [String] {
+        let output = try await Self.run(
             binaries + "/psql",
             ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", directory, "-U", "postgres", "-d", database, "-c", sql])
         return output.split(separator: "\n").map(String.init)
@@ -66,52 +66,52 @@ public final class ThrowawayPostgres: Sendable {
     // MARK: Faults
 
     /// Starts the server and waits until it accepts connections.
-    public func start() throws {
-        try asServer("pg_ctl", ["-D", data, "-l", directory + "/log", "-w", "-t", "30", "-s", "start"])
+    public func start() async throws {
+        try await asServer("pg_ctl", ["-D", data, "-l", directory + "/log", "-w", "-t", "30", "-s", "start"])
     }
 
     /// Stops the server and waits until it is gone.
-    public func stop(_ mode: StopMode = .fast) throws {
-        try asServer("pg_ctl", ["-D", data, "-m", mode.rawValue, "-w", "-t", "30", "-s", "stop"])
+    public func stop(_ mode: StopMode = .fast) async throws {
+        try await asServer("pg_ctl", ["-D", data, "-m", mode.rawValue, "-w", "-t", "30", "-s", "stop"])
     }
 
     /// Kills the postmaster and all of its children at once, as a power failure would.
-    public func killEverything() throws {
+    public func killEverything() async throws {
         guard let postmaster = postmasterID else { throw Failure(description: "not running") }
-        let children = try Self.run("/usr/bin/pgrep", ["-P", "\(postmaster)"]).split(separator: "\n").compactMap { Int32($0) }
+        let children = try await Self.run("/usr/bin/pgrep", ["-P", "\(postmaster)"]).split(separator: "\n").compactMap { Int32($0) }
         // Stopped first, so that no child can report the death of another.
         kill(postmaster, SIGSTOP)
         for child in children { kill(child, SIGKILL) }
         kill(postmaster, SIGKILL)
         for process in children + [postmaster] {
-            while kill(process, 0) == 0, !Self.isZombie(process) { usleep(1_000) }
+            while kill(process, 0) == 0, !Self.isZombie(process) { try await Task.sleep(for: .milliseconds(1)) }
         }
     }
 
     /// Makes the server refuse every new connection (`pg_hba.conf`: reject), or accept them again.
-    public func refuseConnections(_ refuse: Bool) throws {
+    public func refuseConnections(_ refuse: Bool) async throws {
         let rule = refuse ? "reject" : "trust"
         try "local all all \(rule)\nhost all all 127.0.0.1/32 \(rule)\n"
             .write(toFile: data + "/pg_hba.conf", atomically: false, encoding: .utf8)
-        try reload()
+        try await reload()
     }
 
     /// Appends lines to `postgresql.conf` and has the server read it again.
-    public func configure(_ lines: String...) throws {
+    public func configure(_ lines: String...) async throws {
         try append(lines.joined(separator: "\n") + "\n", to: "postgresql.conf")
-        try reload()
+        try await reload()
     }
 
     /// Ends every session of a database.
-    public func terminateBackends(of database: String) throws {
-        try psql("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '\(database)'")
+    public func terminateBackends(of database: String) async throws {
+        try await psql("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '\(database)'")
     }
 
-    private func reload() throws {
+    private func reload() async throws {
         guard let postmaster = postmasterID else { throw Failure(description: "not running") }
         kill(postmaster, SIGHUP)
         // The postmaster acts on the signal before it accepts the next connection it hears of after that; give it that moment.
-        usleep(100_000)
+        try await Task.sleep(for: .milliseconds(100))
     }
 
     private var postmasterID: Int32? {
@@ -128,12 +128,12 @@ public final class ThrowawayPostgres: Sendable {
         try handle.write(contentsOf: Data(text.utf8))
     }
 
-    private func asServer(_ program: String, _ arguments: [String]) throws {
+    private func asServer(_ program: String, _ arguments: [String]) async throws {
         let command = [binaries + "/" + program] + arguments
         if geteuid() == 0 {
-            try Self.run("/usr/bin/setpriv", ["--reuid=postgres", "--regid=postgres", "--init-groups", "--"] + command)
+            try await Self.run("/usr/bin/setpriv", ["--reuid=postgres", "--regid=postgres", "--init-groups", "--"] + command)
         } else {
-            try Self.run(command[0], arguments)
+            try await Self.run(command[0], arguments)
         }
     }
 
@@ -146,8 +146,8 @@ public final class ThrowawayPostgres: Sendable {
     }
 
     @discardableResult
-    private static func run(_ path: String, _ arguments: [String]) throws -> String {
-        let (status, output) = try Command.run(path, arguments)
+    private static func run(_ path: String, _ arguments: [String]) async throws -> String {
+        let (status, output) = try await Command.run(path, arguments)
         guard status == 0 else {
             throw Failure(description: "\(path) \(arguments.joined(separator: " ")): \(output)")
         }

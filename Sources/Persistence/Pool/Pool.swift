@@ -50,11 +50,26 @@ final class Pool: Sendable {
 
     /// Borrows a connection: at once when one is free, else after at most the checkout timeout.
     func checkout() async throws(StoreError) -> Lease {
-        let (verdict, number) = state.withLock { ($0.machine.checkout(), $0.nextNumber()) }
+        let (verdict, number, isEarly) = state.withLock { state in
+            (state.machine.checkout(), state.nextNumber(), state.machine.phase == .idle)
+        }
+        if isEarly {
+            try await waitForStart()
+            return try await checkout()
+        }
         switch verdict {
         case .lend(let connection): return Lease(connection: connection, number: number)
         case .refuse(let reason): throw .unavailable(reason)
         case .wait: return Lease(connection: try await wait(number).get(), number: number)
+        }
+    }
+
+    /// Services start side by side: a caller may be a little earlier than ``run()``.
+    private func waitForStart() async throws(StoreError) {
+        let deadline = ContinuousClock.now + configuration.checkoutTimeout
+        while state.withLock({ $0.machine.phase }) == .idle {
+            guard ContinuousClock.now < deadline else { throw .unavailable(.notRunning) }
+            do { try await Task.sleep(for: .milliseconds(5)) } catch { throw .cancelled }
         }
     }
 
