@@ -142,8 +142,10 @@ CREATE OR REPLACE FUNCTION admin.delete_realm(realm text)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
 BEGIN
-    DELETE FROM postern.realm AS r WHERE r.id = postern.admin_realm(realm);
+    DELETE FROM postern.realm AS r WHERE r.id = v_realm;
 END
 $$;
 COMMENT ON FUNCTION admin.delete_realm(text) IS

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Races on a real server: of any number of redemptions of one code one wins; refresh hands out one successor; two workers send one mail.
+# Uses the database in PGDATABASE; ROUNDS (default 20) times 48 connections.
+set -euo pipefail
+rounds=${ROUNDS:-20}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+q() { psql -XAtq -v ON_ERROR_STOP=1 "$@"; }
+failures=0
+check() { # what expected got
+    if [ "$2" = "$3" ]; then echo "ok - $1: $3"; else echo "not ok - $1: expected $2, got $3"; failures=$((failures + 1)); fi
+}
+
+q >/dev/null <<'SQL'
+SELECT admin.put_realm('race', 'race.example');
+SELECT admin.set_native_grants('race', true);
+SELECT admin.put_client('race', 'app'), admin.grant_permission('race', 'app', 'gt:urn:cocoar:otp', 'gt:refresh_token');
+SELECT admin.put_user('race', 'u' || n || '@example.com') FROM generate_series(1, 1000) AS n;
+CREATE SCHEMA race;
+CREATE TABLE race.result (what text, round int, outcome text, hash bytea);
+CREATE TABLE race.fixed AS SELECT r.id AS realm, c.id AS client FROM postern.realm AS r JOIN postern.client AS c ON c.realm_id = r.id WHERE r.slug = 'race';
+GRANT USAGE ON SCHEMA race TO app_login;
+GRANT SELECT, INSERT ON race.result, race.fixed TO app_login;
+-- pgbench connects all of its clients before the first of them starts.
+CREATE FUNCTION race.redeem(n int, handle boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    f race.fixed;
+    answer record;
+BEGIN
+    SELECT * INTO f FROM race.fixed;
+    SELECT * INTO answer FROM postern.redeem_otp(f.realm, f.client, 'gt:urn:cocoar:otp', 'u' || n || '@example.com', CASE WHEN handle THEN decode(md5('h' || n), 'hex') END, ARRAY[sha256('1')], gen_random_uuid(),
+        decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5);
+    INSERT INTO race.result VALUES (CASE WHEN handle THEN 'handle' ELSE 'address' END, n, answer.outcome);
+    RETURN answer.outcome;
+END $$;
+CREATE FUNCTION race.refresh(n int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    f race.fixed;
+    answer record;
+BEGIN
+    SELECT * INTO f FROM race.fixed;
+    SELECT * INTO answer FROM postern.refresh(f.realm, f.client, md5('session' || n)::uuid, 0, sha256('t0'), ARRAY[sha256('t1')], 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}');
+    INSERT INTO race.result VALUES ('refresh', n, answer.outcome, answer.current_hash);
+    RETURN answer.outcome;
+END $$;
+CREATE FUNCTION race.take(n int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    v_granted int;
+BEGIN
+    PERFORM set_config('postern.realm', (SELECT realm FROM race.fixed)::text, true);
+    SELECT granted INTO v_granted FROM postern.take_permits(ARRAY['race' || n], '{1}', '{10}', '{3600}', '{10}');
+    INSERT INTO race.result VALUES ('permit', n, v_granted::text);
+    RETURN v_granted;
+END $$;
+CREATE FUNCTION race.decide(n int, h int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    v_outcome text;
+BEGIN
+    v_outcome := postern.decide_otp((SELECT realm FROM race.fixed), decode(md5('d' || n || ':' || h), 'hex'), gen_random_uuid(), decode(md5('x'), 'hex'), sha256('x'), gen_random_uuid(), '\x01', 'otp');
+    INSERT INTO race.result VALUES ('decide', n, v_outcome);
+    RETURN v_outcome;
+END $$;
+INSERT INTO postern.login_code (realm_id, email_key, id, user_id, expires_at, salt, mac)
+SELECT f.realm, u.email_key, md5('c' || u.email_key)::uuid, u.id, now() + interval '10 minutes', decode(md5('x'), 'hex'), sha256(decode(md5('x'), 'hex') || sha256('1')) FROM postern.user_account AS u, race.fixed AS f WHERE u.realm_id = f.realm;
+INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at, pending, code_ids)
+SELECT f.realm, decode(md5('h' || n), 'hex'), 'otp', e.email, e.email, now() + interval '10 minutes', false, ARRAY[md5('c' || e.email)::uuid]
+  FROM race.fixed AS f, generate_series(1, 1000) AS n, LATERAL (SELECT 'u' || n || '@example.com' AS email) AS e;
+INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at)
+SELECT f.realm, decode(md5('d' || n || ':' || h), 'hex'), 'otp', e.email, e.email, now() + interval '10 minutes'
+  FROM race.fixed AS f, generate_series(501, 501 + 100) AS n, generate_series(1, 48) AS h, LATERAL (SELECT 'u' || n || '@example.com' AS email) AS e;
+DELETE FROM postern.login_code AS c USING race.fixed AS f WHERE c.email_key IN (SELECT 'u' || n || '@example.com' FROM generate_series(501, 601) AS n);
+INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at, refresh_expires_at, token_salt, current_hash, scope, resource, amr)
+SELECT f.realm, md5('session' || n)::uuid, u.id, f.client, 'app', u.security_stamp, now(), now() + interval '1 day', now() + interval '1 day', decode(md5('s'), 'hex'), sha256('t0'), '{}', '{}', '{}'
+  FROM race.fixed AS f, generate_series(1, 1000) AS n JOIN postern.user_account AS u ON u.email = 'u' || n || '@example.com';
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA race TO app_login;
+SQL
+
+for round in $(seq "$rounds"); do
+    other=$((round + rounds)) decided=$((500 + round))
+    cat >"$work/handle.sql" <<<"SELECT race.redeem($round, true);"
+    cat >"$work/address.sql" <<<"SELECT race.redeem($other, false);"
+    cat >"$work/refresh.sql" <<<"SELECT race.refresh($round);"
+    cat >"$work/permit.sql" <<<"SELECT race.take($round);"
+    cat >"$work/decide.sql" <<<"SELECT race.decide($decided, :client_id + 1);"
+    for what in handle address refresh permit decide; do
+        pgbench -U app_login -n -c 48 -j 2 -t 1 -f "$work/$what.sql" >"$work/out" 2>&1 || { cat "$work/out"; failures=$((failures + 1)); }
+    done
+done
+
+count() { q -c "SELECT coalesce(string_agg(DISTINCT n::text, ','), 'none') FROM (SELECT count(*) FILTER (WHERE outcome = '$2') AS n FROM race.result WHERE what = '$1' GROUP BY round) AS x"; }
+check "OT-05: $rounds rounds of 48 redemptions by handle: ok per round" 1 "$(count handle ok)"
+check "of them refused" 47 "$(count handle refused)"
+check "OT-11: tries counted on the handle, never more than five" 5 "$(q -c "SELECT max(attempts) FROM postern.auth_session")"
+check "OT-05: $rounds rounds of 48 redemptions by address: ok per round" 1 "$(count address ok)"
+check "of them refused" 47 "$(count address refused)"
+check "sessions made, one per success" $((2 * rounds)) "$(q -c "SELECT count(*) FROM postern.session WHERE id NOT IN (SELECT md5('session' || n)::uuid FROM generate_series(1, 1000) AS n)")"
+check "RT-12: $rounds rounds of 48 refreshes of one token: rotated per round" 1 "$(count refresh rotated)"
+check "of them the same successor again" 47 "$(count refresh retried)"
+check "different successors handed out" 1 "$(q -c "SELECT count(DISTINCT hash) FROM race.result WHERE what = 'refresh'")"
+check "families still alive" 0 "$(q -c "SELECT count(*) FROM postern.session WHERE revoked_at IS NOT NULL")"
+check "permits granted of a bucket of ten" 10 "$(count permit 1)"
+check "48 requests for one address decided at once: mails per round" 1 "$(count decide sent)"
+
+# RT-11: with no retry window losers are reuse, and the family is dead.
+q -c "SELECT admin.set_native_grants('race', refresh_retry_window => '0')" >/dev/null
+cat >"$work/refresh.sql" <<<"SELECT race.refresh(900);"
+pgbench -U app_login -n -c 48 -j 2 -t 1 -f "$work/refresh.sql" >"$work/out" 2>&1 || { cat "$work/out"; failures=$((failures + 1)); }
+check "RT-11: 48 at once with retry window 0" "refused 46,reuse 1,rotated 1" "$(q -c "SELECT string_agg(outcome || ' ' || n, ',' ORDER BY outcome) FROM (SELECT outcome, count(*) AS n FROM race.result WHERE what = 'refresh' AND round = 900 GROUP BY 1) AS x")"
+check "4.3 (d): after all that no connection keeps a realm" "none" "$(psql -XAtq -U app_login -c "SELECT 1 FROM postern.realm_config((SELECT realm FROM race.fixed))" -c "SELECT coalesce(postern.current_realm()::text, 'none')" | tail -1)"
+check "configuration changes are announced" "1" "$(q -c "LISTEN postern_config" -c "SELECT admin.put_scope('race', 'announced')" | grep -c 'Asynchronous notification "postern_config" with payload "'"$(q -c "SELECT realm FROM race.fixed")"'"')"
+q -c "SELECT admin.delete_realm('race')" -c "DROP SCHEMA race CASCADE" >/dev/null 2>&1
+[ "$failures" = 0 ] && echo "All races as they should be." || { echo "$failures failed"; exit 1; }
