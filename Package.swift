@@ -120,8 +120,9 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            resources: [.embedInCode("Templates")],
-            swiftSettings: settings
+            exclude: ["Templates"],
+            swiftSettings: settings,
+            plugins: ["EmbedFiles"]
         ),
         .target(
             name: "TokenEndpoint",
@@ -172,7 +173,13 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
         .testTarget(
-            name: "DeliveryTests", dependencies: ["Delivery", "Persistence", "CCurl"], exclude: ["Servers"],
+            name: "DeliveryTests",
+            dependencies: [
+                "Delivery", "Persistence", "CCurl", "TestSupport",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            exclude: ["Servers"],
             swiftSettings: settings),
         .testTarget(
             name: "TokenEndpointTests",

@@ -40,10 +40,11 @@ static inline CURLcode postern_curl_start(void) {
     return curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* Ends the connection kept by a handle at once, so that closing the handle does not wait for an answer to QUIT. */
-static inline void postern_curl_hang_up(CURL *curl) {
+/* Shuts the reading side of the connection kept by a handle, or both sides: closing the handle then says QUIT without
+   waiting for the answer, or says nothing. */
+static inline void postern_curl_shut(CURL *curl, int both) {
     curl_socket_t socket = CURL_SOCKET_BAD;
     if (curl_easy_getinfo(curl, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK && socket != CURL_SOCKET_BAD) {
-        shutdown(socket, SHUT_RDWR);
+        shutdown(socket, both ? SHUT_RDWR : SHUT_RD);
     }
 }

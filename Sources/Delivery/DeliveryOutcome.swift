@@ -50,11 +50,12 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// True when every other mail would fail alike, so that waiting spares the server and the queue.
+    /// True when every other mail would fail alike, so that waiting spares the server and the queue. Of replies to a mail
+    /// that may be tried again those are 421, with which a server stops, and 5xx, with which it refuses to talk at all.
     public var concernsServer: Bool {
         switch self {
         case .connection, .timeout, .tls, .authentication: true
-        case .reply(let code): code == 421
+        case .reply(let code): code == 421 || code >= 500
         case .recipient, .payload, .expired, .inDoubt, .cancelled: false
         }
     }

@@ -12,24 +12,28 @@ struct MailAddressTests {
         #expect(MailAddress(text)?.text == text)
     }
 
-    @Test("ML-06, ML-08: what could become another header, recipient, command or option is refused", arguments: [
-        "", "@", "a", "a@", "@b", "a b@c", "a@b c", " a@b", "a@b ", "a@b\n", "a@b\r\nRCPT TO:<x@y>", "a\r\n@b", "a\0@b",
-        "a@b\0", "-oQ/tmp@b", "-a@b", "|sh@b", "a@-b", "a@b-", "a@b..c", "a@.b", "a@b.", ".a@b", "a.@b", "a..b@c",
-        "\"a b\"@c", "<a@b>", "a@b>", "a@b> SIZE=1", "a,b@c", "a;b@c", "a:b@c", "a(c)@b", "a\\b@c", "a@[127.0.0.1]",
-        "a@b@c d", "a@b%0d%0a", "a\u{85}@b", "a\u{2028}@b", "a\u{200B}@b", "a\u{202E}@b", "a@b\u{A0}", "a\u{7F}@b",
-        "a@b_c", "a\t@b", String(repeating: "a", count: 65) + "@b", "a@" + String(repeating: "b", count: 64),
-        "a@" + Array(repeating: "bbbbbbbbb", count: 26).joined(separator: "."),
-    ])
+    @Test(
+        "ML-06, ML-08: what could become another header, recipient, command or option is refused",
+        arguments: [
+            "", "@", "a", "a@", "@b", "a b@c", "a@b c", " a@b", "a@b ", "a@b\n", "a@b\r\nRCPT TO:<x@y>", "a\r\n@b",
+            "a\0@b",
+            "a@b\0", "-oQ/tmp@b", "-a@b", "|sh@b", "a@-b", "a@b-", "a@b..c", "a@.b", "a@b.", ".a@b", "a.@b", "a..b@c",
+            "\"a b\"@c", "<a@b>", "a@b>", "a@b> SIZE=1", "a,b@c", "a;b@c", "a:b@c", "a(c)@b", "a\\b@c", "a@[127.0.0.1]",
+            "a@b@c d", "a@b%0d%0a", "a\u{85}@b", "a\u{2028}@b", "a\u{200B}@b", "a\u{202E}@b", "a@b\u{A0}", "a\u{7F}@b",
+            "a@b_c", "a\t@b", String(repeating: "a", count: 65) + "@b", "a@" + String(repeating: "b", count: 64),
+            "a@" + Array(repeating: "bbbbbbbbb", count: 26).joined(separator: "."),
+        ])
     func refused(_ text: String) {
         #expect(MailAddress(text) == nil)
     }
 
-    @Test(arguments: [
-        ("a@example.com", nil, "a@example.com"), ("<a@example.com>", nil, "a@example.com"),
-        ("Ada Lovelace <a@example.com>", "Ada Lovelace", "a@example.com"),
-        ("\"Lovelace, Ada\" <a@example.com>", "Lovelace, Ada", "a@example.com"),
-        (" Démo<a@example.com>", "Démo", "a@example.com"), ("\" \" <a@example.com>", nil, "a@example.com"),
-    ] as [(String, String?, String)])
+    @Test(
+        arguments: [
+            ("a@example.com", nil, "a@example.com"), ("<a@example.com>", nil, "a@example.com"),
+            ("Ada Lovelace <a@example.com>", "Ada Lovelace", "a@example.com"),
+            ("\"Lovelace, Ada\" <a@example.com>", "Lovelace, Ada", "a@example.com"),
+            (" Démo<a@example.com>", "Démo", "a@example.com"), ("\" \" <a@example.com>", nil, "a@example.com"),
+        ] as [(String, String?, String)])
     func mailboxes(_ text: String, _ name: String?, _ address: String) throws {
         let mailbox = try #require(Mailbox(parsing: text))
         #expect(mailbox.name == name)

@@ -17,14 +17,16 @@ struct MailMessageTests {
         let from = Mailbox(name: name, address: try #require(MailAddress("no-reply@example.com")))
         let to = try #require(MailAddress("ada@example.org"))
         return MailMessage(
-            id: "0b7e", from: from, to: to, subject: subject, text: text, html: "<p>\(text)</p>", queuedAt: 1_700_000_000)
+            id: "0b7e", from: from, to: to, subject: subject, text: text, html: "<p>\(text)</p>",
+            queuedAt: 1_700_000_000)
     }
 
     @Test func `a plain message is exactly this`() throws {
         #expect(
             lines(try message()) == [
                 "From: \"Demo\"", " <no-reply@example.com>", "To: ada@example.org", "Subject: Hi",
-                "Date: Tue, 14 Nov 2023 22:13:20 +0000", "Message-ID: <0b7e@example.com>", "Auto-Submitted: auto-generated",
+                "Date: Tue, 14 Nov 2023 22:13:20 +0000", "Message-ID: <0b7e@example.com>",
+                "Auto-Submitted: auto-generated",
                 "MIME-Version: 1.0", "Content-Type: multipart/alternative;", " boundary=\"=_postern_0b7e\"", "",
                 "--=_postern_0b7e", "Content-Type: text/plain; charset=UTF-8",
                 "Content-Transfer-Encoding: quoted-printable", "", "Hello",
@@ -35,9 +37,12 @@ struct MailMessageTests {
     }
 
     static let hostile = [
-        "x\r\nBcc: evil@example.net", "x\nBcc: evil@example.net", "x\rBcc: evil", "x\r\n\r\nbody", "x\0y", "x\u{2028}Bcc: y",
-        "x\u{2029}Bcc: y", "x\u{85}Bcc: y", "x\u{B}Bcc: y", "\" <evil@example.net>, \"", "\\\" <evil@example.net>", "x\\",
-        "=?UTF-8?B?DQpCY2M6IGV2aWw=?=", "=?UTF-8?Q?=0D=0ABcc:_evil?=", "a <b@c>, d <e@f>", "名前\r\nBcc: x", "🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊",
+        "x\r\nBcc: evil@example.net", "x\nBcc: evil@example.net", "x\rBcc: evil", "x\r\n\r\nbody", "x\0y",
+        "x\u{2028}Bcc: y",
+        "x\u{2029}Bcc: y", "x\u{85}Bcc: y", "x\u{B}Bcc: y", "\" <evil@example.net>, \"", "\\\" <evil@example.net>",
+        "x\\",
+        "=?UTF-8?B?DQpCY2M6IGV2aWw=?=", "=?UTF-8?Q?=0D=0ABcc:_evil?=", "a <b@c>, d <e@f>", "名前\r\nBcc: x",
+        "🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊🦊",
         String(repeating: "long ", count: 300), String(repeating: "ä", count: 300), "x\u{202E}y", "(comment) @ : ;", "",
     ]
 
@@ -77,28 +82,33 @@ struct MailMessageTests {
         try ChildProcess.run(["/usr/bin/python3", "-c", script, file.path])
     }
 
-    @Test("quoted-printable decodes to the text, in lines of 76 of 7-bit characters", arguments: [
-        "", "a", "é", "=", " ", "\t", "a ", "a \nb\t\n", ".", "..\n.", String(repeating: "a", count: 76),
-        String(repeating: "a", count: 77), String(repeating: "=", count: 60), String(repeating: "é", count: 500),
-        String(repeating: "a ", count: 500), "a\r\n\r\nb\rc\n\nd", "\0\u{1}\u{7F}", "🦊 fox", String(repeating: "x", count: 5000),
-    ])
+    @Test(
+        "quoted-printable decodes to the text, in lines of 76 of 7-bit characters",
+        arguments: [
+            "", "a", "é", "=", " ", "\t", "a ", "a \nb\t\n", ".", "..\n.", String(repeating: "a", count: 76),
+            String(repeating: "a", count: 77), String(repeating: "=", count: 60), String(repeating: "é", count: 500),
+            String(repeating: "a ", count: 500), "a\r\n\r\nb\rc\n\nd", "\0\u{1}\u{7F}", "🦊 fox",
+            String(repeating: "x", count: 5000),
+        ])
     func quotedPrintable(_ text: String) {
         let encoded = QuotedPrintable.encode(text)
         #expect(encoded.allSatisfy { (0x20...0x7E).contains($0) || $0 == 0x0D || $0 == 0x0A })
         let lines = String(decoding: encoded, as: UTF8.self).components(separatedBy: "\r\n")
-        #expect(lines.allSatisfy { $0.utf8.count <= 76 && !$0.hasSuffix(" ") && !$0.contains("\n") && !$0.contains("\r") })
+        #expect(
+            lines.allSatisfy { $0.utf8.count <= 76 && !$0.hasSuffix(" ") && !$0.contains("\n") && !$0.contains("\r") })
         let normal = text.replacingOccurrences(of: "\r\n", with: "\n").replacingOccurrences(of: "\r", with: "\n")
         let decoded = decodeQuotedPrintable(lines)
         #expect(decoded == normal || decoded == normal + "\n")
     }
 
-    @Test(arguments: [
-        (0, "Thu, 01 Jan 1970 00:00:00 +0000"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),
-        (4_107_542_399, "Sun, 28 Feb 2100 23:59:59 +0000"), (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 +0000"),
-        (1_795_251_221, "Sat, 21 Nov 2026 08:53:41 +0000"), (-5, "Thu, 01 Jan 1970 00:00:00 +0000"),
-        (.nan, "Thu, 01 Jan 1970 00:00:00 +0000"), (.infinity, "Thu, 01 Jan 1970 00:00:00 +0000"),
-        (1e300, "Fri, 31 Dec 9999 23:59:59 +0000"),
-    ] as [(Double, String)])
+    @Test(
+        arguments: [
+            (0, "Thu, 01 Jan 1970 00:00:00 +0000"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),
+            (4_107_542_399, "Sun, 28 Feb 2100 23:59:59 +0000"), (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 +0000"),
+            (1_795_251_221, "Sat, 21 Nov 2026 08:53:41 +0000"), (-5, "Thu, 01 Jan 1970 00:00:00 +0000"),
+            (.nan, "Thu, 01 Jan 1970 00:00:00 +0000"), (.infinity, "Thu, 01 Jan 1970 00:00:00 +0000"),
+            (1e300, "Fri, 31 Dec 9999 23:59:59 +0000"),
+        ] as [(Double, String)])
     func dates(_ seconds: Double, _ expected: String) {
         #expect(MailDate.rfc5322(secondsSinceEpoch: seconds) == expected)
     }

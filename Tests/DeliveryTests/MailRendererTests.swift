@@ -54,8 +54,10 @@ struct MailRendererTests {
     }
 
     static let hostileNames = [
-        "<script>alert(1)</script>", "\"><img src=https://evil.example/x>", "' onmouseover='x", "{{code}}", "{{{link}}}",
-        "{{> layout.html}}", "&lt;b&gt;", "</title><script>", "a\r\n\r\n@evil.example #999999", "\u{202E}x", "<\u{301}b>",
+        "<script>alert(1)</script>", "\"><img src=https://evil.example/x>", "' onmouseover='x", "{{code}}",
+        "{{{link}}}",
+        "{{> layout.html}}", "&lt;b&gt;", "</title><script>", "a\r\n\r\n@evil.example #999999", "\u{202E}x",
+        "<\u{301}b>",
         "\"\u{301} style=x", "&\u{301}amp;", "<!--", "]]>", "名前", "🦊", String(repeating: "<", count: 500), "", "\0",
     ]
 
@@ -70,7 +72,8 @@ struct MailRendererTests {
             let mail = try renderer.render(payload(content, realm: name))
             // The same markup as with a harmless name: not one more angle bracket, quotation mark or ampersand of markup.
             for scalar in ["<", ">", "\""] as [Unicode.Scalar] {
-                #expect(mail.html.unicodeScalars.count { $0 == scalar } == plain.html.unicodeScalars.count { $0 == scalar })
+                #expect(
+                    mail.html.unicodeScalars.count { $0 == scalar } == plain.html.unicodeScalars.count { $0 == scalar })
             }
             #expect(mail.text.split(separator: "\n").count == plain.text.split(separator: "\n").count)
             // A name cannot pass for the code line, which is a line of its own.
@@ -95,14 +98,17 @@ struct MailRendererTests {
         #expect(mail.subject == "123456 is your {{code}} verification code")
     }
 
-    @Test("codes, links and hosts that are none are refused", arguments: [
-        (.otp(code: "12 34", minutes: 1), .code), (.otp(code: "", minutes: 1), .code), (.otp(code: "1234\n", minutes: 1), .code),
-        (.otp(code: "１２３４５６", minutes: 1), .code), (.magicLink(link: "javascript:alert(1)", minutes: 1), .link),
-        (.magicLink(link: "http://example.com/", minutes: 1), .link),
-        (.magicLink(link: "https://example.com/\"onclick=", minutes: 1), .link),
-        (.magicLink(link: "https://example.com/ x", minutes: 1), .link),
-        (.magicLink(link: "http://localhost.evil.example/", minutes: 1), .link),
-    ] as [(MailPayload.Content, MailRenderer.Failure)])
+    @Test(
+        "codes, links and hosts that are none are refused",
+        arguments: [
+            (.otp(code: "12 34", minutes: 1), .code), (.otp(code: "", minutes: 1), .code),
+            (.otp(code: "1234\n", minutes: 1), .code),
+            (.otp(code: "１２３４５６", minutes: 1), .code), (.magicLink(link: "javascript:alert(1)", minutes: 1), .link),
+            (.magicLink(link: "http://example.com/", minutes: 1), .link),
+            (.magicLink(link: "https://example.com/\"onclick=", minutes: 1), .link),
+            (.magicLink(link: "https://example.com/ x", minutes: 1), .link),
+            (.magicLink(link: "http://localhost.evil.example/", minutes: 1), .link),
+        ] as [(MailPayload.Content, MailRenderer.Failure)])
     func malformed(_ content: MailPayload.Content, _ failure: MailRenderer.Failure) {
         #expect(throws: failure) { try renderer.render(payload(content)) }
     }

@@ -53,24 +53,27 @@ struct OutboxPartsTests {
         #expect(RetrySchedule.pause(afterAttempt: 9, .connection) == .seconds(30))
     }
 
-    @Test("what libcurl, the reply and the progress mean together", arguments: [
-        (CURLE_OK, 250, true, true, .accepted), (CURLE_SEND_ERROR, 550, false, false, .permanent(.reply(550))),
-        (CURLE_SEND_ERROR, 450, false, false, .temporary(.reply(450))),
-        (CURLE_SEND_ERROR, 530, false, false, .temporary(.authentication)),
-        (CURLE_LOGIN_DENIED, 535, false, false, .temporary(.authentication)),
-        (CURLE_WEIRD_SERVER_REPLY, 554, false, false, .temporary(.connection)),
-        (CURLE_REMOTE_ACCESS_DENIED, 502, false, false, .temporary(.connection)),
-        (CURLE_WEIRD_SERVER_REPLY, 554, true, true, .permanent(.reply(554))),
-        (CURLE_WEIRD_SERVER_REPLY, 421, true, true, .temporary(.reply(421))),
-        (CURLE_RECV_ERROR, 354, true, true, .inDoubt), (CURLE_RECV_ERROR, 354, true, false, .temporary(.connection)),
-        (CURLE_OPERATION_TIMEDOUT, 354, true, true, .inDoubt),
-        (CURLE_OPERATION_TIMEDOUT, 354, true, false, .temporary(.timeout)),
-        (CURLE_ABORTED_BY_CALLBACK, 354, true, true, .inDoubt),
-        (CURLE_ABORTED_BY_CALLBACK, 220, false, false, .temporary(.cancelled)),
-        (CURLE_USE_SSL_FAILED, 454, false, false, .temporary(.tls)),
-        (CURLE_COULDNT_RESOLVE_HOST, 0, false, false, .temporary(.connection)),
-        (CURLE_OUT_OF_MEMORY, 0, false, false, .temporary(.connection)),
-    ] as [(CURLcode, Int, Bool, Bool, DeliveryOutcome)])
+    @Test(
+        "what libcurl, the reply and the progress mean together",
+        arguments: [
+            (CURLE_OK, 250, true, true, .accepted), (CURLE_SEND_ERROR, 550, false, false, .permanent(.reply(550))),
+            (CURLE_SEND_ERROR, 450, false, false, .temporary(.reply(450))),
+            (CURLE_SEND_ERROR, 530, false, false, .temporary(.authentication)),
+            (CURLE_LOGIN_DENIED, 535, false, false, .temporary(.authentication)),
+            (CURLE_WEIRD_SERVER_REPLY, 554, false, false, .temporary(.reply(554))),
+            (CURLE_REMOTE_ACCESS_DENIED, 502, false, false, .temporary(.reply(502))),
+            (CURLE_WEIRD_SERVER_REPLY, 554, true, true, .permanent(.reply(554))),
+            (CURLE_WEIRD_SERVER_REPLY, 421, true, true, .temporary(.reply(421))),
+            (CURLE_RECV_ERROR, 354, true, true, .inDoubt),
+            (CURLE_RECV_ERROR, 354, true, false, .temporary(.connection)),
+            (CURLE_OPERATION_TIMEDOUT, 354, true, true, .inDoubt),
+            (CURLE_OPERATION_TIMEDOUT, 354, true, false, .temporary(.timeout)),
+            (CURLE_ABORTED_BY_CALLBACK, 354, true, true, .inDoubt),
+            (CURLE_ABORTED_BY_CALLBACK, 220, false, false, .temporary(.cancelled)),
+            (CURLE_USE_SSL_FAILED, 454, false, false, .temporary(.tls)),
+            (CURLE_COULDNT_RESOLVE_HOST, 0, false, false, .temporary(.connection)),
+            (CURLE_OUT_OF_MEMORY, 0, false, false, .temporary(.connection)),
+        ] as [(CURLcode, Int, Bool, Bool, DeliveryOutcome)])
     func verdicts(_ code: CURLcode, _ reply: Int, _ started: Bool, _ finished: Bool, _ expected: DeliveryOutcome) {
         #expect(SMTPVerdict.outcome(code, reply: reply, started: started, finished: finished) == expected)
     }

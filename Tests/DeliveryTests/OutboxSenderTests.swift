@@ -45,19 +45,21 @@ struct OutboxSenderTests {
         }
     }
 
-    @Test func `ML-05: a crash between acceptance and record makes one extra copy, with the same Message-ID`() async throws {
+    @Test func `ML-05: a crash between acceptance and record makes one extra copy, with the same Message-ID`()
+        async throws
+    {
         try await MailServer.wellBehaved { server in
             try await OutboxFixture.run { outbox in
                 let id = try await outbox.queue()
                 // The first sender never hears of the acceptance, like one that died at that moment.
                 let crash = GatedTransport(inFrontOf: try transport(server))
-                let dead = try outbox.sender(crash)
+                let dead = try outbox.sender(crash, concurrency: 1)
                 let dying = Task { await dead.run() }
                 let original = try await server.next("mail")
                 #expect(try await outbox.state(of: id).state == "queued")
 
                 try await outbox.sending(try transport(server)) { _ in
-                    try await outbox.shift(id, by: 90)  // the lease ends
+                    try await outbox.endLease(of: id)
                     let copy = try await server.next("mail")
                     #expect(copy.message == original.message)
                     #expect(copy.message.contains("Message-ID: <\(id)@"))
@@ -154,7 +156,9 @@ struct OutboxSenderTests {
         }
     }
 
-    @Test func `what cannot be opened waits, what cannot be addressed is dead, and neither stops the rest`() async throws {
+    @Test func `what cannot be opened waits, what cannot be addressed is dead, and neither stops the rest`()
+        async throws
+    {
         try await OutboxFixture.run { outbox in
             let tampered = try await outbox.queue(tampered: true)
             let unaddressable = try await outbox.queue(to: "-oQ@example.com")
@@ -192,7 +196,9 @@ struct OutboxSenderTests {
     @Test func `no more mails are in hand than allowed, the oldest first`() async throws {
         try await OutboxFixture.run { outbox in
             var ids: [UUIDValue] = []
-            for number in 0..<12 { ids.append(try await outbox.queue(to: "u\(number)@example.com", age: 100 - Double(number))) }
+            for number in 0..<12 {
+                ids.append(try await outbox.queue(to: "u\(number)@example.com", age: 100 - Double(number)))
+            }
             let gate = GatedTransport()
             let sender = try outbox.sender(gate, concurrency: 3)
             let running = Task { await sender.run() }
@@ -203,7 +209,10 @@ struct OutboxSenderTests {
             running.cancel()
             await running.value
             #expect(gate.mostInHand == 3)
-            #expect(Set(gate.mails.prefix(3).map(\.message.to.text)) == ["u0@example.com", "u1@example.com", "u2@example.com"])
+            #expect(
+                Set(gate.mails.prefix(3).map(\.message.to.text)) == [
+                    "u0@example.com", "u1@example.com", "u2@example.com",
+                ])
         }
     }
 
@@ -215,7 +224,8 @@ struct OutboxSenderTests {
             let nobody = SMTPTransport(url: try SMTPURL(parsing: "smtp://localhost:\(port)"))
             try await outbox.sending(nobody) { _ in
                 let deadline = ContinuousClock.now + .seconds(5)
-                while outbox.logs.lines.count(where: { $0.contains("connection") }) < 4, ContinuousClock.now < deadline {
+                while outbox.logs.lines.count(where: { $0.contains("connection") }) < 4, ContinuousClock.now < deadline
+                {
                     try await Task.sleep(for: .milliseconds(5))
                 }
             }
@@ -223,27 +233,26 @@ struct OutboxSenderTests {
             for id in ids { tried += try await outbox.state(of: id).attempts }
             #expect(tried <= 5)
             try await outbox.sending(DevOutbox()) { _ in
-                for id in ids { try await outbox.shift(id, by: 30) }
+                for id in ids { try await outbox.endLease(of: id) }
                 for id in ids { try await outbox.wait(for: id) { $0.state == "sent" } }
             }
         }
     }
 
     @Test func `an acceptance is recorded although the database goes away in between`() async throws {
-        let postgres = try ThrowawayPostgres()
-        try await OutboxFixture.run(on: postgres) { outbox in
+        try await OutboxFixture.run(onOwnCluster: true) { outbox in
             let id = try await outbox.queue()
             let gate = GatedTransport()
             try await outbox.sending(gate) { _ in
                 await gate.waitForMails(1)
-                try postgres.stop(.immediate)
+                try outbox.postgres.stop(.immediate)
                 gate.open()
-                try postgres.start()
+                try outbox.postgres.start()
                 let state = try await outbox.wait(for: id) { $0.state == "sent" }
                 #expect(state.attempts == 1)
             }
             #expect(gate.mails.count == 1)
+            try outbox.postgres.stop(.immediate)
         }
-        try postgres.stop(.immediate)
     }
 }

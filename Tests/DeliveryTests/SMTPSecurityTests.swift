@@ -69,9 +69,12 @@ struct SMTPSecurityTests {
         }
     }
 
-    @Test("ML-10: without STARTTLS where it is required, nothing leaves in the clear", arguments: [
-        ("no-starttls", ""), ("no-starttls", "ada:secret@"), ("starttls-fails", ""), ("starttls-fails", "ada:secret@"),
-    ])
+    @Test(
+        "ML-10: without STARTTLS where it is required, nothing leaves in the clear",
+        arguments: [
+            ("no-starttls", ""), ("no-starttls", "ada:secret@"), ("starttls-fails", ""),
+            ("starttls-fails", "ada:secret@"),
+        ])
     func stripped(_ mode: String, _ userInfo: String) async throws {
         try await MailServer.misbehaving(mode) { server in
             let transport = try transport(server, userInfo: userInfo, query: "?starttls=required")

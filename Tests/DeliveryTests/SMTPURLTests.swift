@@ -23,7 +23,8 @@ struct SMTPURLTests {
         Valid(text: "smtp://127.example.com", host: "127.example.com", port: 25, security: .required),
         Valid(text: "smtp://mail_relay:25?starttls=off", host: "mail_relay", port: 25, security: .off),
         Valid(text: "smtp://10.0.0.1:25?starttls=optional", host: "10.0.0.1", port: 25, security: .optional),
-        Valid(text: "smtp://u:p@localhost", host: "localhost", port: 587, security: .required, credentials: ["u", "p"]),
+        Valid(
+            text: "smtp://u:p@localhost", host: "localhost", port: 587, security: .required, credentials: ["u", "p"]),
         Valid(
             text: "smtp://u:p@localhost:25?starttls=off", host: "localhost", port: 25, security: .off,
             credentials: ["u", "p"]),
@@ -48,11 +49,14 @@ struct SMTPURLTests {
     }
 
     @Test(arguments: [
-        "", "localhost:25", "http://localhost", "smtp:/localhost", "smtp://", "smtp://:25", "smtp://h:0", "smtp://h:65536",
+        "", "localhost:25", "http://localhost", "smtp:/localhost", "smtp://", "smtp://:25", "smtp://h:0",
+        "smtp://h:65536",
         "smtp://h:+25", "smtp://h:25x", "smtp://h:", "smtp://@h", "smtp://u:%zz@h", "smtp://u:%4@h", "smtp://u:%ff@h",
-        "smtp://u:%0d%0a@h", "smtp://u%00:p@h", "smtp://h/path", "smtp://h#f", "smtp://h?starttls=maybe", "smtp://h?starttls",
+        "smtp://u:%0d%0a@h", "smtp://u%00:p@h", "smtp://h/path", "smtp://h#f", "smtp://h?starttls=maybe",
+        "smtp://h?starttls",
         "smtp://h?starttls=", "smtp://h?starttls=off&starttls=required", "smtp://h?tls=off", "smtps://h?starttls=off",
-        "smtp://h h", "smtp://h\r\n", "smtp://[::1", "smtp://[h]:25", "smtp://[::1]25", "smtp://-h", "smtp://h?helo=a%20b",
+        "smtp://h h", "smtp://h\r\n", "smtp://[::1", "smtp://[h]:25", "smtp://[::1]25", "smtp://-h",
+        "smtp://h?helo=a%20b",
         "smtp://h?helo=a%0d%0aMAIL", "smtp://ho$t", "smtp://h?cafile=a%00b", "smtp://u:secret@h:99999",
     ])
     func refused(_ text: String) throws {
@@ -65,7 +69,8 @@ struct SMTPURLTests {
         let url = try SMTPURL(parsing: "smtp://ada:secret@h")
         var dumped = ""
         dump([url], to: &dumped)
-        for text in [url.description, url.debugDescription, "\(Optional(url) as Any)", dumped, String(reflecting: url)] {
+        for text in [url.description, url.debugDescription, "\(Optional(url) as Any)", dumped, String(reflecting: url)]
+        {
             #expect(!text.contains("secret") && !text.contains("ada"))
         }
     }
@@ -76,10 +81,12 @@ struct SMTPURLTests {
         #expect(try SMTPURL(parsing: "smtp://h").trusting(caFile: nil).caFile == nil)
     }
 
-    @Test("weak settings are allowed and named", arguments: [
-        ("smtp://h?starttls=off", 1), ("smtp://u:p@h?starttls=optional", 1), ("smtp://localhost?starttls=off", 0),
-        ("smtp://h", 0), ("smtps://h", 0),
-    ])
+    @Test(
+        "weak settings are allowed and named",
+        arguments: [
+            ("smtp://h?starttls=off", 1), ("smtp://u:p@h?starttls=optional", 1), ("smtp://localhost?starttls=off", 0),
+            ("smtp://h", 0), ("smtps://h", 0),
+        ])
     func warnings(_ text: String, _ count: Int) throws {
         #expect(try SMTPURL(parsing: text).warnings.count == count)
     }

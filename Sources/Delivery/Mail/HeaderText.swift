@@ -5,7 +5,8 @@ enum HeaderText {
     /// Unstructured text (RFC 5322 §2.2.1): as it is if short printable ASCII, else as encoded words.
     static func unstructured(_ text: String) -> String {
         let text = DisplayText.clean(text, limit: 200)
-        let isPlain = text.utf8.count <= 60 && text.utf8.allSatisfy { (0x20...0x7E).contains($0) } && !text.contains("=?")
+        let isPlain =
+            text.utf8.count <= 60 && text.utf8.allSatisfy { (0x20...0x7E).contains($0) } && !text.contains("=?")
         return isPlain ? text : encodedWords(text)
     }
 

@@ -111,6 +111,8 @@ public final class OutboxSender: Service {
             ) { (row) throws(StoreError) in try LeasedMail(row) }
             pace.withLock { $0.take(mails.count) }
             return mails
+        } catch .unavailable(.notRunning) {
+            return []  // starting or stopping
         } catch {
             logger.warning("outbox cannot be read", metadata: ["error": "\(error)"])
             return []
@@ -202,7 +204,8 @@ public final class OutboxSender: Service {
         logger.log(
             level: level, message,
             metadata: [
-                "mail": "\(mail.id)", "realm": "\(mail.realm)", "attempt": "\(mail.attempt)", "status": "\(status ?? "2xx")",
+                "mail": "\(mail.id)", "realm": "\(mail.realm)", "attempt": "\(mail.attempt)",
+                "status": "\(status ?? "2xx")",
             ])
     }
 }

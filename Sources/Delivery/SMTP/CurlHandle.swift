@@ -1,6 +1,6 @@
 import CCurl
 
-/// A libcurl easy handle with the connection it keeps. Closing it says QUIT to the server.
+/// A libcurl easy handle with the connection it keeps. Closing it says QUIT to the server without waiting for an answer.
 struct CurlHandle: ~Copyable {
     private let raw: UnsafeMutableRawPointer
 
@@ -13,8 +13,8 @@ struct CurlHandle: ~Copyable {
     }
 
     deinit {
-        // A server that does not answer QUIT has already taken the mail: not worth waiting for.
-        _ = postern_curl_set_long(raw, CURLOPT_SERVER_RESPONSE_TIMEOUT, 2)
+        // The answer to QUIT changes nothing, and libcurl would wait for it for as long as for any other.
+        postern_curl_shut(raw, 0)
         curl_easy_cleanup(raw)
     }
 
@@ -26,7 +26,7 @@ struct CurlHandle: ~Copyable {
 
     /// Ends the connection without a word.
     borrowing func hangUp() {
-        postern_curl_hang_up(raw)
+        postern_curl_shut(raw, 1)
     }
 
     /// Everything that does not depend on the mail. Forgets what was set before, but keeps the connection.

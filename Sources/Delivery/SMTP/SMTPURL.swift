@@ -52,7 +52,8 @@ public struct SMTPURL: Sendable, Equatable {
         switch (security, credentials) {
         case (.off, .some): return ["starttls=off sends the SMTP password and every code in the clear to \(host)"]
         case (.off, nil): return ["starttls=off sends every code in the clear to \(host)"]
-        case (.optional, _): return ["starttls=optional gives way to anyone who removes the offer on the way to \(host)"]
+        case (.optional, _):
+            return ["starttls=optional gives way to anyone who removes the offer on the way to \(host)"]
         case (.implicit, _), (.required, _): return []
         }
     }
@@ -84,7 +85,8 @@ extension SMTPURL: CustomStringConvertible, CustomDebugStringConvertible, Custom
     /// The URL without its credentials: safe to log.
     public var description: String {
         let name = host.contains(":") ? "[\(host)]" : host
-        return security == .implicit ? "smtps://\(name):\(port)" : "smtp://\(name):\(port)?starttls=\(security.rawValue)"
+        return security == .implicit
+            ? "smtps://\(name):\(port)" : "smtp://\(name):\(port)?starttls=\(security.rawValue)"
     }
 
     /// As ``description``.

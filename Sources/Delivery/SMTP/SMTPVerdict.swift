@@ -19,13 +19,14 @@ enum SMTPVerdict {
         default: break
         }
         switch reply {
-        case 530, 534, 535, 538:  // RFC 4954 §6: credentials or TLS wanted; the operator's to repair, not the mail's fault
+        // RFC 4954 §6: credentials or TLS wanted; the operator's to repair, not the mail's fault
+        case 530, 534, 535, 538:
             return .temporary(.authentication)
         case 400..<500: return .temporary(.reply(reply))
         case 500..<600:
             // A refused greeting or EHLO concerns this server's standing, not this mail (RFC 5321 §3.1).
             let refusesService = !started && (code == CURLE_WEIRD_SERVER_REPLY || code == CURLE_REMOTE_ACCESS_DENIED)
-            return refusesService ? .temporary(.connection) : .permanent(.reply(reply))
+            return refusesService ? .temporary(.reply(reply)) : .permanent(.reply(reply))
         default: return finished ? .inDoubt : .temporary(.connection)
         }
     }

@@ -1,7 +1,7 @@
 """An SMTP server that misbehaves on purpose. Reports every line it reads as a JSON line on stdout.
 
 Modes: hang-greeting, trickle, refuse-greeting, hang-after-data, drop-after-data, drop-in-data, no-starttls,
-starttls-fails, hang-at-quit, close-after-mail, bye-after-mail, reject-data (554 after the message), mail-5xx.
+starttls-fails, hang-at-quit, close-after-mail, bye-after-mail, reject-data (554 after the message), mail-5xx. Any other name: it behaves.
 """
 import asyncio
 import json

@@ -1,7 +1,8 @@
 """A well-behaved SMTP server (aiosmtpd) that reports what it gets as JSON lines on stdout.
 
 Options: --starttls offers it, --require-starttls insists, --tls speaks TLS from the first byte,
---auth USER:PASSWORD requires AUTH, --rcpt CODE answers the first --times RCPT commands with CODE.
+--auth USER:PASSWORD requires AUTH, --smtputf8 knows that extension, --rcpt CODE answers the first --times
+RCPT commands with CODE.
 """
 import argparse
 import asyncio
@@ -22,6 +23,7 @@ parser.add_argument("--starttls", action="store_true")
 parser.add_argument("--require-starttls", action="store_true")
 parser.add_argument("--tls", action="store_true")
 parser.add_argument("--auth")
+parser.add_argument("--smtputf8", action="store_true")
 parser.add_argument("--rcpt")
 parser.add_argument("--times", type=int, default=10**9)
 options = parser.parse_args()
@@ -78,6 +80,7 @@ async def main():
         return Server(
             Handler(),
             hostname="mx.test",
+            enable_SMTPUTF8=options.smtputf8,
             tls_context=context if options.starttls else None,
             require_starttls=options.require_starttls,
             authenticator=authenticate if options.auth else None,

@@ -14,7 +14,8 @@ enum Certificates {
         func path(_ name: String) -> String { folder.appending(path: name).path }
         for name in ["server", "stranger"] {
             try ChildProcess.run([
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                "2",
                 "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
                 "-keyout", path("\(name).key"), "-out", path("\(name).pem"),
             ])

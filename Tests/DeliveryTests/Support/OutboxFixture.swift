@@ -26,17 +26,34 @@ struct OutboxFixture: Sendable {
     let realm = UUIDValue.random()
     let logs = LogCapture()
 
-    private static let shared = Result { try ThrowawayPostgres() }
+    /// A cluster with the schema in a database to copy: the roles of the schema belong to the cluster, and making them is not
+    /// for two migrations at a time.
+    private struct Cluster: Sendable {
+        let postgres: ThrowawayPostgres
+        let schema: Task<String, any Error>
 
-    /// Runs `body` with a new database on the shared cluster, or on `postgres`.
-    static func run(
-        on postgres: ThrowawayPostgres? = nil, _ body: @Sendable (OutboxFixture) async throws -> Void
-    ) async throws {
-        let postgres = try postgres ?? shared.get()
-        let name = try postgres.createDatabase()
-        try await Migrator(conninfo: postgres.conninfo(database: name)).migrate()
-        let login = "app_\(name)"
-        try postgres.psql("CREATE ROLE \(login) LOGIN IN ROLE postern_app", database: name)
+        init() throws {
+            let postgres = try ThrowawayPostgres()
+            self.postgres = postgres
+            schema = Task {
+                let name = try postgres.createDatabase()
+                try await Migrator(conninfo: postgres.conninfo(database: name)).migrate()
+                try postgres.psql("CREATE ROLE app LOGIN IN ROLE postern_app", database: name)
+                return name
+            }
+        }
+    }
+
+    private static let shared = Result { try Cluster() }
+    private static let copies = Atomic(0)
+
+    /// Runs `body` with a new database on the shared cluster, or on one of its own that it may stop and start.
+    static func run(onOwnCluster: Bool = false, _ body: @Sendable (OutboxFixture) async throws -> Void) async throws {
+        let cluster = onOwnCluster ? try Cluster() : try shared.get()
+        let postgres = cluster.postgres
+        let schema = try await cluster.schema.value
+        let name = "copy_\(copies.add(1, ordering: .relaxed).newValue)"
+        try postgres.psql("CREATE DATABASE \(name) TEMPLATE \(schema)")
         func database(_ user: String) -> Database {
             Database(
                 configuration: DatabaseConfiguration(
@@ -44,14 +61,18 @@ struct OutboxFixture: Sendable {
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
         let fixture = OutboxFixture(
-            postgres: postgres, administrator: database("postgres"), application: database(login),
+            postgres: postgres, administrator: database("postgres"), application: database("app"),
             keyring: try Keyring(parsing: Keyring.generateLine()))
         try await withThrowingTaskGroup { group in
             group.addTask { await fixture.administrator.run() }
             group.addTask { await fixture.application.run() }
+            while fixture.administrator.poolCounts.free == 0 || fixture.application.poolCounts.free == 0 {
+                try await Task.sleep(for: .milliseconds(2))
+            }
             try await fixture.administrator.execute(
                 Statement(
-                    name: "realm", sql: "INSERT INTO postern.realm (id, slug, display_name, primary_domain) "
+                    name: "realm",
+                    sql: "INSERT INTO postern.realm (id, slug, display_name, primary_domain) "
                         + "VALUES ($1, 'acme', 'Acme', 'auth.example.com')", effect: .once),
                 [.uuid(fixture.realm)])
             try await body(fixture)
@@ -96,6 +117,15 @@ struct OutboxFixture: Sendable {
             [.uuid(mail), .double(seconds)])
     }
 
+    /// Makes a mail due, as if its lease or its pause were over.
+    func endLease(of mail: UUIDValue) async throws {
+        try await administrator.execute(
+            Statement(
+                name: "end_lease", sql: "UPDATE postern.mail_outbox SET not_before = now() WHERE id = $1", effect: .once
+            ),
+            [.uuid(mail)])
+    }
+
     /// What the row of a mail says.
     func state(of mail: UUIDValue) async throws -> State {
         let rows = try await administrator.query(
@@ -132,12 +162,15 @@ struct OutboxFixture: Sendable {
         configuration.concurrency = concurrency
         configuration.pollInterval = .milliseconds(50)
         return try OutboxSender(
-            database: application, keyring: keyring, sender: try #require(Mailbox(parsing: "no-reply@mail.example.com")),
+            database: application, keyring: keyring,
+            sender: try #require(Mailbox(parsing: "no-reply@mail.example.com")),
             transport: transport, configuration: configuration, logger: logs.logger)
     }
 
     /// Runs `body` while a sender works.
-    func sending<R: Sendable>(_ transport: any MailTransport, _ body: (OutboxSender) async throws -> R) async throws -> R {
+    func sending<R: Sendable>(_ transport: any MailTransport, _ body: (OutboxSender) async throws -> R) async throws
+        -> R
+    {
         let sender = try sender(transport)
         let running = Task { await sender.run() }
         do {
