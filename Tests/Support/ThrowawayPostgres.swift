@@ -191,10 +191,19 @@ public final class ThrowawayPostgres: Sendable {
         }
         guard isFirst else { return }
         atexit {
-            for directory in ThrowawayPostgres.directories.withLock({ $0 }) {
+            let servers = ThrowawayPostgres.directories.withLock { $0 }.map { directory in
                 let file = try? String(contentsOfFile: directory + "/data/postmaster.pid", encoding: .utf8)
-                if let process = file?.split(separator: "\n").first.flatMap({ Int32($0) }) { kill(process, SIGQUIT) }
-                try? FileManager.default.removeItem(atPath: directory)
+                return (directory: directory, process: file?.split(separator: "\n").first.flatMap { Int32($0) })
+            }
+            for server in servers { if let process = server.process { kill(process, SIGQUIT) } }
+            for server in servers {
+                // Its files can only be removed for good when it writes no more.
+                for _ in 0..<300 {
+                    guard let process = server.process, kill(process, 0) == 0, !ThrowawayPostgres.isZombie(process)
+                    else { break }
+                    usleep(10_000)
+                }
+                try? FileManager.default.removeItem(atPath: server.directory)
             }
         }
     }
