@@ -126,7 +126,11 @@ extension RegistrationCeremony {
         }
         let key = try Step.algorithm.read(orElse: try? decode(.extended)) {
             () throws(COSEKeyError) -> CredentialPublicKey? in
-            try decode(offered)
+            let key = try decode(offered)
+            if case .ed25519(let point) = key.material, !Ed25519Point.exists(Array(point.rawRepresentation)) {
+                throw .invalidPoint
+            }
+            return key
         }
         guard let key else { throw RegistrationFailure(.algorithm, .notAllowed) }
         return key
