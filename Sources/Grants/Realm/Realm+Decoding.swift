@@ -61,6 +61,7 @@ extension Client {
         clientID = record.clientId
         isConfidential = record.type == "confidential"
         enabled = record.enabled
+        requiresDPoP = record.requireDpop
         issuesJWTAccessTokens = record.accessTokenType == "jwt"
         rpID = record.rpId
         secretHashes = [record.secretHash, record.previousSecretHash].compactMap { $0.flatMap(Hex.decode) }
@@ -112,6 +113,7 @@ private struct ClientRecord: Decodable {
     let type: String
     let enabled: Bool
     let accessTokenType: String
+    let requireDpop: Bool
     let rpId: String?
     let accessTokenLifetime: Int?
     let refreshTokenLifetime: Int?

@@ -77,10 +77,11 @@ struct ServerRun {
         // The sender stops after the worker that feeds it and before the database it writes to.
         var services = server.services
         services.insert(sender, at: 1)
-        let group = ServiceGroup(
-            configuration: .init(
-                services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
-                gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        var groupConfiguration = ServiceGroupConfiguration(
+            services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        groupConfiguration.maximumGracefulShutdownDuration = configuration.shutdownGrace
+        let group = ServiceGroup(configuration: groupConfiguration)
         logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
