@@ -1,5 +1,8 @@
 """Passkeys in a real browser: the page of `postern dev`, headless Chromium, a virtual authenticator."""
 
+import base64
+import hashlib
+
 import pytest
 
 from harness import report
@@ -27,8 +30,8 @@ def sign_in_by_code(page, dev):
     page.click("#ask button")
     page.expect("#code-result", "The dev outbox has the code")
     page.click("#redeem-code")
-    page.expect("#code-result", "Signed in by otp.")
-    assert page.text("#session") == f"Signed in as {dev.email}, by otp."
+    page.expect("#code-result", "Signed in (amr otp).")
+    assert page.text("#session") == f"Signed in as {dev.email} (amr otp)."
 
 
 def test_a_browser_enrols_a_passkey_and_signs_in_with_it(chromium, dev):
@@ -52,8 +55,9 @@ def test_a_browser_enrols_a_passkey_and_signs_in_with_it(chromium, dev):
     page.click("#sign-out")
     page.expect("#session", "Not signed in.")
     page.click("#sign-in")
-    page.expect("#sign-in-result", f"Signed in as {dev.email} by hwk, user, mfa.")
+    page.expect("#sign-in-result", "Signed in (amr hwk, user, mfa).")
     page.expect("#passkeys li", "Chromium")
+    assert page.text("#session") == f"Signed in as {dev.email} (amr hwk, user, mfa)."
     page.screenshot(PICTURES / "3-signed-in.png")
 
     (passkey,) = dev.passkeys(dev.sign_in())
@@ -79,7 +83,11 @@ def test_the_page_is_pleasant_in_the_dark_and_on_a_phone(chromium, dev):
     page = Page(chromium, width=390, height=1500, dark=True)
     page.open(dev.origin + "/dev/passkey")
     sign_in_by_code(page, dev)
+    page.evaluate("document.querySelector('#wire details').open = true")
     page.screenshot(PICTURES / "6-phone-dark.png")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.open(dev.origin + "/dev/outbox")
+    page.screenshot(PICTURES / "7-outbox-dark.png")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -89,9 +97,12 @@ def test_the_page_loads_nothing_and_lets_nothing_in(dev):
     assert answer.status == 200, answer
     policy = dict(part.strip().split(" ", 1) for part in answer.header("content-security-policy").split(";"))
     assert policy["default-src"] == "'none'"
-    assert policy["script-src"].startswith("'sha256-") and "unsafe" not in answer.header("content-security-policy")
-    assert policy["connect-src"] == "'self'" and policy["frame-ancestors"] == "'none'"
     body = answer.body.decode()
+    for directive, element in (("style-src", "style"), ("script-src", "script")):
+        content = body.partition(f"<{element}>")[2].partition(f"</{element}>")[0]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert policy[directive] == f"'sha256-{digest}'"
+    assert policy["connect-src"] == "'self'" and policy["frame-ancestors"] == "'none'"
     assert "{{" not in body
     assert "http://" not in body and "https://" not in body and "src=" not in body
     assert '<a href="/dev/passkey">' in dev.get("/dev/outbox").body.decode()

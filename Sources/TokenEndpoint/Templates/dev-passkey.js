@@ -91,7 +91,7 @@ async function signedIn(tokens) {
 }
 
 function refresh() {
-    element("session").textContent = session ? `Signed in as ${session.email}, by ${session.methods}.` : "Not signed in.";
+    element("session").textContent = session ? `Signed in as ${session.email} (amr ${session.methods}).` : "Not signed in.";
     element("session").parentElement.classList.toggle("in", session !== null);
     element("sign-out").hidden = session === null;
     element("enrol-passkey").disabled = session === null || !window.PublicKeyCredential?.parseCreationOptionsFromJSON;
@@ -130,8 +130,8 @@ element("redeem").addEventListener("submit", step("code-result", async () => {
     } });
     authSession = null;
     element("code").value = "";
-    say("code-result", `Signed in by ${(await signedIn(tokens)).methods}.`, "good");
-    say("enrol-result", "Ready.");
+    say("code-result", `Signed in (amr ${(await signedIn(tokens)).methods}).`, "good");
+    say("enrol-result", "");
     await list();
 }));
 
@@ -158,9 +158,8 @@ element("sign-in").addEventListener("click", step("sign-in-result", async () => 
         grant_type: "urn:cocoar:passkey", client_id: clientID, ceremony_id: begun.ceremonyId,
         assertion: JSON.stringify(credential.toJSON()), scope,
     } });
-    const { email, methods } = await signedIn(tokens);
-    say("sign-in-result", `Signed in as ${email} by ${methods}.`, "good");
-    say("enrol-result", "Ready.");
+    say("sign-in-result", `Signed in (amr ${(await signedIn(tokens)).methods}).`, "good");
+    say("enrol-result", "");
     await list();
 }));
 
@@ -174,7 +173,7 @@ function item(passkey) {
     const entry = document.createElement("li");
     const text = entry.appendChild(document.createElement("div"));
     text.appendChild(document.createElement("strong")).textContent = passkey.DisplayName;
-    const when = (at) => new Date(at).toLocaleString();
+    const when = (at) => new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
     text.appendChild(document.createElement("small")).textContent = [
         `for ${passkey.RpId}`, `created ${when(passkey.CreatedAt)}`,
         passkey.LastUsedAt ? `used ${when(passkey.LastUsedAt)}` : "not used yet",

@@ -50,10 +50,12 @@ struct ExportAssociationsCommand: AsyncParsableCommand {
     private func associations(_ conninfo: String) async throws -> Associations {
         let slug = realm
         guard let realm = try await realm(conninfo) else {
-            throw CommandFailure("realm \(slug) does not exist or is disabled: SELECT slug, enabled FROM admin.realms shows them")
+            throw CommandFailure(
+                "realm \(slug) does not exist or is disabled: SELECT slug, enabled FROM admin.realms shows them")
         }
         guard realm.clients[client] != nil else {
-            throw CommandFailure("realm \(slug) has no client \(client): SELECT client_id FROM admin.clients shows them")
+            throw CommandFailure(
+                "realm \(slug) has no client \(client): SELECT client_id FROM admin.clients shows them")
         }
         guard let associations = Associations(realm: realm, clientID: client) else {
             throw CommandFailure(

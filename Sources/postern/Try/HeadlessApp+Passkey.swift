@@ -61,7 +61,8 @@ extension HeadlessApp {
             throw CommandFailure("the passkey is for \(passkey.credential.rpId), the sign-in for \(begun.options.rpId)")
         }
         let assertion = authenticator.assertion(
-            by: passkey.credential, challenge: try bytes(begun.options.challenge), origin: Self.origin(begun.options.rpId))
+            by: passkey.credential, challenge: try bytes(begun.options.challenge),
+            origin: Self.origin(begun.options.rpId))
         return try await token([
             ("grant_type", "urn:cocoar:passkey"), ("client_id", options.client), ("ceremony_id", begun.ceremonyId),
             ("assertion", try assertion.response().json()), ("scope", options.scope),

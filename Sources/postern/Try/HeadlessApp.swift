@@ -43,7 +43,8 @@ struct HeadlessApp {
 
     /// Posts a form.
     func post(_ path: String, form: [(String, String)]) async throws -> Data {
-        let unreserved = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+        let unreserved = CharacterSet(
+            charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
         let body = form.map { "\($0)=\($1.addingPercentEncoding(withAllowedCharacters: unreserved) ?? "")" }
         return try await exchange(
             .post, path, contentType: "application/x-www-form-urlencoded", body: body.joined(separator: "&"))

@@ -28,7 +28,7 @@ class Browser:
         self._profile = Path(tempfile.mkdtemp(prefix="postern-chromium-"))
         self._numbers = itertools.count(1)
         self._buffer = b""
-        #: Events that nobody has looked at yet.
+        #: Everything the browser said unasked.
         self.events = []
 
     def __enter__(self):
@@ -172,6 +172,8 @@ class Page:
         """Errors of the console and violations of the page's policy."""
         found = []
         for event in self._browser.events:
+            if event.get("sessionId") != self._session:
+                continue
             parameters = event.get("params", {})
             if event.get("method") == "Runtime.exceptionThrown":
                 found.append(parameters["exceptionDetails"])
