@@ -4,7 +4,7 @@ import itertools
 import time
 
 from . import wire
-from .app import NativeApp
+from .app import PASSKEY, NativeApp
 from .ledger import LEDGER
 from .postgres import literal
 
@@ -12,6 +12,7 @@ OTP = "urn:cocoar:otp"
 UNLIMITED = [
     *[("native-otp", dimension) for dimension in ("target", "target-total", "source", "client", "app")],
     ("token", "source"),
+    ("passkey-begin", "source"),
 ]
 _NUMBERS = itertools.count(1)
 
@@ -65,6 +66,7 @@ class Realm:
         self.forbidden_resource = "https://forbidden.example/api"
         self.granted_scope = "orders.read"
         self.granted_resource = "https://orders.example/api"
+        self.other_rp = f"other-{slug}.example"
         self._provision(native, cooldown, limits)
 
     def client(self, name):
@@ -74,7 +76,7 @@ class Realm:
     def _provision(self, native, cooldown, limits):
         realm = self.slug
         everything = [
-            "gt:" + OTP, "gt:refresh_token", "ept:revocation", "scp:profile", "scp:email", "scp:" + self.granted_scope,
+            "gt:" + OTP, "gt:" + PASSKEY, "gt:refresh_token", "ept:revocation", "scp:profile", "scp:email", "scp:" + self.granted_scope,
         ]
         without_refresh = [p for p in everything if p != "gt:refresh_token"]
         statements = [
@@ -90,10 +92,12 @@ class Realm:
                 call("set_rate_limit", realm, policy, dimension, permits=1_000_000, per="1 minute", burst=1_000_000)
                 for policy, dimension in UNLIMITED
             ]
+        without_passkey = [p for p in everything if p != "gt:" + PASSKEY]
         for name, kind, token, permissions in (
             ("app", "public", None, everything),
             ("app-2", "public", None, everything),
             ("jwt", "public", "jwt", everything),
+            ("no-passkey", "public", None, without_passkey),
             ("api", "confidential", None, [*everything, "ept:introspection"]),
             ("other-api", "confidential", None, everything),
             ("no-refresh", "public", None, without_refresh),
@@ -101,6 +105,8 @@ class Realm:
             ("disabled", "public", None, everything),
         ):
             extra = {"access_token_type": token} if token else {}
+            if name == "app-2":
+                extra["rp_id"] = self.other_rp
             statements.append(call("put_client", realm, self.client(name), client_type=kind, **extra))
             if permissions:
                 statements.append(call("grant_permission", realm, self.client(name), variadic=permissions))
@@ -124,6 +130,13 @@ class Realm:
     def app(self, name="app", node=None):
         """A client of this realm, at work."""
         return NativeApp(node or self.world.node, self.world.mailbox, self.host, self.client(name), self.secrets.get(name))
+
+    def put_client(self, name, *permissions, **settings):
+        """One more client (or a changed one); returns it, at work. Changes of settings want `world.settle()`."""
+        self.world.admin.call("put_client", self.slug, self.client(name), **settings)
+        if permissions:
+            self.world.admin.run(call("grant_permission", self.slug, self.client(name), variadic=list(permissions)))
+        return self.app(name)
 
     def new_email(self):
         """An address nobody has used."""
