@@ -57,7 +57,7 @@ class Admin:
 class Realm:
     """One tenant with its clients. The names of clients and users begin with the slug."""
 
-    def __init__(self, world, slug, native=True, cooldown="0", limits=True):
+    def __init__(self, world, slug, native=True, cooldown="0", limits=True, primary_domain=True):
         self.world = world
         self.slug = slug
         self.host = f"{slug}.bb.example"
@@ -67,20 +67,22 @@ class Realm:
         self.granted_scope = "orders.read"
         self.granted_resource = "https://orders.example/api"
         self.other_rp = f"other-{slug}.example"
-        self._provision(native, cooldown, limits)
+        self._provision(native, cooldown, limits, primary_domain)
 
     def client(self, name):
         """The client_id of one of the realm's clients."""
         return f"{self.slug}-{name}"
 
-    def _provision(self, native, cooldown, limits):
+    def _provision(self, native, cooldown, limits, primary_domain):
         realm = self.slug
         everything = [
             "gt:" + OTP, "gt:" + PASSKEY, "gt:refresh_token", "ept:revocation", "scp:profile", "scp:email", "scp:" + self.granted_scope,
         ]
         without_refresh = [p for p in everything if p != "gt:refresh_token"]
         statements = [
-            call("put_realm", realm, primary_domain=self.host, display_name=f"Realm {realm}"),
+            call("put_realm", realm, display_name=f"Realm {realm}", **(
+                {"primary_domain": self.host} if primary_domain else {"public_origin": self.issuer, "domains": [self.host]}
+            )),
             call("set_native_grants", realm, enabled=native),
             call("set_code_policy", realm, resend_cooldown=cooldown),
             call("put_scope", realm, self.granted_scope, resources=[self.granted_resource]),
