@@ -195,7 +195,7 @@ def assertion(options, credential, mutation="ok", origin=None, foreign=None, **c
     assert mutation in mutations(), mutation
     if credential.counts:
         credential.sign_count += 1
-    draft = Draft("webauthn.get", options["challenge"], origin or "https://" + options["rpId"], credential, foreign)
+    draft = Draft("webauthn.get", options["challenge"], "https://" + options["rpId"] if origin is None else origin, credential, foreign)
     draft.rp_id_hash = sha256(options["rpId"].encode())
     BEFORE.get(mutation, lambda _: None)(draft)
     for name, value in changes.items():
@@ -215,7 +215,7 @@ def assertion(options, credential, mutation="ok", origin=None, foreign=None, **c
 def attestation(options, credential, mutation="ok", origin=None, foreign=None, **changes):
     """RegistrationResponseJSON for creation options."""
     assert mutation in mutations(), mutation
-    draft = Draft("webauthn.create", options["challenge"], origin or "https://" + options["rp"]["id"], credential, foreign)
+    draft = Draft("webauthn.create", options["challenge"], "https://" + options["rp"]["id"] if origin is None else origin, credential, foreign)
     draft.flags |= AT
     for name, value in changes.items():
         assert hasattr(draft, name), name
