@@ -146,6 +146,10 @@ def check_after(case, fixtures, shared):
             for name in ("email", "email_2", "email_unknown"):
                 if name in case.names():
                     shared.silent[fixtures(name)] = case.id
+        elif after in ("no_credential_row", "passkeys_unchanged"):
+            assert fixtures.passkeys() == fixtures.before, after
+        elif after == "passkey_still_there":
+            assert [row for row in fixtures.passkeys() if row[0] == fixtures("passkey_id")], after
         elif after in ("no_user", "no_row"):
             email = fixtures("email_unknown")
             assert not fixtures.world.admin.rows_of("users", email), f"{after}: {email}"
@@ -164,13 +168,16 @@ def check_same_bytes(case, answer, shared):
 
 
 def positive_control(shared):
-    """A fresh user signs in by code and refreshes: otherwise the batch shows nothing."""
+    """A fresh user signs in by code, refreshes, and enrols, uses and deletes a passkey: otherwise the batch shows nothing."""
     email = shared.a.user()
-    shared.expected_mails[email] = 1
+    shared.expected_mails[email] = 3
     app = shared.a.app()
     tokens = app.sign_in(email)
     assert app.refresh(tokens["refresh_token"]).status == 200
     assert app.userinfo(tokens["access_token"]).status == 200
+    passkey, credential = app.enroll(tokens["access_token"])
+    app.passkey_sign_in(credential)
+    assert app.delete_passkey(tokens["access_token"], passkey).status == 204
     COUNTS["control"] += 1
 
 

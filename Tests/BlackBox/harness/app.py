@@ -5,10 +5,11 @@ import json
 import urllib.parse
 from dataclasses import dataclass
 
-from . import wire
+from . import authenticator, wire
 from .ledger import LEDGER
 
 OTP = "urn:cocoar:otp"
+PASSKEY = "urn:cocoar:passkey"
 FULL_SCOPE = "openid offline_access profile email"
 
 
@@ -19,6 +20,11 @@ class Requested:
     email: str
     handle: str
     code: str = ""
+
+
+def bearer(token):
+    """The header of RFC 6750; none for no token."""
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
 class NativeApp:
@@ -42,6 +48,11 @@ class NativeApp:
         """POST of JSON."""
         fields = {"Host": self.host, "Content-Type": "application/json", **(headers or {})}
         return wire.exchange(self.node.port, "POST", path, fields, json.dumps(document).encode(), timeout)
+
+    def send_json(self, method, path, document, headers=None):
+        """Another method with JSON."""
+        fields = {"Host": self.host, "Content-Type": "application/json", **(headers or {})}
+        return wire.exchange(self.node.port, method, path, fields, json.dumps(document).encode())
 
     def get(self, path, headers=None):
         """GET."""
@@ -98,6 +109,87 @@ class NativeApp:
         answer = self.redeem(asked.code, email=email, scope=scope, **more)
         assert answer.status == 200, answer
         return answer.json()
+
+    # -- passkeys -----------------------------------------------------------------------------
+
+    def begin(self, headers=None, **more):
+        """POST /connect/passkey/begin; returns the raw answer."""
+        answer = self.post("/connect/passkey/begin", {"client_id": self.client_id, **more}, headers)
+        if answer.status == 200:
+            LEDGER.add("ceremony", answer.json().get("ceremonyId"))
+        return answer
+
+    def ceremony(self):
+        """A login ceremony: `ceremonyId` and `options`."""
+        answer = self.begin()
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def passkey_form(self, ceremony, document, scope=FULL_SCOPE, **more):
+        """The form of a redemption; the assertion is a document or text."""
+        text = document if isinstance(document, str) or document is None else json.dumps(document)
+        return {
+            "grant_type": PASSKEY, **self.credentials(), "ceremony_id": ceremony["ceremonyId"], "assertion": text, "scope": scope, **more,
+        }
+
+    def redeem_passkey(self, ceremony, document, scope=FULL_SCOPE, **more):
+        """Redeems an assertion; returns the raw answer."""
+        return self.token(self.passkey_form(ceremony, document, scope, **more))
+
+    def try_passkey(self, credential, mutation="ok", origin=None, foreign=None, **changes):
+        """A whole ceremony with what the authenticator makes of it; returns the raw answer."""
+        ceremony = self.ceremony()
+        document = authenticator.assertion(ceremony["options"], credential, mutation, origin, foreign, **changes)
+        return self.redeem_passkey(ceremony, document)
+
+    def passkey_sign_in(self, credential, **how):
+        """A whole ceremony; returns the token answer."""
+        answer = self.try_passkey(credential, **how)
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def enroll_begin(self, token):
+        """POST /connect/passkey/enroll/begin; returns the raw answer."""
+        answer = self.post_json("/connect/passkey/enroll/begin", {}, bearer(token))
+        if answer.status == 200:
+            LEDGER.add("ceremony", answer.json().get("ceremonyId"))
+        return answer
+
+    def enrolment(self, token):
+        """An enrolment ceremony: `ceremonyId` and `options`."""
+        answer = self.enroll_begin(token)
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def complete(self, token, ceremony, document, **members):
+        """POST /connect/passkey/enroll; returns the raw answer."""
+        body = {"ceremonyId": ceremony["ceremonyId"], "attestation": document, **members}
+        return self.post_json("/connect/passkey/enroll", body, bearer(token))
+
+    def enroll(self, token, name=None, origin=None, algorithm=authenticator.ES256, mutation="ok", changes=None, **settings):
+        """Enrols a new passkey; returns its management id and what the authenticator keeps."""
+        ceremony = self.enrolment(token)
+        document, credential = authenticator.create(
+            ceremony["options"], algorithm, mutation, origin, changes=changes, **settings
+        )
+        answer = self.complete(token, ceremony, document, **({"DisplayName": name} if name else {}))
+        assert answer.status == 200, answer
+        return answer.json()["Id"], credential
+
+    def passkeys(self, token):
+        """GET /connect/passkey, the list of a success."""
+        answer = self.get("/connect/passkey", bearer(token))
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def rename_passkey(self, token, passkey, name):
+        """PATCH; returns the raw answer."""
+        return self.send_json("PATCH", f"/connect/passkey/{passkey}", {"DisplayName": name}, bearer(token))
+
+    def delete_passkey(self, token, passkey):
+        """DELETE; returns the raw answer."""
+        fields = {"Host": self.host, **bearer(token)}
+        return wire.exchange(self.node.port, "DELETE", f"/connect/passkey/{passkey}", fields)
 
     # -- what comes after -----------------------------------------------------------------------
 

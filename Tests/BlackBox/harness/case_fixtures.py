@@ -1,9 +1,11 @@
 """What the placeholders of negative-cases.json stand for; everything is made for the one case that asks."""
 
 import base64
+import json
 import secrets
 import uuid
 
+from . import authenticator
 from .jose import Forger
 
 LIMIT = 5
@@ -25,8 +27,22 @@ class CaseWorld:
         app = self.a.app("disabled")
         self.rt_disabled_client = app.sign_in(self.a.user())["refresh_token"]
         world.admin.call("put_client", self.a.slug, app.client_id, enabled=False)
+        self.android_hash = secrets.token_bytes(32)
+        world.admin.call(
+            "put_android_app", self.a.slug, self.a.client("app"), "example.bb.app", [self.android_hash.hex(":").upper()]
+        )
+        self._at_off = None
         self.expected_mails = {}
         self.silent = {}
+
+    @property
+    def at_off(self):
+        """A token issued before the realm's native grants were switched off."""
+        if self._at_off is None:
+            self.off.native(enabled=True)
+            self._at_off = self.off.app().sign_in(self.off.user())["access_token"]
+            self.off.native(enabled=False)
+        return self._at_off
 
     @property
     def trusting_node(self):
@@ -57,31 +73,36 @@ class Fixtures:
         self.node = shared.trusting_node if "trusted_peer" in (case.needs or []) else self.world.node
         self._known = {}
         self._fresh = {"random", "random_ip", "random_token"} | ({"email_unknown"} if case.repeat else set())
-        self._apps = {}
+        self._passkeys = {}
+        self.before = None
 
     def prepare(self, names):
-        """Makes what the case needs: time travellers first, codes last (a sign-in kills the codes of its address).
+        """Makes what the case needs: time travellers first, codes late (a sign-in kills the codes of its address), what answers
+        a ceremony last.
 
         Returns the names nobody can make.
         """
         unknown = [n for n in names if not self._can(n)]
         if not unknown:
-            for name in sorted(names, key=lambda n: (not n.startswith(TRAVELLERS), n in ("otp", "otp_wrong"), n)):
+            for name in sorted(names, key=lambda n: (not n.startswith(TRAVELLERS), n in ("otp", "otp_wrong"), n.startswith("a") and ":" in n, n)):
                 if name != "otp_issued":
                     self(name)
+        self.before = self.passkeys()
         return unknown
 
     def _can(self, name):
         if name.startswith("jwt:"):
             return name == "jwt:iss_b" or hasattr(Forger, "_" + name[4:])
+        if name.startswith(("assertion:", "attestation:")):
+            return name.partition(":")[2] in authenticator.mutations()
         return name in self._known or hasattr(self, "make_" + name)
 
     def __call__(self, name):
         if name in self._fresh:
             return getattr(self, "make_" + name)()
         if name not in self._known:
-            make = self._jwt if name.startswith("jwt:") else getattr(self, "make_" + name)
-            self._known[name] = make(name[4:]) if name.startswith("jwt:") else make()
+            kind, colon, which = name.partition(":")
+            self._known[name] = getattr(self, "_" + kind)(which) if colon else getattr(self, "make_" + name)()
         return self._known[name]
 
     # -- helpers --------------------------------------------------------------------------------
@@ -109,7 +130,8 @@ class Fixtures:
     def _jwt(self, name):
         if name == "iss_b":
             return self._tokens("tokens jwt b", realm=self.b, app="jwt")["access_token"]
-        return Forger(self.make_at_jwt()).make(name)
+        jwks = self.a.app("jwt").get("/.well-known/jwks").json()
+        return Forger(self.make_at_jwt(), jwks).make(name)
 
     # -- hosts and clients ------------------------------------------------------------------------
 
@@ -277,10 +299,90 @@ class Fixtures:
         self.world.time_travel(5 * 3600)
         return token
 
+    # -- passkeys -----------------------------------------------------------------------------------
+
+    def make_at_off(self): return self.shared.at_off
+    def make_ceremony(self): return self._login_ceremony()["ceremonyId"]
+    def make_enroll_ceremony(self): return self._enrolment()["ceremonyId"]
+    def make_passkey_id(self): return self._enrolled("own")[0]
+    def make_credential_id_b64url(self): return self._enrolled("own")[1].id_text
+    def make_passkey_id_other(self): return self._enrolled("other", email=self("email_2"))[0]
+    def make_passkey_id_b(self): return self._enrolled("b", realm=self.b)[0]
+
+    def _login_ceremony(self):
+        if "login" not in self._passkeys:
+            self._passkeys["login"] = self.a.app().ceremony()
+        return self._passkeys["login"]
+
+    def _enrolment(self):
+        if "enrolment" not in self._passkeys:
+            self._passkeys["enrolment"] = self.a.app().enrolment(self.make_at())
+        return self._passkeys["enrolment"]
+
+    def _enrolled(self, key, realm=None, app="app", email=None):
+        """Management id and credential of a passkey; "own" is that of `email`, with its token `at`."""
+        if key not in self._passkeys:
+            if key == "own":
+                email, token = self("email"), self.make_at()
+            else:
+                email = email or (realm or self.a).user()
+                token = self._tokens("tokens for " + key, realm=realm, app=app, email=email)["access_token"]
+            self.expect_mail(email)
+            self._passkeys[key] = (realm or self.a).app(app).enroll(token)
+        return self._passkeys[key]
+
+    def _foreign(self, mutation):
+        """What this mutation borrows; made only when it does."""
+        foreign = authenticator.Foreign(android_hash=self.shared.android_hash)
+        if "other_user" in mutation:
+            foreign.other_user = self._enrolled("other", email=self("email_2"))[1]
+        if "other_realm" in mutation:
+            foreign.other_realm = self._enrolled("b", realm=self.b)[1]
+        if mutation in ("cred_other_rp", "rpidhash_other_client"):
+            foreign.other_rp = self._enrolled("other rp", app="app-2")[1]
+        if "existing" in mutation:
+            foreign.existing = self._enrolled("own")[1]
+        return foreign
+
+    def _assertion(self, mutation):
+        """By the own passkey, for the case's ceremony: a login, unless the case uses only an enrolment."""
+        credential = self._enrolled("own")[1]
+        options = self._login_ceremony()["options"]
+        if "enrolment" in self._passkeys:
+            options = {**options, "challenge": self._enrolment()["options"]["challenge"]}
+        return json.dumps(authenticator.assertion(options, credential, mutation, foreign=self._foreign(mutation)))
+
+    def _attestation(self, mutation):
+        """Of a new credential, for the case's ceremony: an enrolment, unless the case uses only a login."""
+        foreign = self._foreign(mutation)
+        options = self._enrolment()["options"]
+        if "login" in self._passkeys:
+            options = {**options, "challenge": self._login_ceremony()["options"]["challenge"]}
+        return json.dumps(authenticator.create(options, mutation=mutation, foreign=foreign)[0])
+
+    def make_ceremony_used(self):
+        """Redeemed with success."""
+        ceremony = self._login_ceremony()
+        answer = self.a.app().redeem_passkey(ceremony, self("assertion_used"))
+        assert answer.status == 200, answer
+        return ceremony["ceremonyId"]
+
+    def make_assertion_used(self):
+        """The assertion it was redeemed with."""
+        return self._assertion("ok")
+
+    def passkeys(self):
+        """All passkeys of the case's realms, as the administrator sees them."""
+        return sorted(row for realm in (self.a, self.b) for row in self.world.admin.run(
+            f"SELECT id, email, display_name, last_used_at FROM admin.passkeys WHERE realm = '{realm.slug}';"
+        ))
+
     # -- after the request ------------------------------------------------------------------------------
 
     def usable(self, name):
         """The positive control of `after`: the same secret then succeeds. Returns the answer."""
+        if name == "ceremony":
+            return self.a.app().redeem_passkey(self._login_ceremony(), self._assertion("ok"))
         if name == "otp":
             return self.a.app().redeem(self("otp"), email=self("email"))
         app = {

@@ -10,7 +10,7 @@ from .settings import SHARED
 
 #: What the server can do today. A case that needs more is deferred; adding a word here switches its cases on,
 #: together with the fixtures of that name in case_fixtures.py.
-FEATURES = {"core"}
+FEATURES = {"core", "passkey"}
 
 #: Case ids of these rows belong to features that come later.
 PREFIX_FEATURE = {"MG": "magic", "PK": "passkey", "EN": "passkey", "LD": "passkey"}
@@ -22,11 +22,11 @@ TEXT_FEATURE = [
     (re.compile(r"\{\{(email_totp|totp|otp_totp)"), "totp"),
     (re.compile(r"/native/register"), "register"),
     (re.compile(r"\{\{host_fields"), "registration_fields"),
-    (re.compile(r"\{\{(host_nodomain|client_id_nodomain)"), "passkey"),
 ]
 NEED_FEATURE = {"virtual_authenticator": "passkey"}
 
-PLACEHOLDER = re.compile(r"\{\{([a-z0-9_:]+)((?:\|[a-z_]+)*)\}\}")
+PLACEHOLDER = re.compile(r"\{\{([A-Za-z0-9_:]+)((?:\|[a-z_]+)*)\}\}")
+DOCUMENT = re.compile(r"\{\{attestation:[a-z0-9_]+\}\}")
 FILTERS = {
     "upper": str.upper,
     "swapcase": str.swapcase,
@@ -89,6 +89,8 @@ def fill(value, resolve):
             for name in match.group(2).split("|")[1:]:
                 text = FILTERS[name](text)
             return text
+        if DOCUMENT.fullmatch(value):  # stands for the JSON itself, not for a string of it
+            return json.loads(PLACEHOLDER.sub(one, value))
         return PLACEHOLDER.sub(one, value)
     if isinstance(value, list):
         return [fill(item, resolve) for item in value]
@@ -125,7 +127,7 @@ def sent_values(case, headers, target, resolve):
         values += strings_in({k: v for k, v in content.items() if k != "scope"} if isinstance(content, dict) else content)
     elif kind == "form_pairs":
         values += [v for k, v in content if k != "scope"]
-    values = [fill(v, resolve) for v in values]
+    values = strings_in([fill(v, resolve) for v in values])
     return [v for v in values if len(v) >= 8 and v not in PROTOCOL_WORDS]
 
 

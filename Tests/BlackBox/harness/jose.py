@@ -1,10 +1,11 @@
 """JWTs: reading, verifying against a JWKS, and forging."""
 
 import base64
+import hmac
 import json
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 
@@ -46,9 +47,10 @@ def verify_es256(token, jwks):
 
 
 class Forger:
-    """An attacker with a key of his own and one genuine token to imitate."""
+    """An attacker with a key of his own, one genuine token to imitate, and the published keys."""
 
-    def __init__(self, genuine):
+    def __init__(self, genuine, jwks=None):
+        self._published = (jwks or {"keys": []})["keys"]
         self._genuine = genuine
         self._header, self._payload = parts(genuine)
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -77,6 +79,42 @@ class Forger:
     def _none(self):
         head, body = b64url(json.dumps({**self._header, "alg": "none"}).encode()), self._genuine.split(".")[1]
         return f"{head}.{body}."
+
+    def _None(self):  # pylint: disable=invalid-name
+        return self._none().replace(self._none().split(".", maxsplit=1)[0], b64url(json.dumps({**self._header, "alg": "None"}).encode()), 1)
+
+    def _hs256_pubkey(self):
+        """HMAC with the published key as its secret, in the form libraries used to take it: PEM."""
+        key = next(k for k in self._published if k["kid"] == self._header["kid"])
+        x, y = (int.from_bytes(unb64url(key[name]), "big") for name in ("x", "y"))
+        public = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+        pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        signed = b64url(json.dumps({**self._header, "alg": "HS256"}).encode()) + "." + self._genuine.split(".")[1]
+        return signed + "." + b64url(hmac.digest(pem, signed.encode(), "sha256"))
+
+    def _jku(self):
+        return self._sign({"jku": "http://127.0.0.1:1/jwks"})
+
+    def _exp_past(self):
+        return self._sign(payload={"exp": self._payload["iat"] - 60})
+
+    def _nbf_future(self):
+        return self._sign(payload={"nbf": self._payload["exp"] + 3600})
+
+    def _typ_jwt(self):
+        return self._sign({"typ": "JWT"})
+
+    def _empty_sig(self):
+        return self._genuine.rpartition(".")[0] + "."
+
+    def _no_third_part(self):
+        return self._genuine.rpartition(".")[0]
+
+    def _jwe(self):
+        return self._nested()
+
+    def _64k(self):
+        return self._sign(payload={"padding": "x" * 48_000})
 
     def _embedded_jwk(self):
         return self._sign({"jwk": self._jwk()})

@@ -4,7 +4,7 @@ import itertools
 import time
 
 from . import wire
-from .app import NativeApp
+from .app import PASSKEY, NativeApp
 from .ledger import LEDGER
 from .postgres import literal
 
@@ -12,6 +12,7 @@ OTP = "urn:cocoar:otp"
 UNLIMITED = [
     *[("native-otp", dimension) for dimension in ("target", "target-total", "source", "client", "app")],
     ("token", "source"),
+    ("passkey-begin", "source"),
 ]
 _NUMBERS = itertools.count(1)
 
@@ -56,7 +57,7 @@ class Admin:
 class Realm:
     """One tenant with its clients. The names of clients and users begin with the slug."""
 
-    def __init__(self, world, slug, native=True, cooldown="0", limits=True):
+    def __init__(self, world, slug, native=True, cooldown="0", limits=True, primary_domain=True):
         self.world = world
         self.slug = slug
         self.host = f"{slug}.bb.example"
@@ -65,20 +66,23 @@ class Realm:
         self.forbidden_resource = "https://forbidden.example/api"
         self.granted_scope = "orders.read"
         self.granted_resource = "https://orders.example/api"
-        self._provision(native, cooldown, limits)
+        self.other_rp = f"other-{slug}.example"
+        self._provision(native, cooldown, limits, primary_domain)
 
     def client(self, name):
         """The client_id of one of the realm's clients."""
         return f"{self.slug}-{name}"
 
-    def _provision(self, native, cooldown, limits):
+    def _provision(self, native, cooldown, limits, primary_domain):
         realm = self.slug
         everything = [
-            "gt:" + OTP, "gt:refresh_token", "ept:revocation", "scp:profile", "scp:email", "scp:" + self.granted_scope,
+            "gt:" + OTP, "gt:" + PASSKEY, "gt:refresh_token", "ept:revocation", "scp:profile", "scp:email", "scp:" + self.granted_scope,
         ]
         without_refresh = [p for p in everything if p != "gt:refresh_token"]
         statements = [
-            call("put_realm", realm, primary_domain=self.host, display_name=f"Realm {realm}"),
+            call("put_realm", realm, display_name=f"Realm {realm}", **(
+                {"primary_domain": self.host} if primary_domain else {"public_origin": self.issuer, "domains": [self.host]}
+            )),
             call("set_native_grants", realm, enabled=native),
             call("set_code_policy", realm, resend_cooldown=cooldown),
             call("put_scope", realm, self.granted_scope, resources=[self.granted_resource]),
@@ -90,10 +94,12 @@ class Realm:
                 call("set_rate_limit", realm, policy, dimension, permits=1_000_000, per="1 minute", burst=1_000_000)
                 for policy, dimension in UNLIMITED
             ]
+        without_passkey = [p for p in everything if p != "gt:" + PASSKEY]
         for name, kind, token, permissions in (
             ("app", "public", None, everything),
             ("app-2", "public", None, everything),
             ("jwt", "public", "jwt", everything),
+            ("no-passkey", "public", None, without_passkey),
             ("api", "confidential", None, [*everything, "ept:introspection"]),
             ("other-api", "confidential", None, everything),
             ("no-refresh", "public", None, without_refresh),
@@ -101,6 +107,8 @@ class Realm:
             ("disabled", "public", None, everything),
         ):
             extra = {"access_token_type": token} if token else {}
+            if name == "app-2":
+                extra["rp_id"] = self.other_rp
             statements.append(call("put_client", realm, self.client(name), client_type=kind, **extra))
             if permissions:
                 statements.append(call("grant_permission", realm, self.client(name), variadic=permissions))
@@ -124,6 +132,13 @@ class Realm:
     def app(self, name="app", node=None):
         """A client of this realm, at work."""
         return NativeApp(node or self.world.node, self.world.mailbox, self.host, self.client(name), self.secrets.get(name))
+
+    def put_client(self, name, *permissions, **settings):
+        """One more client (or a changed one); returns it, at work. Changes of settings want `world.settle()`."""
+        self.world.admin.call("put_client", self.slug, self.client(name), **settings)
+        if permissions:
+            self.world.admin.run(call("grant_permission", self.slug, self.client(name), variadic=list(permissions)))
+        return self.app(name)
 
     def new_email(self):
         """An address nobody has used."""

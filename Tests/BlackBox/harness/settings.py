@@ -7,6 +7,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 BINARY = Path(os.environ.get("POSTERN_BIN", REPOSITORY / ".build/debug/postern"))
 SHARED = Path(os.environ.get("POSTERN_SHARED", REPOSITORY.parent / "shared"))
 OUTPUT = REPOSITORY / ".test-output" / "blackbox"
+PEERS = Path(os.environ["POSTERN_PEERS"]) if os.environ.get("POSTERN_PEERS") else None
 POSTGRES_BIN = Path(os.environ.get("POSTERN_PG_BIN", "/usr/lib/postgresql/15/bin"))
 
 FULL = os.environ.get("POSTERN_FULL", "") not in ("", "0")
