@@ -4,7 +4,7 @@ public import Persistence
 extension Realm {
     /// Decodes what `postern.realm_config` answers.
     /// - Throws: a `DecodingError` when the schema and this binary do not belong together.
-    init(json: String) throws {
+    public init(json: String) throws {
         self.init(try JSONDecoder.snakeCase.decode(RealmRecord.self, from: Data(json.utf8)))
     }
 

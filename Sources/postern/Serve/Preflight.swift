@@ -1,4 +1,5 @@
 import Foundation
+import Grants
 import Persistence
 
 /// What must hold before the server starts: one clear line says what to do when it does not (contract §1).
@@ -36,6 +37,24 @@ enum Preflight {
         }
         guard pending.isEmpty else {
             throw CommandFailure("the database is behind this binary (\(pending.joined(separator: ", "))): run `postern migrate`")
+        }
+    }
+
+    /// Opens every realm's signing keys. - Throws: ``CommandFailure`` when they were sealed under a key the file does not have.
+    static func checkKeys(conninfo: String, keyring: Keyring) async throws {
+        let unreadable = try await OneOffDatabase.use(conninfo) { database in
+            let store = ConfigurationStore(database)
+            var unreadable: [String] = []
+            for id in Set(try await store.directory().values) {
+                guard let realm = try await store.realm(id).map({ try Realm(json: $0) }) else { continue }
+                if !realm.signingKeysOpen(with: keyring) { unreadable.append(realm.slug) }
+            }
+            return unreadable
+        }
+        guard unreadable.isEmpty else {
+            throw CommandFailure(
+                "POSTERN_SECRET_KEY_FILE does not open the signing keys of \(unreadable.sorted().joined(separator: ", ")): "
+                    + "put the key they were sealed under back into the file, as an older line")
         }
     }
 }
