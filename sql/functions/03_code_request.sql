@@ -30,7 +30,9 @@ BEGIN
            SET pending = true, expires_at = now() + make_interval(secs => p_lifetime),
                first_name = coalesce(p_first, a.first_name), last_name = coalesce(p_last, a.last_name)
          WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
-           AND a.client IS NOT DISTINCT FROM p_client AND a.expires_at > now();
+           AND a.client IS NOT DISTINCT FROM p_client AND a.expires_at > now()
+           -- A handle without tries would open nothing: whoever has one gets a new handle.
+           AND a.attempts < (SELECT r.otp_attempts FROM postern.realm AS r WHERE r.id = p_realm);
         IF FOUND THEN
             handle := p_resend_of;
             RETURN;
@@ -94,6 +96,8 @@ BEGIN
     SELECT c.id INTO v_recent
       FROM postern.login_code AS c
      WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+       -- Only a code the asker can redeem: else a stranger naming another client would keep the owner without a code.
+       AND (c.client IS NULL OR c.client = v_request.client)
        AND c.user_id = v_user.id AND c.expires_at > now() AND c.created_at > now() - v_request.resend_cooldown
      ORDER BY c.created_at DESC LIMIT 1;
     IF FOUND THEN

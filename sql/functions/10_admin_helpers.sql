@@ -10,6 +10,16 @@ END
 $$;
 COMMENT ON FUNCTION postern.refuse(text, text) IS 'Raises invalid_parameter_value with a hint';
 
+CREATE OR REPLACE FUNCTION postern.issuer(public_origin text, primary_domain text) RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN coalesce(public_origin, 'https://' || primary_domain);
+COMMENT ON FUNCTION postern.issuer(text, text) IS 'iss of a realm';
+
+CREATE OR REPLACE FUNCTION postern.origin_host(origin text) RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN substring(origin FROM '\A[a-z]+://([^:/]+)');
+COMMENT ON FUNCTION postern.origin_host(text) IS 'The host of an origin, without its port';
+
 -- Quotes a value for a message, so that nobody has to guess at blanks or NULL.
 CREATE OR REPLACE FUNCTION postern.shown(value text) RETURNS text
 LANGUAGE sql IMMUTABLE

@@ -48,6 +48,22 @@ BEGIN
         v_primary := primary_domain;
     END IF;
 
+    -- The issuer is one realm's only, and so is the host it names.
+    SELECT o.slug INTO v_taken
+      FROM postern.realm AS o JOIN postern.realm AS r ON r.id = v_id AND o.id <> r.id
+     WHERE postern.issuer(o.public_origin, o.primary_domain) = postern.issuer(r.public_origin, r.primary_domain)
+        OR EXISTS (SELECT FROM postern.realm_domain AS d
+                    WHERE d.realm_id = o.id AND d.domain = postern.origin_host(postern.issuer(r.public_origin, r.primary_domain)))
+     LIMIT 1;
+    IF FOUND THEN
+        PERFORM postern.refuse(format('public_origin %s names a host of realm "%s"', postern.shown(coalesce(public_origin, 'https://' || v_primary)), v_taken.slug),
+            'Each realm has its own issuer: choose an origin whose host is one of this realm''s domains.');
+    END IF;
+    -- Without a primary domain the realm answers at least at its own issuer.
+    IF v_primary IS NULL THEN
+        SELECT postern.origin_host(r.public_origin) INTO v_primary FROM postern.realm AS r WHERE r.id = v_id;
+    END IF;
+
     -- domains is the whole list when given; the primary domain is always part of it.
     SELECT d.domain, r.slug AS owner, d.app INTO v_taken
       FROM postern.realm_domain AS d JOIN postern.realm AS r ON r.id = d.realm_id

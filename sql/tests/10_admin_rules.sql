@@ -64,7 +64,12 @@ SELECT lives_ok($$SELECT admin.put_scope('acme', 'orders:read', in_discovery => 
 SELECT results_eq($$SELECT description || resources[1] || in_discovery || enabled FROM admin.scopes WHERE scope = 'orders:read'$$, ARRAY['Readhttps://api.acme.examplefalsetrue'], 'with what was not given left');
 SELECT is(admin.put_user('acme', 'Ada@Example.com', 'Ada'), admin.put_user('acme', 'ada@example.COM', last_name => 'Lovelace'), 'OT-23: one user whatever the case');
 SELECT results_eq($$SELECT email || first_name || last_name || email_verified || enabled FROM admin.users$$, ARRAY['Ada@Example.comAdaLovelacetruetrue'], 'with the address as first given');
-SELECT isnt(admin.put_user('acme', 'mıke@example.com'), admin.put_user('acme', 'mike@example.com'), 'OT-23: only ASCII is folded');
+SELECT isnt(admin.put_user('acme', 'mike@example.com'), NULL, 'a plain address');
+SELECT throws_like($$SELECT admin.put_user('acme', 'mıke@example.com')$$, '%is not an address', 'OT-23: a Unicode twin could never sign in and is refused');
+SELECT throws_like($$SELECT admin.put_user('acme', '-dash@example.com')$$, '%is not an address', 'what the server refuses to mail is refused here too');
+SELECT throws_like($$SELECT admin.put_realm('evil', 'evil.example', public_origin => 'https://login.acme.example')$$, 'public_origin "https://login.acme.example" names a host of realm "acme"', 'one issuer, one realm');
+SELECT isnt(admin.put_realm('headless', public_origin => 'https://headless.example'), NULL, 'a realm without a primary domain');
+SELECT results_eq($$SELECT unnest(domains) FROM admin.realms WHERE slug = 'headless'$$, ARRAY['headless.example'], 'answers at its own issuer');
 SELECT lives_ok($$SELECT admin.set_rate_limit('acme', 'native-otp', 'source', 1000000, '1 minute')$$, 'a limit at its ceiling');
 SELECT results_eq($$SELECT permits, per, burst, mode, is_default FROM admin.rate_limits WHERE realm = 'acme' AND policy = 'native-otp' AND dimension = 'source'$$,
     $$VALUES (1000000, interval '1 minute', 1000000, 'enforce', false)$$, 'burst defaults to permits');
