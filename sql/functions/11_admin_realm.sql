@@ -48,17 +48,6 @@ BEGIN
         v_primary := primary_domain;
     END IF;
 
-    -- The issuer is one realm's only, and so is the host it names.
-    SELECT o.slug INTO v_taken
-      FROM postern.realm AS o JOIN postern.realm AS r ON r.id = v_id AND o.id <> r.id
-     WHERE postern.issuer(o.public_origin, o.primary_domain) = postern.issuer(r.public_origin, r.primary_domain)
-        OR EXISTS (SELECT FROM postern.realm_domain AS d
-                    WHERE d.realm_id = o.id AND d.domain = postern.origin_host(postern.issuer(r.public_origin, r.primary_domain)))
-     LIMIT 1;
-    IF FOUND THEN
-        PERFORM postern.refuse(format('public_origin %s names a host of realm "%s"', postern.shown(coalesce(public_origin, 'https://' || v_primary)), v_taken.slug),
-            'Each realm has its own issuer: choose an origin whose host is one of this realm''s domains.');
-    END IF;
     -- Without a primary domain the realm answers at least at its own issuer.
     IF v_primary IS NULL THEN
         SELECT postern.origin_host(r.public_origin) INTO v_primary FROM postern.realm AS r WHERE r.id = v_id;
@@ -74,6 +63,17 @@ BEGIN
             CASE WHEN v_taken.owner = slug THEN format('domain "%s" is the subdomain of App "%s"', v_taken.domain, v_taken.app)
                  ELSE format('domain "%s" belongs to realm "%s"', v_taken.domain, v_taken.owner) END,
             'A domain belongs to one realm: choose another, or take it from there first.');
+    END IF;
+    -- The issuer is one realm's only, and so is the host it names.
+    SELECT o.slug INTO v_taken
+      FROM postern.realm AS o JOIN postern.realm AS r ON r.id = v_id AND o.id <> r.id
+     WHERE postern.issuer(o.public_origin, o.primary_domain) = postern.issuer(r.public_origin, r.primary_domain)
+        OR EXISTS (SELECT FROM postern.realm_domain AS d
+                    WHERE d.realm_id = o.id AND d.domain = postern.origin_host(postern.issuer(r.public_origin, r.primary_domain)))
+     LIMIT 1;
+    IF FOUND THEN
+        PERFORM postern.refuse(format('public_origin %s names a host of realm "%s"', postern.shown(coalesce(public_origin, 'https://' || v_primary)), v_taken.slug),
+            'Each realm has its own issuer: choose an origin whose host is one of this realm''s domains.');
     END IF;
     IF domains IS NOT NULL THEN
         DELETE FROM postern.realm_domain AS d

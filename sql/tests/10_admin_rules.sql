@@ -67,7 +67,7 @@ SELECT results_eq($$SELECT email || first_name || last_name || email_verified ||
 SELECT isnt(admin.put_user('acme', 'mike@example.com'), NULL, 'a plain address');
 SELECT throws_like($$SELECT admin.put_user('acme', 'mıke@example.com')$$, '%is not an address', 'OT-23: a Unicode twin could never sign in and is refused');
 SELECT throws_like($$SELECT admin.put_user('acme', '-dash@example.com')$$, '%is not an address', 'what the server refuses to mail is refused here too');
-SELECT throws_like($$SELECT admin.put_realm('evil', 'evil.example', public_origin => 'https://login.acme.example')$$, 'public_origin "https://login.acme.example" names a host of realm "acme"', 'one issuer, one realm');
+SELECT throws_like($$SELECT admin.put_realm('evil', 'evil.example', public_origin => 'https://id.acme.example')$$, 'public_origin "https://id.acme.example" names a host of realm "acme"', 'one issuer, one realm');
 SELECT isnt(admin.put_realm('headless', public_origin => 'https://headless.example'), NULL, 'a realm without a primary domain');
 SELECT results_eq($$SELECT unnest(domains) FROM admin.realms WHERE slug = 'headless'$$, ARRAY['headless.example'], 'answers at its own issuer');
 SELECT lives_ok($$SELECT admin.set_rate_limit('acme', 'native-otp', 'source', 1000000, '1 minute')$$, 'a limit at its ceiling');

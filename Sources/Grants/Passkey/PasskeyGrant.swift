@@ -54,7 +54,7 @@ public struct PasskeyGrant: Grant {
         guard let credential else { throw Self.refused("unknown credential") }
         let redemption = PasskeyStore.Redemption(
             realm: realm.id, client: client.key, permission: grantType.permission, passkey: credential.passkey,
-            signCount: verified.signCount, backupState: verified.backupState, session: signIn.record(amr: amr))
+            signCount: Self.presentedSignCount(verified, response), backupState: verified.backupState, session: signIn.record(amr: amr))
         let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) { try await passkeys.redeem(redemption) }
         return try signIn.respond(signedIn, amr: amr)
     }
@@ -100,6 +100,12 @@ public struct PasskeyGrant: Grant {
         } catch {
             throw Self.refused(credential == nil ? "unknown credential" : "step \(error.step)")
         }
+    }
+
+    /// The counter as signed: the statement compares it with the stored one again, and audits it when it went back.
+    private static func presentedSignCount(_ verified: VerifiedAuthentication, _ response: AuthenticationResponseJSON) -> UInt32 {
+        guard verified.signCountRegressed, response.authenticatorData.count >= 37 else { return verified.signCount }
+        return response.authenticatorData[33..<37].bigEndianInteger(as: UInt32.self) ?? verified.signCount
     }
 
     private static func refused(_ reason: String) -> TokenError {
