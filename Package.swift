@@ -139,15 +139,18 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            swiftSettings: settings
+            exclude: ["Templates"],
+            swiftSettings: settings,
+            plugins: ["EmbedFiles"]
         ),
         .executableTarget(
             name: "postern",
             dependencies: [
-                "TokenEndpoint", "Delivery", "Persistence", "Grants",
+                "TokenEndpoint", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator", "WebAuthnVerify",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -39,7 +39,8 @@ struct EmbedFiles {
             switch scalar {
             case "\\", "\"": literal += "\\\(scalar)"
             case "\n": literal += "\\n"
-            case _ where scalar.value < 0x20 || scalar.value == 0x7F: literal += "\\u{\(String(scalar.value, radix: 16))}"
+            case _ where scalar.value < 0x20 || scalar.value == 0x7F:
+                literal += "\\u{\(String(scalar.value, radix: 16))}"
             default: literal.unicodeScalars.append(scalar)
             }
         }

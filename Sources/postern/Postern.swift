@@ -6,5 +6,8 @@ struct Postern: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "postern",
         abstract: "A multi-tenant OIDC token endpoint with native passwordless grants.",
-        subcommands: [DevCommand.self, ServeCommand.self, MigrateCommand.self, TryCommand.self, DoctorCommand.self])
+        subcommands: [
+            DevCommand.self, ServeCommand.self, MigrateCommand.self, TryCommand.self, ExportCommand.self,
+            DoctorCommand.self,
+        ])
 }

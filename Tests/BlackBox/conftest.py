@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import report, settings  # noqa: E402
+from harness.dev import DevServer  # noqa: E402
 from harness.world import World  # noqa: E402
 
 #: The search for leaked secrets comes last, so that it sees what every other test was given.
@@ -46,6 +47,16 @@ def fragile_world(request):
         yield made.open()
     finally:
         made.close()
+
+
+@pytest.fixture(scope="session")
+def dev():
+    """`postern dev`, for what only exists there."""
+    made = DevServer()
+    try:
+        yield made.start()
+    finally:
+        made.stop()
 
 
 @pytest.fixture(scope="module")

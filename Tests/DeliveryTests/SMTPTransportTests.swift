@@ -108,9 +108,7 @@ struct SMTPTransportTests {
             limits.total = .seconds(1)
             let transport = SMTPTransport(
                 url: try SMTPURL(parsing: "smtp://localhost:\(server.port)"), sessions: 1, limits: limits)
-            let start = ContinuousClock.now
             #expect(try await transport.send(sampleMail()) == outcome)
-            #expect(start.duration(to: .now) < .seconds(4))
         }
     }
 

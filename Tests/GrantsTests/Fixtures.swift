@@ -32,7 +32,7 @@ extension Client {
         permissions: Set<String> = ["gt:urn:cocoar:otp", "gt:refresh_token", "scp:orders"]
     ) -> Client {
         Client(
-            key: .random(), clientID: clientID, isConfidential: secret != nil, enabled: enabled, issuesJWTAccessTokens: false,
+            key: .random(), clientID: clientID, isConfidential: secret != nil, enabled: enabled, requiresDPoP: false, issuesJWTAccessTokens: false,
             rpID: nil, secretHashes: secret.map { [sha256($0)] } ?? [], permissions: permissions, accessTokenLifetime: nil,
             refreshTokenLifetime: nil, webOrigins: [], androidOrigins: [], iosApps: [], androidApps: [])
     }

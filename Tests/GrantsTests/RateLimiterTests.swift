@@ -1,4 +1,4 @@
-import Grants
+@testable import Grants
 import Persistence
 import Synchronization
 import Testing

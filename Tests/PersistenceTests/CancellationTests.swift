@@ -72,12 +72,17 @@ extension DatabaseTests {
             }
         }
 
-        @Test func `when every connection is busy callers fail after the checkout timeout, and the pool recovers`() async throws {
-            try await withDatabase(connections: 1, configure: { $0.checkoutTimeout = .milliseconds(100) }) { database, configuration in
+        @Test func `when every connection is busy callers fail after the checkout timeout, and the pool recovers`()
+            async throws
+        {
+            try await withDatabase(connections: 1, configure: { $0.checkoutTimeout = .milliseconds(100) }) {
+                database, configuration in
                 let sleeper = Task { try await database.number("SELECT 1::bigint FROM pg_sleep(30)") }
                 try await #expect(isSleeping(in: configuration))
                 let start = ContinuousClock.now
-                await #expect(throws: StoreError.unavailable(.poolExhausted)) { try await database.number("SELECT 1::bigint") }
+                await #expect(throws: StoreError.unavailable(.poolExhausted)) {
+                    try await database.number("SELECT 1::bigint")
+                }
                 #expect(ContinuousClock.now - start >= .milliseconds(100))
                 #expect(ContinuousClock.now - start < .milliseconds(600))
                 sleeper.cancel()
@@ -99,7 +104,9 @@ extension DatabaseTests {
                 let waiting = (0..<3).map { _ in Task { try await database.number("SELECT 1::bigint") } }
                 _ = await time { database.poolCounts.waiting == 3 }
                 let start = ContinuousClock.now
-                await #expect(throws: StoreError.unavailable(.tooManyWaiters)) { try await database.number("SELECT 1::bigint") }
+                await #expect(throws: StoreError.unavailable(.tooManyWaiters)) {
+                    try await database.number("SELECT 1::bigint")
+                }
                 #expect(ContinuousClock.now - start < .milliseconds(200))
                 // One of those who wait gives up; the others are served.
                 waiting[1].cancel()
@@ -115,7 +122,8 @@ extension DatabaseTests {
                 try await withThrowingTaskGroup(of: Int64?.self) { group in
                     for number in 0..<1000 {
                         group.addTask {
-                            try await database.query(sql("SELECT $1::bigint"), [.bigint(Int64(number))]) { (row) throws(StoreError) in
+                            try await database.query(sql("SELECT $1::bigint"), [.bigint(Int64(number))]) {
+                                (row) throws(StoreError) in
                                 try row.bigint(0)
                             }.first
                         }

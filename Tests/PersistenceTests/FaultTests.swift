@@ -74,15 +74,20 @@ extension DatabaseTests {
             ledger.state.withLock { $0.isDone = true }
             for writer in writers { await writer.value }
 
-            let rows = try await database.query(sql("SELECT n FROM w"), []) { (row) throws(StoreError) in try row.int(0) }
+            let rows = try await database.query(sql("SELECT n FROM w"), []) { (row) throws(StoreError) in try row.int(0)
+            }
             let there = Set(rows)
             let found = ledger.state.withLock { $0 }
             #expect(found.acknowledged.subtracting(there).isEmpty, "an acknowledged commit is lost")
-            #expect(there.subtracting(found.acknowledged).subtracting(found.doubtful).isEmpty, "something refused has happened")
+            #expect(
+                there.subtracting(found.acknowledged).subtracting(found.doubtful).isEmpty,
+                "something refused has happened")
             #expect(found.acknowledged.count >= 200)
         }
 
-        @Test("no answer is wrong and service is back within 2 s of a restart", arguments: [ThrowawayPostgres.StopMode.fast, .immediate])
+        @Test(
+            "no answer is wrong and service is back within 2 s of a restart",
+            arguments: [ThrowawayPostgres.StopMode.fast, .immediate])
         func restart(_ mode: ThrowawayPostgres.StopMode) async throws {
             try await withFaultyDatabase(connections: 8) { postgres, database, _ in
                 try await auditing(database) {
@@ -95,7 +100,9 @@ extension DatabaseTests {
             }
         }
 
-        @Test func `after a power failure every acknowledged commit is there and service is back within 2 s`() async throws {
+        @Test func `after a power failure every acknowledged commit is there and service is back within 2 s`()
+            async throws
+        {
             try await withFaultyDatabase(connections: 8) { postgres, database, _ in
                 try await auditing(database) {
                     try await postgres.killEverything()
@@ -112,7 +119,9 @@ extension DatabaseTests {
                 _ = try? await database.number("SELECT 1::bigint")
                 for _ in 0..<3 {
                     let start = ContinuousClock.now
-                    await #expect(throws: StoreError.unavailable(.connectFailed)) { try await database.number("SELECT 1::bigint") }
+                    await #expect(throws: StoreError.unavailable(.connectFailed)) {
+                        try await database.number("SELECT 1::bigint")
+                    }
                     #expect(ContinuousClock.now - start < .milliseconds(600))
                 }
                 try await postgres.start()
@@ -134,12 +143,19 @@ extension DatabaseTests {
             }
         }
 
-        @Test func `a session ended in mid-statement: a read is repeated, a write is in doubt, a transaction starts again`() async throws {
+        @Test
+        func `a session ended in mid-statement: a read is repeated, a write is in doubt, a transaction starts again`()
+            async throws
+        {
             try await withFaultyDatabase { postgres, database, name in
                 try await database.run("CREATE TABLE t (n integer)")
                 // Sleeps only where the advisory lock is held elsewhere: the repetition finds it free.
-                func whileBlocked<R: Sendable>(_ work: @escaping @Sendable () async throws -> R) async throws -> Result<R, any Error> {
-                    let holder = Task { try await postgres.psql("SELECT pg_advisory_lock(1); SELECT pg_sleep(30)", database: name) }
+                func whileBlocked<R: Sendable>(_ work: @escaping @Sendable () async throws -> R) async throws -> Result<
+                    R, any Error
+                > {
+                    let holder = Task {
+                        try await postgres.psql("SELECT pg_advisory_lock(1); SELECT pg_sleep(30)", database: name)
+                    }
                     _ = await time { (try? await locks(postgres, granted: true)) == 1 }
                     let blocked = Task { try await work() }
                     _ = await time { (try? await locks(postgres, granted: false)) == 1 }
@@ -176,13 +192,16 @@ extension DatabaseTests {
             ).first.flatMap { Int($0) }
         }
 
-        @Test func `a server that refuses every connection is unavailable, and used again as soon as it accepts them`() async throws {
+        @Test func `a server that refuses every connection is unavailable, and used again as soon as it accepts them`()
+            async throws
+        {
             try await withFaultyDatabase { postgres, database, name in
-                try await postgres.terminateBackends(of: name)
                 try await postgres.refuseConnections(true)
-                for process in try await postgres.processes(of: name) { Command.terminate(process) }
+                try await postgres.terminateBackends(of: name)
                 _ = await time { (try? await database.number("SELECT 1::bigint")) == nil }
-                await #expect(throws: StoreError.unavailable(.connectFailed)) { try await database.number("SELECT 1::bigint") }
+                await #expect(throws: StoreError.unavailable(.connectFailed)) {
+                    try await database.number("SELECT 1::bigint")
+                }
                 try await postgres.refuseConnections(false)
                 let recovery = await time { (try? await database.number("SELECT 1::bigint")) == 1 }
                 #expect(try #require(recovery) < .seconds(2))
@@ -190,7 +209,9 @@ extension DatabaseTests {
         }
 
         @Test func `a server without a free connection slot leaves the pool smaller, not broken`() async throws {
-            let postgres = try await ThrowawayPostgres(settings: ["max_connections = 6", "superuser_reserved_connections = 3"])
+            let postgres = try await ThrowawayPostgres(settings: [
+                "max_connections = 6", "superuser_reserved_connections = 3",
+            ])
             try await postgres.psql("CREATE ROLE app LOGIN")
             let configuration = DatabaseConfiguration(conninfo: postgres.conninfo(user: "app"), connections: 8)
             try await withRunning(Database(configuration: configuration, logger: quiet)) { database in
@@ -238,7 +259,8 @@ extension DatabaseTests {
                 var name = try await database.text("SELECT current_user::text")
                 #expect(name == "before")
                 user.withLock { $0 = "after" }
-                try await postgres.psql("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'before'")
+                try await postgres.psql(
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'before'")
                 name = try await database.text("SELECT current_user::text")
                 #expect(name == "after")
             }

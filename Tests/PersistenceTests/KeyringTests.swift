@@ -45,14 +45,18 @@ struct KeyringTests {
         #expect(hash != key.hmac(.codePepper, [[1], [2, 3]]))
         #expect(hash != key.hmac(.codePepper, [[1, 2], [3], []]))
         #expect(hash != keyring.keys[1].hmac(.codePepper, [[1, 2], [3]]))
-        #expect(Set(ServerKey.Purpose.allCases.map { key.hmac($0, [[1, 2], [3]]) }).count == ServerKey.Purpose.allCases.count)
+        #expect(
+            Set(ServerKey.Purpose.allCases.map { key.hmac($0, [[1, 2], [3]]) }).count
+                == ServerKey.Purpose.allCases.count)
     }
 
     @Test func `derivation is stable, since tokens and codes in the field depend on it`() throws {
         // HKDF-SHA-256 and HMAC-SHA-256 computed independently (Python: hmac, hashlib).
         let key = try Keyring(parsing: Self.lineA).newest
         #expect(hex(key.id) == "97818e5a")
-        #expect(hex(key.hmac(.codePepper, [[1, 2], [3]])) == "b598a074218c40075968dc90ec0ccc8adf15186b71335366e8609f9fa6631b4b")
+        #expect(
+            hex(key.hmac(.codePepper, [[1, 2], [3]]))
+                == "b598a074218c40075968dc90ec0ccc8adf15186b71335366e8609f9fa6631b4b")
     }
 
     @Test func `a generated line is a key`() throws {

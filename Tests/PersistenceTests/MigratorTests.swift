@@ -7,12 +7,15 @@ import Testing
 extension DatabaseTests {
     @Suite("Migrations")
     struct MigratorTests {
-        private let first = SQLFile(name: "0001_first.sql", text: "CREATE TABLE a (n integer);\nINSERT INTO a VALUES (1);\n")
+        private let first = SQLFile(
+            name: "0001_first.sql", text: "CREATE TABLE a (n integer);\nINSERT INTO a VALUES (1);\n")
         private let second = SQLFile(name: "0002_second.sql", text: "ALTER TABLE a ADD m integer;")
         private let function = SQLFile(
             name: "01_f.sql", text: "CREATE OR REPLACE FUNCTION f() RETURNS integer LANGUAGE sql AS 'SELECT 1';")
 
-        private func withEmptyDatabase(_ body: (String, (String) async throws -> [String]) async throws -> Void) async throws {
+        private func withEmptyDatabase(_ body: (String, (String) async throws -> [String]) async throws -> Void)
+            async throws
+        {
             let postgres = try await Shared.postgres.value
             let name = try await postgres.createDatabase()
             try await body(postgres.conninfo(database: name)) { try await postgres.psql($0, database: name) }
@@ -35,6 +38,27 @@ extension DatabaseTests {
             }
         }
 
+        @Test func `the files embedded in this binary apply to an empty database, and then nothing is missing`()
+            async throws
+        {
+            try await withEmptyDatabase { conninfo, _ in
+                let applied = try await Migrator(conninfo: conninfo).migrate()
+                let pending = try await Migrator(conninfo: conninfo).check()
+                #expect(applied == SQLFile.migrations.map(\.name) + SQLFile.functions.map(\.name))
+                #expect(pending.isEmpty)
+            }
+        }
+
+        @Test func `a role that may create roles but is no superuser can migrate and then check`() async throws {
+            let postgres = try await Shared.postgres.value
+            try await postgres.psql("CREATE ROLE migrator LOGIN CREATEROLE")
+            try await postgres.psql("CREATE DATABASE by_migrator OWNER migrator")
+            let migrator = Migrator(conninfo: postgres.conninfo(database: "by_migrator", user: "migrator"))
+            try await migrator.migrate()
+            let pending = try await migrator.check()
+            #expect(pending.isEmpty)
+        }
+
         @Test func `checking changes nothing`() async throws {
             try await withEmptyDatabase { conninfo, psql in
                 _ = try await Migrator(conninfo: conninfo, migrations: [first], functions: [function]).check()
@@ -47,8 +71,11 @@ extension DatabaseTests {
             try await withEmptyDatabase { conninfo, psql in
                 try await Migrator(conninfo: conninfo, migrations: [first], functions: [function]).migrate()
                 let changed = SQLFile(name: function.name, text: function.text.replacing("SELECT 1", with: "SELECT 2"))
-                let other = SQLFile(name: "02_g.sql", text: "CREATE OR REPLACE FUNCTION g() RETURNS integer LANGUAGE sql AS 'SELECT f()';")
-                let applied = try await Migrator(conninfo: conninfo, migrations: [first], functions: [other, changed]).migrate()
+                let other = SQLFile(
+                    name: "02_g.sql",
+                    text: "CREATE OR REPLACE FUNCTION g() RETURNS integer LANGUAGE sql AS 'SELECT f()';")
+                let applied = try await Migrator(conninfo: conninfo, migrations: [first], functions: [other, changed])
+                    .migrate()
                 #expect(applied == ["01_f.sql", "02_g.sql"])
                 let value = try await psql("SELECT g()")
                 #expect(value == ["2"])
@@ -90,10 +117,12 @@ extension DatabaseTests {
 
         @Test func `a migration that fails leaves nothing behind and says where`() async throws {
             try await withEmptyDatabase { conninfo, psql in
-                let broken = SQLFile(name: "0002_broken.sql", text: "CREATE TABLE b (n integer);\n\nINSERT INTO nowhere VALUES (1);\n")
+                let broken = SQLFile(
+                    name: "0002_broken.sql", text: "CREATE TABLE b (n integer);\n\nINSERT INTO nowhere VALUES (1);\n")
                 await #expect(
                     throws: MigrationError.refused(
-                        file: "0002_broken.sql", line: 3, sqlstate: "42P01", message: "relation \"nowhere\" does not exist")
+                        file: "0002_broken.sql", line: 3, sqlstate: "42P01",
+                        message: "relation \"nowhere\" does not exist")
                 ) {
                     try await Migrator(conninfo: conninfo, migrations: [first, broken], functions: []).migrate()
                 }
@@ -128,7 +157,9 @@ extension DatabaseTests {
 
         @Test(
             "names that are no migration are refused before anything is asked",
-            arguments: ["first.sql", "_first.sql", "0000_zero.sql", "-1_minus.sql", "0001_it's.sql", "99999999999_big.sql", ""])
+            arguments: [
+                "first.sql", "_first.sql", "0000_zero.sql", "-1_minus.sql", "0001_it's.sql", "99999999999_big.sql", "",
+            ])
         func names(_ name: String) {
             #expect(throws: MigrationError.unusableFile(name)) {
                 try MigrationPlan(migrations: [SQLFile(name: name, text: "")], functions: [])

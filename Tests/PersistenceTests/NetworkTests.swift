@@ -95,9 +95,12 @@ extension DatabaseTests {
             try await withProxy { proxy, database, _ in
                 for effect in [Statement.Effect.readOnly, .idempotent] {
                     let statement = Statement(name: "again_\(effect)", sql: "SELECT 3::bigint", effect: effect)
-                    for fault in [FaultyProxy.Fault.swallowAnswer, .cutBefore, .cutAnswerAfter(3), .cutAnswerAfter(20)] {
+                    for fault in [FaultyProxy.Fault.swallowAnswer, .cutBefore, .cutAnswerAfter(3), .cutAnswerAfter(20)]
+                    {
                         proxy.arm(fault, on: statement.name)
-                        let rows = try await database.query(statement, []) { (row) throws(StoreError) in try row.bigint(0) }
+                        let rows = try await database.query(statement, []) { (row) throws(StoreError) in
+                            try row.bigint(0)
+                        }
                         #expect(rows == [3])
                         #expect(proxy.hasStruck)
                     }

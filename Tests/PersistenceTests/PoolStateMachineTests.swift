@@ -98,7 +98,8 @@ struct PoolStateMachineTests {
         #expect(described(machine.checkin(connection ?? 0, isReusable: false, now: start)) == ["close 2", "connect 1"])
     }
 
-    @Test func `while the server is away one attempt at a time is made, at most 200 ms apart as long as somebody waits`() {
+    @Test
+    func `while the server is away one attempt at a time is made, at most 200 ms apart as long as somebody waits`() {
         var machine = Machine(.init(capacity: 8, maximumWaiters: 100, checkoutTimeout: .seconds(10)))
         var now = start
         var attempts: [ContinuousClock.Instant] = []

@@ -14,8 +14,10 @@ extension DatabaseTests {
                            $9::integer[], $10::double precision[], $11::bytea[], $12::uuid[], $13::jsonb, $14::text
                     """)
                 let parameters: [Parameter] = [
-                    .uuid(uuid), .bytes([0, 255, 7]), .text("Grüße 🗝"), .int(.min), .bigint(.max), .double(-0.1), .bool(true),
-                    .texts(["a", "", "ü,\"{}"]), .ints([1, -1]), .doubles([1.5]), .byteArrays([[], [0]]), .uuids([uuid]),
+                    .uuid(uuid), .bytes([0, 255, 7]), .text("Grüße 🗝"), .int(.min), .bigint(.max), .double(-0.1),
+                    .bool(true),
+                    .texts(["a", "", "ü,\"{}"]), .ints([1, -1]), .doubles([1.5]), .byteArrays([[], [0]]),
+                    .uuids([uuid]),
                     .json("{\"a\": [1]}"), .null,
                 ]
                 let rows = try await database.query(echo, parameters) { (row) throws(StoreError) in
@@ -58,13 +60,16 @@ extension DatabaseTests {
                 let echo = sql("SELECT $1::uuid")
                 let uuid = UUIDValue.random()
                 for parameter in [Parameter.null, .uuid(uuid), .null] {
-                    let rows = try await database.query(echo, [parameter]) { (row) throws(StoreError) in try row.uuidOrNil(0) }
+                    let rows = try await database.query(echo, [parameter]) { (row) throws(StoreError) in
+                        try row.uuidOrNil(0)
+                    }
                     #expect(rows == [parameter == .null ? nil : uuid])
                 }
             }
         }
 
-        @Test func `no value is ever read as another type, and a column that is not there traps nothing`() async throws {
+        @Test func `no value is ever read as another type, and a column that is not there traps nothing`() async throws
+        {
             try await withDatabase { database, _ in
                 let row = sql(
                     """
@@ -112,7 +117,8 @@ extension DatabaseTests {
 
         @Test func `refusals are told apart by SQLSTATE, and the connection serves on`() async throws {
             try await withDatabase(connections: 1) { database, _ in
-                try await database.run("CREATE TABLE t (id integer CONSTRAINT t_id PRIMARY KEY, n integer CONSTRAINT t_n CHECK (n > 0))")
+                try await database.run(
+                    "CREATE TABLE t (id integer CONSTRAINT t_id PRIMARY KEY, n integer CONSTRAINT t_n CHECK (n > 0))")
                 try await database.run("INSERT INTO t VALUES (1, 1)")
                 let backend = try await database.number("SELECT pg_backend_pid()::bigint")
                 await #expect(throws: StoreError.violation(sqlstate: "23505", constraint: "t_id")) {
@@ -124,15 +130,20 @@ extension DatabaseTests {
                 await #expect(throws: StoreError.violation(sqlstate: "23502", constraint: nil)) {
                     try await database.run("INSERT INTO t VALUES (NULL, 1)")
                 }
-                await #expect(throws: StoreError.rejected(sqlstate: "42P01")) { try await database.run("SELECT FROM nowhere") }
+                await #expect(throws: StoreError.rejected(sqlstate: "42P01")) {
+                    try await database.run("SELECT FROM nowhere")
+                }
                 await #expect(throws: StoreError.rejected(sqlstate: "42601")) { try await database.run("SELEKT") }
-                await #expect(throws: StoreError.rejected(sqlstate: "22P02")) { try await database.run("SELECT ''::uuid") }
+                await #expect(throws: StoreError.rejected(sqlstate: "22P02")) {
+                    try await database.run("SELECT ''::uuid")
+                }
                 await #expect(throws: StoreError.rejected(sqlstate: "22012")) { try await database.run("SELECT 1/0") }
                 try await #expect(database.number("SELECT pg_backend_pid()::bigint") == backend)
             }
         }
 
-        @Test func `disk full and out of memory are the server's trouble, not a defect of the statement`() async throws {
+        @Test func `disk full and out of memory are the server's trouble, not a defect of the statement`() async throws
+        {
             try await withDatabase { database, _ in
                 for sqlstate in ["53100", "53200", "58030"] {
                     await #expect(throws: StoreError.unavailable(.serverResources)) {
@@ -143,7 +154,8 @@ extension DatabaseTests {
         }
 
         @Test func `a statement that takes too long is ended by the server`() async throws {
-            try await withDatabase(connections: 1, configure: { $0.statementTimeout = .milliseconds(300) }) { database, _ in
+            try await withDatabase(connections: 1, configure: { $0.statementTimeout = .milliseconds(300) }) {
+                database, _ in
                 let backend = try await database.number("SELECT pg_backend_pid()::bigint")
                 await #expect(throws: StoreError.timedOut) { try await database.run("SELECT pg_sleep(30)") }
                 try await #expect(database.number("SELECT pg_backend_pid()::bigint") == backend)
@@ -151,14 +163,17 @@ extension DatabaseTests {
         }
 
         @Test func `a statement that waits too long for a lock is ended by the server`() async throws {
-            try await withDatabase(connections: 2, configure: { $0.lockTimeout = .milliseconds(100) }) { database, configuration in
+            try await withDatabase(connections: 2, configure: { $0.lockTimeout = .milliseconds(100) }) {
+                database, configuration in
                 try await database.run("CREATE TABLE t (n integer)")
                 let postgres = try await Shared.postgres.value
                 let name = try await database.text("SELECT current_database()::text") ?? ""
                 let holder = Task.detached {
                     try await postgres.psql("BEGIN; LOCK TABLE t; SELECT pg_sleep(1); COMMIT", database: name)
                 }
-                _ = await time { (try? await database.number("SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass")) == 1 }
+                _ = await time {
+                    (try? await database.number("SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass")) == 1
+                }
                 await #expect(throws: StoreError.timedOut) { try await database.run("INSERT INTO t VALUES (1)") }
                 _ = try await holder.value
             }
@@ -170,6 +185,16 @@ extension DatabaseTests {
                 for command in ["DISCARD ALL", "DEALLOCATE ALL"] {
                     try await database.run(command)
                     try await #expect(database.number("SELECT pg_backend_pid()::bigint") == backend)
+                }
+            }
+        }
+
+        @Test func `two statements under one name are not confused`() async throws {
+            try await withDatabase(connections: 1) { database, _ in
+                for number in [1, 2, 1] {
+                    let statement = Statement(name: "same", sql: "SELECT \(number)::bigint", effect: .readOnly)
+                    let rows = try await database.query(statement, []) { (row) throws(StoreError) in try row.bigint(0) }
+                    #expect(rows == [Int64(number)])
                 }
             }
         }
@@ -213,7 +238,8 @@ extension DatabaseTests {
         @Test func `options of the connection string are kept, but cannot lower durability`() async throws {
             let postgres = try await Shared.postgres.value
             let configuration = DatabaseConfiguration(
-                conninfo: postgres.conninfo(extra: "options='-c synchronous_commit=off -c work_mem=1234kB' application_name=mine"),
+                conninfo: postgres.conninfo(
+                    extra: "options='-c synchronous_commit=off -c work_mem=1234kB' application_name=mine"),
                 connections: 1)
             try await withRunning(Database(configuration: configuration, logger: quiet)) { database in
                 try await #expect(database.text("SHOW synchronous_commit") == "on")
@@ -234,7 +260,8 @@ extension DatabaseTests {
         @Test func `values of many megabytes pass`() async throws {
             try await withDatabase { database, _ in
                 let bytes = Array(repeating: UInt8(7), count: 24 << 20)
-                let rows = try await database.query(sql("SELECT $1::bytea"), [.bytes(bytes)]) { (row) throws(StoreError) in
+                let rows = try await database.query(sql("SELECT $1::bytea"), [.bytes(bytes)]) {
+                    (row) throws(StoreError) in
                     try row.bytes(0)
                 }
                 #expect(rows == [bytes])

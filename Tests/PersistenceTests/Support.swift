@@ -40,7 +40,9 @@ func withRunning<R: Sendable>(_ database: Database, _ body: (Database) async thr
 
 /// A one-off statement; the text is its name, so that two never share one.
 func sql(_ text: String, _ effect: Statement.Effect = .readOnly) -> Statement {
-    Statement(name: "s\(text.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 })", sql: text, effect: effect)
+    Statement(
+        name: "s\(text.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 })",
+        sql: text, effect: effect)
 }
 
 extension Database {

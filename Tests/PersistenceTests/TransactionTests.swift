@@ -12,7 +12,8 @@ extension DatabaseTests {
             connections: Int = 4, _ body: (Database) async throws -> Void
         ) async throws {
             try await withDatabase(connections: connections) { database, _ in
-                try await database.run("CREATE TABLE t (n integer CONSTRAINT t_n PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)")
+                try await database.run(
+                    "CREATE TABLE t (n integer CONSTRAINT t_n PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)")
                 try await body(database)
             }
         }
@@ -21,7 +22,9 @@ extension DatabaseTests {
             try await withTable { database in
                 let sum = try await database.transaction { (transaction) throws(StoreError) in
                     for number in 1...3 { _ = try transaction.query(Self.insert, [.int(Int32(number))]) { _ in } }
-                    return try transaction.query(sql("SELECT sum(n) FROM t"), []) { (row) throws(StoreError) in try row.bigint(0) }
+                    return try transaction.query(sql("SELECT sum(n) FROM t"), []) { (row) throws(StoreError) in
+                        try row.bigint(0)
+                    }
                 }
                 #expect(sum == [6])
                 try await #expect(database.number("SELECT count(*) FROM t") == 3)
@@ -87,7 +90,8 @@ extension DatabaseTests {
         @Test func `a query after the transaction is none of its business`() async throws {
             try await withTable(connections: 1) { database in
                 let kept = Mutex<Connection?>(nil)
-                try await database.transaction { (transaction) throws(StoreError) in kept.withLock { $0 = transaction } }
+                try await database.transaction { (transaction) throws(StoreError) in kept.withLock { $0 = transaction }
+                }
                 let connection = try #require(kept.withLock { $0 })
                 await #expect(throws: StoreError.rejected(sqlstate: "25P01")) {
                     try await connection.query(Self.insert, [.int(1)]) { _ in }
@@ -106,7 +110,9 @@ extension DatabaseTests {
                     }
                 }
                 #expect(tries.withLock { $0 } == 4)
-                await #expect(throws: StoreError.conflict(sqlstate: "40001")) { try await database.execute(failing, []) }
+                await #expect(throws: StoreError.conflict(sqlstate: "40001")) {
+                    try await database.execute(failing, [])
+                }
 
                 tries.withLock { $0 = 0 }
                 try await database.transaction { (transaction) throws(StoreError) in
@@ -125,7 +131,9 @@ extension DatabaseTests {
             try await withDatabase(connections: 4) { database, _ in
                 try await database.run("CREATE TABLE d (id integer PRIMARY KEY, n integer NOT NULL)")
                 try await database.run("INSERT INTO d VALUES (1, 0), (2, 0)")
-                try await database.run("ALTER DATABASE \(try await database.text("SELECT current_database()::text") ?? "") SET deadlock_timeout = '10ms'")
+                try await database.run(
+                    "ALTER DATABASE \(try await database.text("SELECT current_database()::text") ?? "") SET deadlock_timeout = '10ms'"
+                )
                 let add = sql("UPDATE d SET n = n + 1 WHERE id = $1", .once)
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for index in 0..<20 {
@@ -140,7 +148,9 @@ extension DatabaseTests {
                     while let result = await group.nextResult() {
                         if case .failure(let error) = result {
                             failures += 1
-                            #expect(error as? StoreError == .conflict(sqlstate: "40P01") || error as? StoreError == .unavailable(.poolExhausted))
+                            #expect(
+                                error as? StoreError == .conflict(sqlstate: "40P01")
+                                    || error as? StoreError == .unavailable(.poolExhausted))
                         }
                     }
                     let sum = try await database.number("SELECT sum(n) FROM d")
@@ -159,7 +169,9 @@ extension DatabaseTests {
                     for _ in 0..<50 {
                         group.addTask {
                             try? await database.transaction { (transaction) throws(StoreError) in
-                                let number = try transaction.query(read, []) { (row) throws(StoreError) in try row.int(0) }
+                                let number = try transaction.query(read, []) { (row) throws(StoreError) in
+                                    try row.int(0)
+                                }
                                 _ = try transaction.query(write, [.int((number.first ?? 0) + 1)]) { _ in }
                             }
                         }

@@ -16,8 +16,10 @@ struct ValueTests {
         "what is no UUID is refused",
         arguments: [
             "", "f81d4fae", "f81d4fae7dec11d0a76500a0c91e6bf6", "{f81d4fae-7dec-11d0-a765-00a0c91e6bf6}",
-            "f81d4fae-7dec-11d0-a765-00a0c91e6bf", "f81d4fae-7dec-11d0-a765-00a0c91e6bf60", "g81d4fae-7dec-11d0-a765-00a0c91e6bf6",
-            "f81d4fae-7dec-11d0-a765-00a0c91e6bf\u{0}", "f81d4fae-7dec-11d0-a765-00a0c91e6b\u{fc}", "f81d4fae+7dec-11d0-a765-00a0c91e6bf6",
+            "f81d4fae-7dec-11d0-a765-00a0c91e6bf", "f81d4fae-7dec-11d0-a765-00a0c91e6bf60",
+            "g81d4fae-7dec-11d0-a765-00a0c91e6bf6",
+            "f81d4fae-7dec-11d0-a765-00a0c91e6bf\u{0}", "f81d4fae-7dec-11d0-a765-00a0c91e6b\u{fc}",
+            "f81d4fae+7dec-11d0-a765-00a0c91e6bf6",
         ])
     func refusal(_ text: String) {
         #expect(UUIDValue(text) == nil)

@@ -35,7 +35,9 @@ public final class FaultyProxy: Sendable {
         directory = postgres.directory + "/proxy-\(UInt32.random(in: .min ... .max))"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        let isListening = Self.withAddress(directory + "/.s.PGSQL.5432") { bind(listener, $0, $1) == 0 && listen(listener, 64) == 0 }
+        let isListening = Self.withAddress(directory + "/.s.PGSQL.5432") {
+            bind(listener, $0, $1) == 0 && listen(listener, 64) == 0
+        }
         guard isListening else { throw ThrowawayPostgres.Failure(description: "the proxy cannot listen") }
         Thread.detachNewThread { self.accept() }
     }
@@ -134,7 +136,9 @@ public final class FaultyProxy: Sendable {
 
     private func contains(_ bytes: ArraySlice<UInt8>, _ trigger: [UInt8]) -> Bool {
         guard !trigger.isEmpty, bytes.count >= trigger.count else { return false }
-        return bytes.indices.dropLast(trigger.count - 1).contains { bytes[$0..<($0 + trigger.count)].elementsEqual(trigger) }
+        return bytes.indices.dropLast(trigger.count - 1).contains {
+            bytes[$0..<($0 + trigger.count)].elementsEqual(trigger)
+        }
     }
 
     private static func withAddress<R>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
@@ -144,7 +148,9 @@ public final class FaultyProxy: Sendable {
             memory.copyBytes(from: Array(path.utf8.prefix(memory.count - 1)))
         }
         return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
         }
     }
 }

@@ -9,7 +9,9 @@ public final class ThrowawayPostgres: Sendable {
     /// How a server is told to stop.
     public enum StopMode: String, Sendable { case smart, fast, immediate }
 
+    /// A program that failed, or a server that is not as expected.
     public struct Failure: Error, CustomStringConvertible {
+        /// What the program said.
         public let description: String
     }
 
@@ -30,7 +32,8 @@ public final class ThrowawayPostgres: Sendable {
             "fsync = off", "full_page_writes = off", "shared_buffers = 32MB", "autovacuum = off",
             "logging_collector = off", "log_min_messages = fatal",
         ]
-        try await asServer("initdb", ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"])
+        try await asServer(
+            "initdb", ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"])
         try append((lines + settings).joined(separator: "\n") + "\n", to: "postgresql.conf")
         Self.killAtExit(directory)
         try await start()
@@ -59,7 +62,10 @@ public final class ThrowawayPostgres: Sendable {
     public func psql(_ sql: String, database: String = "postgres") async throws -> [String] {
         let output = try await Self.run(
             binaries + "/psql",
-            ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", directory, "-U", "postgres", "-d", database, "-c", sql])
+            [
+                "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", directory, "-U", "postgres", "-d", database,
+                "-c", sql,
+            ])
         return output.split(separator: "\n").map(String.init)
     }
 
@@ -78,7 +84,9 @@ public final class ThrowawayPostgres: Sendable {
     /// Kills the postmaster and all of its children at once, as a power failure would.
     public func killEverything() async throws {
         guard let postmaster = postmasterID else { throw Failure(description: "not running") }
-        let children = try await Self.run("/usr/bin/pgrep", ["-P", "\(postmaster)"]).split(separator: "\n").compactMap { Int32($0) }
+        let children = try await Self.run("/usr/bin/pgrep", ["-P", "\(postmaster)"]).split(separator: "\n").compactMap {
+            Int32($0)
+        }
         // Stopped first, so that no child can report the death of another.
         kill(postmaster, SIGSTOP)
         for child in children { kill(child, SIGKILL) }
@@ -88,12 +96,12 @@ public final class ThrowawayPostgres: Sendable {
         }
         // A zombie that nobody has reaped yet would look like a running server.
         unlink(data + "/postmaster.pid")
+        unlink(directory + "/.s.PGSQL.5432.lock")
     }
 
-    /// Makes the server refuse every new connection (`pg_hba.conf`: reject), or accept them again.
+    /// Makes the server refuse every new connection (`pg_hba.conf`: reject) to any database but `postgres`, or accept them again.
     public func refuseConnections(_ refuse: Bool) async throws {
-        let rule = refuse ? "reject" : "trust"
-        try "local all all \(rule)\nhost all all 127.0.0.1/32 \(rule)\n"
+        try "local postgres all trust\nlocal all all \(refuse ? "reject" : "trust")\n"
             .write(toFile: data + "/pg_hba.conf", atomically: false, encoding: .utf8)
         try await reload()
     }
@@ -106,7 +114,8 @@ public final class ThrowawayPostgres: Sendable {
 
     /// Ends every session of a database.
     public func terminateBackends(of database: String) async throws {
-        try await psql("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '\(database)'")
+        try await psql(
+            "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '\(database)'")
     }
 
     /// The processes that serve the sessions of a database.
@@ -129,7 +138,9 @@ public final class ThrowawayPostgres: Sendable {
     // MARK: Processes
 
     private func append(_ text: String, to file: String) throws {
-        guard let handle = FileHandle(forWritingAtPath: data + "/" + file) else { throw Failure(description: "no \(file)") }
+        guard let handle = FileHandle(forWritingAtPath: data + "/" + file) else {
+            throw Failure(description: "no \(file)")
+        }
         defer { try? handle.close() }
         try handle.seekToEnd()
         try handle.write(contentsOf: Data(text.utf8))
@@ -138,7 +149,8 @@ public final class ThrowawayPostgres: Sendable {
     private func asServer(_ program: String, _ arguments: [String]) async throws {
         let command = [binaries + "/" + program] + arguments
         if geteuid() == 0 {
-            try await Self.run("/usr/bin/setpriv", ["--reuid=postgres", "--regid=postgres", "--init-groups", "--"] + command)
+            try await Self.run(
+                "/usr/bin/setpriv", ["--reuid=postgres", "--regid=postgres", "--init-groups", "--"] + command)
         } else {
             try await Self.run(command[0], arguments)
         }
@@ -146,7 +158,8 @@ public final class ThrowawayPostgres: Sendable {
 
     private static func findBinaries() throws -> String {
         let candidates = ["/usr/lib/postgresql/15/bin", "/usr/pgsql-15/bin", "/usr/local/pgsql/bin"]
-        guard let found = candidates.first(where: { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") }) else {
+        guard let found = candidates.first(where: { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") })
+        else {
             throw Failure(description: "PostgreSQL 15 is not installed (Debian: postgresql-15)")
         }
         return found
@@ -178,10 +191,19 @@ public final class ThrowawayPostgres: Sendable {
         }
         guard isFirst else { return }
         atexit {
-            for directory in ThrowawayPostgres.directories.withLock({ $0 }) {
+            let servers = ThrowawayPostgres.directories.withLock { $0 }.map { directory in
                 let file = try? String(contentsOfFile: directory + "/data/postmaster.pid", encoding: .utf8)
-                if let process = file?.split(separator: "\n").first.flatMap({ Int32($0) }) { kill(process, SIGQUIT) }
-                try? FileManager.default.removeItem(atPath: directory)
+                return (directory: directory, process: file?.split(separator: "\n").first.flatMap { Int32($0) })
+            }
+            for server in servers { if let process = server.process { kill(process, SIGQUIT) } }
+            for server in servers {
+                // Its files can only be removed for good when it writes no more.
+                for _ in 0..<300 {
+                    guard let process = server.process, kill(process, 0) == 0, !ThrowawayPostgres.isZombie(process)
+                    else { break }
+                    usleep(10_000)
+                }
+                try? FileManager.default.removeItem(atPath: server.directory)
             }
         }
     }

@@ -51,6 +51,10 @@ struct AuthenticationNegative: CustomTestStringConvertible, Sendable {
         .init(.type, "a registration's type") { $0.template.clientData.type = "webauthn.create" },
         .init(.type, "a payment's type") { $0.template.clientData.type = "payment.get" },
         .init(.challenge, "another challenge") { $0.ceremony.challenge[0] ^= 1 },
+        .init(.challenge, "an empty challenge on both sides") {
+            $0.ceremony.challenge = []
+            $0.template.clientData.challenge = ""
+        },
         .init(.challenge, "the challenge with padding") { $0.template.clientData.challenge? += "=" },
         .init(.origin, "http") { $0.template.clientData.origin = "http://login.example" },
         .init(.origin, "a trailing slash") { $0.template.clientData.origin = "https://login.example/" },

@@ -77,6 +77,10 @@ struct RegistrationNegative: CustomTestStringConvertible, Sendable {
             let key = try $0.template.credential.key.coseKey(.es256)
             try attest(&$0, key: [0xa6] + key.dropFirst() + [0x23, 0x41, 0x01])
         },
+        .init(.algorithm, "an Ed25519 key that is no point") {
+            // Of the y-coordinates near any number about half belong to no point; 2 is one of them (RFC 8032 §5.1.3).
+            try attest(&$0, key: hex("a401010327200621" + "5820" + "02" + String(repeating: "00", count: 31)))
+        },
         .init(.format, "an unknown format") { $0.template.fmt = "nonsense" },
         .init(.format, "capitals") { $0.template.fmt = "NONE" },
         .init(.format, "a trailing blank") { $0.template.fmt = "none " },

@@ -12,8 +12,13 @@ BEGIN
             ('postern_admin', 'Postern: may call admin.* and read its views; sees no secret, code or mail body')) AS v (name, purpose)
     LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted.name) THEN
-            EXECUTE format('CREATE ROLE %I NOLOGIN', wanted.name);
-            EXECUTE format('COMMENT ON ROLE %I IS %L', wanted.name, wanted.purpose);
+            -- Roles belong to the cluster: another database of it may be migrated at the same moment.
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', wanted.name);
+                EXECUTE format('COMMENT ON ROLE %I IS %L', wanted.name, wanted.purpose);
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN
+                NULL;
+            END;
         END IF;
     END LOOP;
     -- Whoever migrates must be able to act as the owner. A superuser already is.

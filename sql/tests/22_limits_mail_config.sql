@@ -71,6 +71,9 @@ SELECT cmp_ok(postern.sweep(1000), '>=', 0::bigint, 'it can go round again');
 
 -- Configuration.
 SELECT is((SELECT array_agg(domain ORDER BY domain) FROM postern.directory()), '{a.example,b.example}', 'the directory');
+SELECT is(postern.realm_id('a'), pg_temp.realm(), 'a realm by its slug, whichever realm is set');
+SELECT is(postern.realm_id('b'), pg_temp.other(), 'and another one');
+SELECT is(postern.realm_id('A'), NULL, 'exactly as it is written');
 SELECT is(postern.realm_config(pg_temp.realm()) -> 'clients' -> 0 ->> 'client_id', 'app', 'the configuration of a realm');
 SELECT is(jsonb_array_length(postern.realm_config(pg_temp.realm()) -> 'rate_limits'), 13, 'with its rate limits');
 SELECT is(postern.realm_config(gen_random_uuid()), NULL, 'of no realm is NULL');

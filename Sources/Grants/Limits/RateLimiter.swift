@@ -4,8 +4,9 @@ import Synchronization
 /// Decides limits together with the database, without an extra round trip (contract §4.5).
 ///
 /// PostgreSQL holds the truth: one GCRA row per key. So that a thousand users behind one address do not queue for one row lock,
-/// this process leases permits of the broad dimensions in small blocks; a block is part of the same exact budget, so no number of
-/// nodes ever passes more than the limit. A refusal is remembered until its `Retry-After`, so a flood never reaches the database.
+/// this process leases permits of the broad dimensions in blocks: one at first, twice as many each time a block was used up in
+/// its time. A block is part of the same exact budget, so no number of nodes ever passes more than the limit, and a lone request
+/// never costs more than its own permit. A refusal is remembered for a moment, so a flood hardly reaches the database.
 public final class RateLimiter: Sendable {
     /// One thing to count: a dimension and whose budget it is.
     public struct Subject: Sendable, Hashable {
@@ -23,7 +24,7 @@ public final class RateLimiter: Sendable {
     public struct Claim: Sendable {
         let realm: UUIDValue
         let policy: RateLimit.Policy
-        let subjects: [Subject]
+        let subjects: [(subject: Subject, limit: RateLimit)]
         /// The parallel arrays the statement takes.
         public let permits: PermitRequest
     }
@@ -35,10 +36,14 @@ public final class RateLimiter: Sendable {
     }
 
     private struct Entry {
+        /// What the memory below was made under; another limit makes it void.
+        let limit: RateLimit
         var leased = 0
         var leasedUntil: ContinuousClock.Instant
+        /// The size of the last block asked for.
+        var block = 1
         var refusedUntil: ContinuousClock.Instant?
-        /// A changed limit must count soon, so a refusal is asked for again before it ends.
+        /// A refusal is asked for again before it ends: an administrator may have emptied the budget.
         var recheckAt: ContinuousClock.Instant?
     }
 
@@ -51,7 +56,7 @@ public final class RateLimiter: Sendable {
     /// A lease not used within this time is forfeited, so a hoard never adds to a later burst.
     private static let leaseLifetime = Duration.seconds(2)
     /// How long a refusal is believed without asking the database.
-    private static let refusalMemory = 2.0
+    private static let refusalMemory = 0.9
 
     /// - Parameters:
     ///   - permits: for requests that need no other statement; without it those are not counted.
@@ -69,14 +74,15 @@ public final class RateLimiter: Sendable {
         _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
     ) throws(TokenError) -> Claim {
         let now = clock()
-        var open: [Subject] = []
+        var open: [(Subject, RateLimit)] = []
         var permits = PermitRequest()
         var refusal: TokenError.ExceededLimit?
         entries.withLock { entries in
             for subject in subjects {
                 guard let limit = realm.rateLimits[policy]?[subject.dimension], limit.enforced else { continue }
                 let key = Key(realm: realm.id, policy: policy, subject: subject)
-                if var entry = entries[key] {
+                var wanted = 1
+                if var entry = entries[key], entry.limit == limit {
                     if let until = entry.refusedUntil, until > now, let recheck = entry.recheckAt, recheck > now {
                         refusal = Self.exceeded(policy, subject, seconds: now.duration(to: until) / .seconds(1))
                         return
@@ -86,13 +92,16 @@ public final class RateLimiter: Sendable {
                         entries[key] = entry
                         continue
                     }
+                    // Used up in time: twice as many; lapsed: back to one.
+                    entry.block = entry.leasedUntil > now ? min(entry.block * 2, Self.maximumBlock(limit, subject.dimension)) : 1
                     entry.leased = 0
                     entries[key] = entry
+                    wanted = entry.block
                 }
-                open.append(subject)
+                open.append((subject, limit))
                 permits.append(
                     key: "\(policy.rawValue)|\(subject.dimension.rawValue)|\(subject.value)",
-                    wanted: Self.block(limit, subject.dimension), permits: limit.permits, per: limit.per, burst: limit.burst)
+                    wanted: wanted, permits: limit.permits, per: limit.per, burst: limit.burst)
             }
         }
         if let refusal { throw .limited(refusal) }
@@ -119,16 +128,17 @@ public final class RateLimiter: Sendable {
         var refusal: TokenError.ExceededLimit?
         entries.withLock { entries in
             if entries.count > Self.maximumEntries { entries.removeAll(keepingCapacity: true) }
-            for (index, subject) in claim.subjects.enumerated() {
+            for (index, (subject, limit)) in claim.subjects.enumerated() {
                 let key = Key(realm: claim.realm, policy: claim.policy, subject: subject)
+                if let entry = entries[key], entry.limit != limit { entries[key] = nil }
                 if index < verdict.granted.count, verdict.granted[index] > 0 {
-                    let spare = Int(verdict.granted[index]) - 1
-                    guard spare > 0 else { continue }
-                    entries[key, default: Entry(leasedUntil: now)].leased += spare
+                    guard Self.maximumBlock(limit, subject.dimension) > 1 else { continue }
+                    entries[key, default: Entry(limit: limit, leasedUntil: now)].leased += Int(verdict.granted[index]) - 1
                     entries[key]?.leasedUntil = now + Self.leaseLifetime
+                    entries[key]?.refusedUntil = nil
                 } else if index == verdict.refused {
                     let seconds = min(max(verdict.retryAfter, 0.001), 86_400)
-                    entries[key, default: Entry(leasedUntil: now)].refusedUntil = now + .seconds(seconds)
+                    entries[key, default: Entry(limit: limit, leasedUntil: now)].refusedUntil = now + .seconds(seconds)
                     entries[key]?.recheckAt = now + .seconds(min(seconds, Self.refusalMemory))
                     refusal = Self.exceeded(claim.policy, subject, seconds: seconds)
                 }
@@ -137,8 +147,8 @@ public final class RateLimiter: Sendable {
         if let refusal { throw .limited(refusal) }
     }
 
-    /// Narrow dimensions are asked for one by one; broad ones in blocks of a sixty-fourth of the burst.
-    private static func block(_ limit: RateLimit, _ dimension: RateLimit.Dimension) -> Int {
+    /// Narrow dimensions are asked for one by one; broad ones in blocks of at most a sixty-fourth of the burst.
+    private static func maximumBlock(_ limit: RateLimit, _ dimension: RateLimit.Dimension) -> Int {
         switch dimension {
         case .target, .targetTotal, .failures: 1
         case .source, .client, .app: max(1, min(limit.burst / 64, 4096))

@@ -37,7 +37,7 @@ public struct OTPGrant: Grant {
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
         let signIn = try await NewSignIn(request, issuer: issuer)
-        let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
+        let claim = try limiter.claim(.token, request.subjects, realm: realm)
         guard let target = Target(request.form, realm: realm.id, keyring: keyring) else {
             try await limiter.take(claim)
             throw Self.refused("no such address")
@@ -46,27 +46,12 @@ public struct OTPGrant: Grant {
             realm: realm.id, client: request.client.key, permission: grantType.permission, emailKey: target.emailKey,
             handle: target.handle, keyed: target.keyed, session: signIn.record(amr: Self.amr), permits: claim.permits,
             failures: Self.failureBudget(realm))
-        return try signIn.respond(try await redeem(redemption, claim, signIn), amr: Self.amr)
-    }
-
-    private func redeem(
-        _ redemption: SignInStore.Redemption, _ claim: RateLimiter.Claim, _ signIn: NewSignIn
-    ) async throws(TokenError) -> SignedIn {
-        do {
+        let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) {
             let (outcome, verdict) = try await signIns.redeem(redemption)
             try limiter.settle(claim, verdict)
-            switch outcome {
-            case .signedIn(let user, let now, let expiresAt): return SignedIn(user: user, now: now, sessionExpiresAt: expiresAt)
-            case .refused(let reason): throw Self.refused(reason)
-            case .limited: throw TokenError.unavailable("limit without a verdict")
-            }
-        } catch let error as TokenError {
-            throw error
-        } catch StoreError.inDoubt {
-            return try await sessions.resolve(signIn)
-        } catch {
-            throw .unavailable("\(error)")
+            return outcome
         }
+        return try signIn.respond(signedIn, amr: Self.amr)
     }
 
     private static func refused(_ reason: String) -> TokenError {

@@ -36,7 +36,7 @@ public struct PasskeyGrant: Grant {
         let realm = request.realm
         let client = request.client
         let signIn = try await NewSignIn(request, issuer: issuer)
-        let claim = try limiter.claim(.token, [.init(.source, request.source)], realm: realm)
+        let claim = try limiter.claim(.token, request.subjects, realm: realm)
         guard let ceremony = PasskeyCeremony(request.form["ceremony_id"] ?? "", realm: realm.id, keyring: keyring),
             ceremony.kind == .login, ceremony.client == client.key, ceremony.rpID == realm.rpID(for: client)
         else {
@@ -55,7 +55,8 @@ public struct PasskeyGrant: Grant {
         let redemption = PasskeyStore.Redemption(
             realm: realm.id, client: client.key, permission: grantType.permission, passkey: credential.passkey,
             signCount: verified.signCount, backupState: verified.backupState, session: signIn.record(amr: amr))
-        return try signIn.respond(try await record(redemption, signIn), amr: amr)
+        let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) { try await passkeys.redeem(redemption) }
+        return try signIn.respond(signedIn, amr: amr)
     }
 
     private func spend(
@@ -89,9 +90,7 @@ public struct PasskeyGrant: Grant {
                     id: response.id, publicKey: $0.publicKey, signCount: $0.signCount, backupEligible: $0.backupEligible,
                     userHandle: $0.userHandle)
             }
-            ?? CredentialRecord(
-                id: response.id, publicKey: Self.nobodysKey, signCount: 0,
-                backupEligible: Self.claimsBackupEligible(response), userHandle: response.userHandle)
+            ?? .decoy(for: response)
         let verification = AuthenticationCeremony(
             relyingParty: realm.relyingParty(for: client, rpID: ceremony.rpID), challenge: ceremony.challenge,
             // A counter that went back is refused, and audited, by the statement that would store it.
@@ -103,33 +102,9 @@ public struct PasskeyGrant: Grant {
         }
     }
 
-    private func record(_ redemption: PasskeyStore.Redemption, _ signIn: NewSignIn) async throws(TokenError) -> SignedIn {
-        do {
-            switch try await passkeys.redeem(redemption) {
-            case .signedIn(let user, let now, let expiresAt): return SignedIn(user: user, now: now, sessionExpiresAt: expiresAt)
-            case .refused(let reason): throw Self.refused(reason)
-            case .limited: throw TokenError.unavailable("limit without a verdict")
-            }
-        } catch let error as TokenError {
-            throw error
-        } catch StoreError.inDoubt {
-            return try await sessions.resolve(signIn)
-        } catch {
-            throw .unavailable("\(error)")
-        }
-    }
-
     private static func refused(_ reason: String) -> TokenError {
         TokenError(.invalidGrant, "Passkey verification failed.", reason: reason)
     }
-
-    /// BE as the unsigned bytes claim it, so that the dummy verification gets as far as the signature.
-    private static func claimsBackupEligible(_ response: AuthenticationResponseJSON) -> Bool {
-        response.authenticatorData.count > 32 && response.authenticatorData[32] & 0x08 != 0
-    }
-
-    /// A P-256 COSE key made at start whose private half was thrown away.
-    private static let nobodysKey = COSEKey.es256()
 }
 
 extension GrantType {

@@ -37,7 +37,8 @@ public struct Passkeys: Sendable {
     public func beginLogin(
         realm: Realm, client: Client, rpID: String, source: String
     ) async throws(TokenError) -> Options {
-        try await limiter.take(try limiter.claim(.passkeyBegin, [.init(.source, source)], realm: realm))
+        try await limiter.take(try limiter.claim(
+                .passkeyBegin, [.init(.source, source), .init(.client, client.clientID)], realm: realm))
         let ceremony = PasskeyCeremony.login(client: client.key, rpID: rpID, expiresAt: expiry(realm))
         // PublicKeyCredentialRequestOptionsJSON, WebAuthn L3 §5.1.10
         var options = JSONWriter()
@@ -134,7 +135,7 @@ public struct Passkeys: Sendable {
         let passkey = PasskeyStore.NewPasskey(
             rpID: ceremony.rpID, credentialID: credential.id, publicKey: credential.publicKey, signCount: credential.signCount,
             aaguid: aaguid, backupEligible: credential.backupEligible, backupState: credential.backupState,
-            uvInitialized: credential.uvInitialized, transports: Array(credential.transports.prefix(8)),
+            uvInitialized: credential.uvInitialized, transports: credential.transports.filter { (1...32).contains($0.utf8.count) }.prefix(8).map { $0 },
             format: registration.format.rawValue, displayName: displayName)
         let notice = try notice(.passkeyAdded(name: name), realm: realm)
         guard let id = try await store.add(

@@ -2,8 +2,12 @@ import WebAuthnVerify
 
 extension Realm {
     /// The client's RP-ID, else the realm's primary domain (contract §4.3); `nil` when there is neither.
+    /// An address or a single label, which the primary domain may be, is no RP-ID.
     public func rpID(for client: Client) -> String? {
-        client.rpID ?? primaryDomain
+        guard let rpID = client.rpID ?? primaryDomain else { return nil }
+        let labels = rpID.split(separator: ".")
+        let isDomain = labels.count > 1 && labels.last?.contains(where: \.isLetter) == true
+        return isDomain || rpID == "localhost" ? rpID : nil
     }
 
     /// Where the client's ceremonies may come from: `https://<rpId>`, its registered web origins at or below the RP-ID, and its

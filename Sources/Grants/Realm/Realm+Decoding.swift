@@ -4,7 +4,7 @@ public import Persistence
 extension Realm {
     /// Decodes what `postern.realm_config` answers.
     /// - Throws: a `DecodingError` when the schema and this binary do not belong together.
-    init(json: String) throws {
+    public init(json: String) throws {
         self.init(try JSONDecoder.snakeCase.decode(RealmRecord.self, from: Data(json.utf8)))
     }
 
@@ -61,6 +61,7 @@ extension Client {
         clientID = record.clientId
         isConfidential = record.type == "confidential"
         enabled = record.enabled
+        requiresDPoP = record.requireDpop
         issuesJWTAccessTokens = record.accessTokenType == "jwt"
         rpID = record.rpId
         secretHashes = [record.secretHash, record.previousSecretHash].compactMap { $0.flatMap(Hex.decode) }
@@ -112,6 +113,7 @@ private struct ClientRecord: Decodable {
     let type: String
     let enabled: Bool
     let accessTokenType: String
+    let requireDpop: Bool
     let rpId: String?
     let accessTokenLifetime: Int?
     let refreshTokenLifetime: Int?

@@ -88,6 +88,8 @@ public struct Client: Sendable, Equatable {
     public let isConfidential: Bool
     /// A disabled client is answered like an unknown one.
     public let enabled: Bool
+    /// Whether its tokens must be bound to a key (RFC 9449).
+    public let requiresDPoP: Bool
     /// Whether access tokens are JWTs (RFC 9068) instead of references.
     public let issuesJWTAccessTokens: Bool
     /// The WebAuthn relying party identifier of this client, if it has its own.

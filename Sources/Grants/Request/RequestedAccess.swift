@@ -47,6 +47,10 @@ struct RequestedAccess: Sendable, Equatable {
             guard isScopeToken(part) else { throw TokenError.invalidScope("charset") }
             let name = String(decoding: part, as: UTF8.self)
             guard let scope = realm.scopes[name], scope.enabled else { throw TokenError.invalidScope("unknown") }
+            if !names.contains(name) { names.append(name) }
+        }
+        // Unknown scopes are named before forbidden ones (contract §4.1 step 6).
+        for name in names {
             guard client.mayRequest(scope: name) else {
                 throw TokenError(.invalidRequest, "The client may not request this scope.", reason: "scp permission")
             }
@@ -54,7 +58,6 @@ struct RequestedAccess: Sendable, Equatable {
                 throw TokenError(
                     .invalidRequest, "The client may not request offline_access.", reason: "offline_access without refresh_token")
             }
-            if !names.contains(name) { names.append(name) }
         }
         return names
     }

@@ -8,6 +8,9 @@ public struct TokenRequest: Sendable {
     let access: RequestedAccess
     /// Where it came from: an address, IPv6 by /64.
     let source: String
+
+    /// Whose budgets of policy `token` it uses.
+    var subjects: [RateLimiter.Subject] { [.init(.source, source), .init(.client, client.clientID)] }
 }
 
 /// A way to obtain tokens at the token endpoint (RFC 6749 §4.5): three facts and one verb.
@@ -56,7 +59,13 @@ public struct TokenService: Sendable {
         guard realm.nativeGrantsEnabled || !grant.isNative else {
             throw TokenError(.unsupportedGrantType, "The grant type is not supported.", reason: "realm flag")
         }
+        // Fail closed: a client that must prove possession gets no bearer tokens while DPoP is not offered.
+        guard !client.requiresDPoP else {
+            throw TokenError(.invalidRequest, "The client must use DPoP, which this server does not offer yet.", reason: "require_dpop")
+        }
         let access = try RequestedAccess(form, realm: realm, client: client)
+        // A refresh is judged by its family's scope, which only the statement knows.
+        if grant.grantType != .refreshToken { _ = try access.audience(of: access.scope, realm: realm, client: client) }
         try grant.requireParameters(form)
         return try await grant.redeem(
             TokenRequest(realm: realm, client: client, form: form, access: access, source: source))

@@ -55,11 +55,28 @@ struct SignedIn: Sendable {
     let sessionExpiresAt: Double
 }
 
-extension SessionStore {
-    /// After the answer of a sign-in statement was lost (design decision 4): the session row, which only a success writes, tells.
-    func resolve(_ signIn: NewSignIn) async throws(TokenError) -> SignedIn {
-        let found = try? await live(realm: signIn.realm.id, session: signIn.session, jti: [])
-        guard let session = found ?? nil else { throw .unavailable("in doubt") }
-        return SignedIn(user: session.user, now: session.authTime, sessionExpiresAt: session.expiresAt)
+extension NewSignIn {
+    /// Runs the statement that decides and says who signed in.
+    ///
+    /// When its answer was lost (design decision 4), the session row, which only a success writes, tells.
+    /// - Parameter refused: the grant's one refusal; its argument is the reason for the log.
+    func decide(
+        sessions: SessionStore, refused: (String) -> TokenError, _ statement: () async throws -> SignInOutcome
+    ) async throws(TokenError) -> SignedIn {
+        do {
+            switch try await statement() {
+            case .signedIn(let user, let now, let expiresAt): return SignedIn(user: user, now: now, sessionExpiresAt: expiresAt)
+            case .refused(let reason): throw refused(reason)
+            case .limited: throw TokenError.unavailable("limit without a verdict")
+            }
+        } catch let error as TokenError {
+            throw error
+        } catch StoreError.inDoubt {
+            let found = try? await sessions.live(realm: realm.id, session: session, jti: [])
+            guard let session = found ?? nil else { throw .unavailable("in doubt") }
+            return SignedIn(user: session.user, now: session.authTime, sessionExpiresAt: session.expiresAt)
+        } catch {
+            throw .unavailable("\(error)")
+        }
     }
 }

@@ -26,6 +26,15 @@ public struct SigningKey: Sendable {
     }
 }
 
+extension Realm {
+    /// Whether every signing key was sealed under a key of the ring.
+    public func signingKeysOpen(with keyring: Keyring) -> Bool {
+        signingKeys.allSatisfy {
+            (try? keyring.open($0.sealedPrivateKey, aad: SigningKeys.aad(id, $0.kid))) != nil
+        }
+    }
+}
+
 /// Opens the realm's sealed signing keys once, and makes a realm's first key when it is needed.
 public final class SigningKeys: Sendable {
     private let store: SigningKeyStore
@@ -108,7 +117,7 @@ public final class SigningKeys: Sendable {
         return Base64.urlEncode(Array(digest.prefix(16)))
     }
 
-    private static func aad(_ realm: UUIDValue, _ kid: String) -> [UInt8] {
+    fileprivate static func aad(_ realm: UUIDValue, _ kid: String) -> [UInt8] {
         Array("signing key".utf8) + realm.bytes + Array(kid.utf8)
     }
 }

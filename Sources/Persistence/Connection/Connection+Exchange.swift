@@ -80,7 +80,9 @@ extension Connection {
         )
         let milliseconds = (deadline - .now).milliseconds
         let count = withUnsafeMutablePointer(to: &descriptors) { pointer in
-            pointer.withMemoryRebound(to: pollfd.self, capacity: 2) { poll($0, 2, Int32(clamping: max(0, milliseconds + 1))) }
+            pointer.withMemoryRebound(to: pollfd.self, capacity: 2) {
+                poll($0, 2, Int32(clamping: max(0, milliseconds + 1)))
+            }
         }
         if count == 0, deadline <= .now { throw .overdue }
         let isCancelled = descriptors.1.revents != 0

@@ -12,7 +12,9 @@ final class NoticeWatch {
         PQsetNoticeReceiver(
             session,
             { context, result in
-                guard let context, let result, let sqlstate = PQresultErrorField(result, POSTERN_DIAG_SQLSTATE) else { return }
+                guard let context, let result, let sqlstate = PQresultErrorField(result, POSTERN_DIAG_SQLSTATE) else {
+                    return
+                }
                 // 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P04 database_dropped, 57P05 idle_session_timeout
                 if String(cString: sqlstate).hasPrefix("57P") {
                     Unmanaged<NoticeWatch>.fromOpaque(context).takeUnretainedValue().isTerminating = true

@@ -13,7 +13,8 @@ struct ParameterBuffer {
     /// Replaces the content. - Throws: `.rejected` (22021) for text with a NUL, (54000) for a value beyond 1 GiB.
     mutating func encode(_ parameters: [Parameter]) throws(StoreError) {
         types.removeAll(keepingCapacity: true)
-        bytes.removeAll(keepingCapacity: true)
+        // One huge value must not occupy memory for the life of the connection.
+        bytes.removeAll(keepingCapacity: bytes.capacity <= 1 << 16)
         ranges.removeAll(keepingCapacity: true)
         lengths.removeAll(keepingCapacity: true)
         formats.removeAll(keepingCapacity: true)
@@ -81,7 +82,9 @@ struct ParameterBuffer {
             bytes.append(value ? 1 : 0)
             return TypeOID.bool
         case .texts(let values):
-            try appendArray(values, of: TypeOID.text) { (buffer, value) throws(StoreError) in try buffer.append(text: value) }
+            try appendArray(values, of: TypeOID.text) { (buffer, value) throws(StoreError) in
+                try buffer.append(text: value)
+            }
             return TypeOID.textArray
         case .ints(let values):
             try appendArray(values, of: TypeOID.int4) { $0.append($1) }

@@ -15,7 +15,9 @@ struct SessionSettings {
         var options = ""
         var option = given
         while let keyword = option.pointee.keyword {
-            if String(cString: keyword) == "options", let value = option.pointee.val { options = String(cString: value) + " " }
+            if String(cString: keyword) == "options", let value = option.pointee.val {
+                options = String(cString: value) + " "
+            }
             option += 1
         }
 
@@ -81,6 +83,7 @@ extension Duration {
     var milliseconds: Int {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-        return overflow ? Int(Int32.max) : Int(clamping: min(product + attoseconds / 1_000_000_000_000_000, Int64(Int32.max)))
+        return overflow
+            ? Int(Int32.max) : Int(clamping: min(product + attoseconds / 1_000_000_000_000_000, Int64(Int32.max)))
     }
 }

@@ -4,11 +4,16 @@ import Glibc
 extension Connection {
     /// Subscribes to channels.
     func listen(to channels: [String]) throws(StoreError) {
-        let sql = channels
-            .map { "LISTEN \"\($0.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\""))\"" }
+        let sql =
+            channels
+            .map {
+                "LISTEN \"\($0.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\""))\""
+            }
             .joined(separator: "; ")
         do {
-            guard try simpleQuery(sql, within: statementTimeout).isSuccess else { throw StoreError.unavailable(.connectFailed) }
+            guard try simpleQuery(sql, within: statementTimeout).isSuccess else {
+                throw StoreError.unavailable(.connectFailed)
+            }
         } catch {
             throw .unavailable(.connectionLost)
         }

@@ -52,13 +52,16 @@ extension Connection {
     private func history() throws(MigrationError) -> MigrationPlan.History {
         var history = MigrationPlan.History()
         if try exists("schema_migration") {
-            for row in try rows("SELECT version, name, encode(checksum, 'hex') FROM postern.schema_migration ORDER BY version") {
+            for row in try rows(
+                "SELECT version, name, encode(checksum, 'hex') FROM postern.schema_migration ORDER BY version")
+            {
                 guard row.count == 3, let version = Int32(row[0]) else { continue }
                 history.migrations.append(.init(version: version, name: row[1], checksum: row[2]))
             }
         }
         if try exists("schema_function") {
-            for row in try rows("SELECT name, encode(checksum, 'hex') FROM postern.schema_function") where row.count == 2 {
+            for row in try rows("SELECT name, encode(checksum, 'hex') FROM postern.schema_function")
+            where row.count == 2 {
                 history.functions[row[0]] = row[1]
             }
         }
@@ -112,7 +115,8 @@ extension Connection {
             try body()
             // A file that ends the transaction itself would be recorded without being undoable.
             guard let session, PQtransactionStatus(session) == PQTRANS_INTRANS else {
-                throw MigrationError.refused(file: "migration", line: nil, sqlstate: "25P01", message: "a file ended the transaction")
+                throw MigrationError.refused(
+                    file: "migration", line: nil, sqlstate: "25P01", message: "a file ended the transaction")
             }
         } catch {
             _ = try? rows("ROLLBACK")
@@ -138,7 +142,8 @@ extension Connection {
             guard !isTerminated else { throw .interrupted }
             let hint = result.hint.map { " (\($0))" } ?? ""
             throw .refused(
-                file: file?.name ?? "schema", line: result.position.flatMap { position in file?.line(ofPosition: position) },
+                file: file?.name ?? "schema",
+                line: result.position.flatMap { position in file?.line(ofPosition: position) },
                 sqlstate: result.sqlstate ?? "unknown", message: (result.message ?? "refused") + hint)
         }
         let pointer = result.pointer

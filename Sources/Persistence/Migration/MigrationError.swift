@@ -22,7 +22,8 @@ public enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible 
         case .interrupted: "the connection to the database was lost; run it again, what was committed is remembered"
         case .unusableFile(let name): "\(name): the name of a migration is NNNN_what.sql, each number once"
         case .edited(let name): "\(name) was edited after it had been applied; add a new migration instead"
-        case .outOfOrder(let name): "\(name) comes before migrations that are applied already; give it the next free number"
+        case .outOfOrder(let name):
+            "\(name) comes before migrations that are applied already; give it the next free number"
         case .databaseIsNewer(let version, let name):
             "the database is newer than this binary: it has migration \(version) (\(name)); use a newer binary"
         case .refused(let file, let line, let sqlstate, let message):

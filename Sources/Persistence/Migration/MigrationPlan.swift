@@ -42,7 +42,9 @@ struct MigrationPlan: Sendable {
         }
         let applied = Set(history.migrations.map(\.version))
         let pending = migrations.filter { !applied.contains($0.version) }
-        if let last = applied.max(), let early = pending.first, early.version < last { throw .outOfOrder(early.file.name) }
+        if let last = applied.max(), let early = pending.first, early.version < last {
+            throw .outOfOrder(early.file.name)
+        }
         return pending
     }
 

@@ -31,14 +31,16 @@ public struct SQLFile: Sendable, Equatable {
 
     /// Names stand in SQL literals: letters, digits, underscore, hyphen and full stop only.
     var hasPlainName: Bool {
-        !name.isEmpty && name.utf8.allSatisfy { unit in
-            switch unit {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."):
-                true
-            default: false
+        !name.isEmpty
+            && name.utf8.allSatisfy { unit in
+                switch unit {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."):
+                    true
+                default: false
+                }
             }
-        }
     }
 
     /// The line of a position that PostgreSQL reports, counted in characters from 1.

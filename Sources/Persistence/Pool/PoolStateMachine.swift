@@ -201,7 +201,9 @@ struct PoolStateMachine<Connection, Waiter> {
     private mutating func wake(now: Instant) -> [Action] {
         guard phase == .running else { return [] }
         let mayAttempt = limits.capacity > available.count + lent + connecting && (connecting == 0 || !waiters.isEmpty)
-        guard let due = [waiters.firstDeadline, mayAttempt ? nextAttempt : nil].compactMap({ $0 }).min() else { return [] }
+        guard let due = [waiters.firstDeadline, mayAttempt ? nextAttempt : nil].compactMap({ $0 }).min() else {
+            return []
+        }
         if let nextWake, nextWake <= due { return [] }
         nextWake = due
         return [.wake(at: due)]

@@ -26,8 +26,10 @@ public enum KeyringError: Error, Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .unreadable(let path, let reason): "key file \(path) cannot be read: \(reason)"
         case .notAFile(let path): "key file \(path) is not a regular file"
-        case .tooPermissive(let path, let mode): "key file \(path) has mode \(mode); only 0400 and 0600 are accepted (chmod 0400)"
-        case .foreignOwner(let path): "key file \(path) belongs to another user; it must belong to the server's user or root"
+        case .tooPermissive(let path, let mode):
+            "key file \(path) has mode \(mode); only 0400 and 0600 are accepted (chmod 0400)"
+        case .foreignOwner(let path):
+            "key file \(path) belongs to another user; it must belong to the server's user or root"
         case .noKey: "the key file holds no key; a key is one line of base64 of 32 bytes"
         case .malformedLine(let line): "line \(line) of the key file is not base64 of 32 bytes"
         case .duplicateKey(let line): "line \(line) of the key file repeats a key"

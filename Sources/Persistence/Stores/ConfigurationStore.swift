@@ -15,6 +15,11 @@ public struct ConfigurationStore: Sendable {
         return Dictionary(rows) { first, _ in first }
     }
 
+    /// The realm an administrator calls `slug`, enabled or not; `nil` when there is none.
+    public func realmID(slug: String) async throws(StoreError) -> UUIDValue? {
+        try await database.query(Self.realmID, [.text(slug)]) { (row) throws(StoreError) in try row.uuidOrNil(0) }.first ?? nil
+    }
+
     /// One realm's configuration as JSON, `nil` when it is gone or disabled.
     public func realm(_ id: UUIDValue) async throws(StoreError) -> String? {
         try await database.query(Self.realm, [.uuid(id)]) { (row) throws(StoreError) in try row.textOrNil(0) }.first ?? nil
@@ -22,6 +27,8 @@ public struct ConfigurationStore: Sendable {
 
     private static let directory = Statement(
         name: "directory", sql: "SELECT domain, realm_id FROM postern.directory()", effect: .readOnly)
+    private static let realmID = Statement(
+        name: "realm_id", sql: "SELECT postern.realm_id($1)", effect: .readOnly)
     private static let realm = Statement(
         name: "realm_config", sql: "SELECT postern.realm_config($1)::text", effect: .readOnly)
 }

@@ -1,19 +1,25 @@
 /// The session that a successful sign-in opens, made before the statement that decides: only hashes travel.
 public struct NewSession: Sendable {
+    /// The row's id.
     public let id: UUIDValue
     /// 16 random bytes that key the session's reference access tokens.
     public let tokenSalt: [UInt8]
     /// SHA-256 of the first refresh token; `nil` without `offline_access`.
     public let refreshHash: [UInt8]?
+    /// Scope names.
     public let scope: [String]
+    /// Resources (RFC 8707).
     public let resources: [String]
+    /// Authentication methods (RFC 8176).
     public let amr: [String]
     /// Seconds; without a refresh token the session lives no longer.
     public let accessTokenLifetime: Int32
     /// Seconds.
     public let refreshTokenLifetime: Int32
+    /// Where the request came from, for audit.
     public let source: String
 
+    /// Takes the parts as they are.
     public init(
         id: UUIDValue, tokenSalt: [UInt8], refreshHash: [UInt8]?, scope: [String], resources: [String], amr: [String],
         accessTokenLifetime: Int32, refreshTokenLifetime: Int32, source: String

@@ -9,12 +9,15 @@ public struct PasskeyStore: Sendable {
 
     /// A stored credential as an assertion is verified against it.
     public struct StoredCredential: Sendable {
+        /// The management id.
         public let passkey: UUIDValue
         /// `user.id` of its owner.
         public let userHandle: [UInt8]
         /// COSE key.
         public let publicKey: [UInt8]
+        /// Signature counter.
         public let signCount: UInt32
+        /// BE flag.
         public let backupEligible: Bool
     }
 
@@ -58,15 +61,22 @@ public struct PasskeyStore: Sendable {
 
     /// A verified assertion and the session it opens.
     public struct Redemption: Sendable {
+        /// The tenant.
         public let realm: UUIDValue
+        /// The client's row key.
         public let client: UUIDValue
         /// Checked again: `gt:urn:cocoar:passkey`.
         public let permission: String
+        /// The management id.
         public let passkey: UUIDValue
+        /// Signature counter.
         public let signCount: UInt32
+        /// BS flag.
         public let backupState: Bool
+        /// The session.
         public let session: NewSession
 
+        /// Takes the parts as they are.
         public init(
             realm: UUIDValue, client: UUIDValue, permission: String, passkey: UUIDValue, signCount: UInt32, backupState: Bool,
             session: NewSession
@@ -100,8 +110,11 @@ public struct PasskeyStore: Sendable {
 
     /// What creation options are made from.
     public struct EnrolmentOptions: Sendable {
+        /// `user.id`, 32 bytes.
         public let userHandle: [UInt8]
+        /// The user's address.
         public let email: String
+        /// The name people read.
         public let displayName: String
         /// Credentials of this RP-ID, to exclude.
         public let credentialIDs: [[UInt8]]
@@ -127,18 +140,30 @@ public struct PasskeyStore: Sendable {
 
     /// A verified registration to store.
     public struct NewPasskey: Sendable {
+        /// RP-ID.
         public let rpID: String
+        /// Credential id as the authenticator made it.
         public let credentialID: [UInt8]
+        /// COSE key.
         public let publicKey: [UInt8]
+        /// Signature counter.
         public let signCount: UInt32
+        /// Authenticator model.
         public let aaguid: UUIDValue?
+        /// BE flag.
         public let backupEligible: Bool
+        /// BS flag.
         public let backupState: Bool
+        /// UV at registration.
         public let uvInitialized: Bool
+        /// Transport hints.
         public let transports: [String]
+        /// Attestation statement format.
         public let format: String
+        /// The name people read.
         public let displayName: String?
 
+        /// Takes the parts as they are.
         public init(
             rpID: String, credentialID: [UInt8], publicKey: [UInt8], signCount: UInt32, aaguid: UUIDValue?, backupEligible: Bool,
             backupState: Bool, uvInitialized: Bool, transports: [String], format: String, displayName: String?
@@ -159,9 +184,12 @@ public struct PasskeyStore: Sendable {
 
     /// A sealed mail to queue in the same transaction.
     public struct Notice: Sendable {
+        /// The id of the mail.
         public let mailID: UUIDValue
+        /// Sealed.
         public let payload: [UInt8]
 
+        /// Takes the parts as they are.
         public init(mailID: UUIDValue, payload: [UInt8]) {
             self.mailID = mailID
             self.payload = payload
@@ -188,11 +216,17 @@ public struct PasskeyStore: Sendable {
     public struct Listed: Sendable {
         /// Management id, never the credential id.
         public let id: UUIDValue
+        /// RP-ID.
         public let rpID: String
+        /// Authenticator model.
         public let aaguid: UUIDValue?
+        /// BE flag.
         public let backupEligible: Bool
+        /// BS flag.
         public let backupState: Bool
+        /// Transport hints.
         public let transports: [String]
+        /// The name people read.
         public let displayName: String?
         /// Seconds since the epoch.
         public let createdAt: Double

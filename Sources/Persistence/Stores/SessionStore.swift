@@ -9,9 +9,13 @@ public struct SessionStore: Sendable {
 
     /// A presented refresh token and what should follow it.
     public struct Rotation: Sendable {
+        /// The tenant.
         public let realm: UUIDValue
+        /// The client's row key.
         public let client: UUIDValue
+        /// The session.
         public let session: UUIDValue
+        /// The presented token's generation.
         public let generation: Int32
         /// SHA-256 of the presented token, 32 bytes.
         public let hash: [UInt8]
@@ -23,9 +27,12 @@ public struct SessionStore: Sendable {
         public let resources: [String]?
         /// Seconds.
         public let refreshTokenLifetime: Int32
+        /// Where the request came from, for audit.
         public let source: String
+        /// What must be granted first.
         public let permits: PermitRequest
 
+        /// Takes the parts as they are.
         public init(
             realm: UUIDValue, client: UUIDValue, session: UUIDValue, generation: Int32, hash: [UInt8],
             successorHashes: [[UInt8]], scope: [String]?, resources: [String]?, refreshTokenLifetime: Int32,
@@ -47,12 +54,17 @@ public struct SessionStore: Sendable {
 
     /// The family behind a refresh that succeeded.
     public struct Rotated: Sendable {
+        /// The user, `sub`.
         public let user: UUIDValue
+        /// Scope names.
         public let scope: [String]
+        /// Resources (RFC 8707).
         public let resources: [String]
+        /// Authentication methods (RFC 8176).
         public let amr: [String]
         /// Seconds since the epoch.
         public let authTime: Double
+        /// The session row's salt, 16 bytes.
         public let tokenSalt: [UInt8]
         /// The hash that is live now: tells which successor to hand out.
         public let currentHash: [UInt8]
@@ -166,16 +178,25 @@ public struct LiveSession: Sendable {
     public let user: UUIDValue
     /// The client's row key.
     public let client: UUIDValue
+    /// `client_id`.
     public let clientID: String
+    /// Scope names.
     public let scope: [String]
+    /// Resources (RFC 8707).
     public let resources: [String]
+    /// Authentication methods (RFC 8176).
     public let amr: [String]
     /// Seconds since the epoch.
     public let authTime: Double
+    /// The session row's salt, 16 bytes.
     public let tokenSalt: [UInt8]
+    /// The user's address.
     public let email: String
+    /// Whether the address was proven.
     public let emailVerified: Bool
+    /// Given name.
     public let firstName: String?
+    /// Family name.
     public let lastName: String?
     /// The database clock, seconds since the epoch.
     public let now: Double

@@ -9,21 +9,28 @@ public struct SignInStore: Sendable {
 
     /// A request for a code. Never reads the users table: a worker decides later.
     public struct CodeRequest: Sendable {
+        /// The tenant.
         public let realm: UUIDValue
         /// The new handle's id, 16 random bytes.
         public let id: [UInt8]
         /// The handle to send again for, if one was presented.
         public let resendOf: [UInt8]?
+        /// The user's address.
         public let email: String
+        /// The folded address.
         public let emailKey: String
         /// Set when the request named a client.
         public let client: UUIDValue?
+        /// Given name.
         public let firstName: String?
+        /// Family name.
         public let lastName: String?
         /// Seconds the handle lives.
         public let lifetime: Int32
+        /// What must be granted first.
         public let permits: PermitRequest
 
+        /// Takes the parts as they are.
         public init(
             realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, email: String, emailKey: String, client: UUIDValue?,
             firstName: String?, lastName: String?, lifetime: Int32, permits: PermitRequest
@@ -60,8 +67,11 @@ public struct SignInStore: Sendable {
 
     /// A request waiting for its decision.
     public struct PendingRequest: Sendable {
+        /// The tenant.
         public let realm: UUIDValue
+        /// The row's id.
         public let id: [UInt8]
+        /// The folded address.
         public let emailKey: String
         /// The realm's name for users.
         public let displayName: String
@@ -73,14 +83,18 @@ public struct SignInStore: Sendable {
 
     /// A code made for a pending request, in case the decision is to send one.
     public struct CodeDraft: Sendable {
+        /// The id of the code.
         public let codeID: UUIDValue
+        /// 16 random bytes.
         public let salt: [UInt8]
         /// HMAC of the code under the server's key, 32 bytes.
         public let keyed: [UInt8]
+        /// The id of the mail.
         public let mailID: UUIDValue
         /// The sealed mail.
         public let payload: [UInt8]
 
+        /// Takes the parts as they are.
         public init(codeID: UUIDValue, salt: [UInt8], keyed: [UInt8], mailID: UUIDValue, payload: [UInt8]) {
             self.codeID = codeID
             self.salt = salt
@@ -119,20 +133,26 @@ public struct SignInStore: Sendable {
 
     /// A code presented at the token endpoint, and the session that a right one starts.
     public struct Redemption: Sendable {
+        /// The tenant.
         public let realm: UUIDValue
+        /// The client's row key.
         public let client: UUIDValue
         /// The permission that is checked again: `gt:urn:cocoar:otp`.
         public let permission: String
+        /// The folded address.
         public let emailKey: String
         /// The handle's id; `nil` when redeemed by address alone.
         public let handle: [UInt8]?
         /// HMAC of the presented code under each server key.
         public let keyed: [[UInt8]]
+        /// The session.
         public let session: NewSession
+        /// What must be granted first.
         public let permits: PermitRequest
         /// The failure budget of an account by address alone.
         public let failures: (permits: Int32, per: Double, burst: Int32)
 
+        /// Takes the parts as they are.
         public init(
             realm: UUIDValue, client: UUIDValue, permission: String, emailKey: String, handle: [UInt8]?, keyed: [[UInt8]],
             session: NewSession, permits: PermitRequest,

@@ -102,7 +102,9 @@ public struct Row: ~Copyable {
         let column = try checked(column)
         if PQgetisnull(result, index, column) != 0 { return nil }
         // libpq returns a text-format value when the server ignores the wish for binary: never guess at it.
-        guard PQfformat(result, column) == 1, let start = PQgetvalue(result, index, column) else { throw .malformedResult }
+        guard PQfformat(result, column) == 1, let start = PQgetvalue(result, index, column) else {
+            throw .malformedResult
+        }
         let count = Int(PQgetlength(result, index, column))
         return (PQftype(result, column), UnsafeRawBufferPointer(start: start, count: count))
     }

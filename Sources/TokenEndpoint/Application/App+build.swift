@@ -9,6 +9,11 @@ import NIOSSL
 public import Persistence
 public import ServiceLifecycle
 
+/// A file of the configuration that cannot be used; the text names the variable.
+struct UnusableFile: Error, CustomStringConvertible {
+    let description: String
+}
+
 /// The composed application: what to run, in start order.
 public struct Server: Sendable {
     /// Long-running parts; stopped in reverse order.
@@ -21,10 +26,12 @@ extension Server {
     /// - Parameters:
     ///   - extraRoutes: the dev outbox under `postern dev`.
     ///   - wakeDelivery: called when a mail was queued.
+    ///   - onServing: called once clients can connect.
     /// - Throws: an error whose text says which TLS file cannot be used.
     public static func build(
         _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration, keyring: Keyring,
-        extraRoutes: [Route] = [], wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
+        extraRoutes: [Route] = [], wakeDelivery: @escaping @Sendable () -> Void,
+        onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
         let sessions = SessionStore(database)
@@ -71,6 +78,10 @@ extension Server {
             Application(
                 responder: responder, server: try publicServer(configuration),
                 configuration: .init(address: .hostname(configuration.listen.host, port: configuration.listen.port)),
+                onServerRunning: { _ in
+                    logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
+                    onServing()
+                },
                 logger: logger),
         ]
         if let operations = configuration.operationsListen {
@@ -101,10 +112,22 @@ extension Server {
             additionalChannelHandlers: [ConnectionHandler()], idleTimeout: .seconds(30),
             httpDecoderConfiguration: .init(maxHeaderFieldSize: 12 * 1024, maxHeaderListSize: 16 * 1024, maxHeaderFieldCount: 100))
         guard let tls = configuration.tls else { return .http1(configuration: http1) }
-        let chain = try NIOSSLCertificate.fromPEMFile(tls.certificate).map { NIOSSLCertificateSource.certificate($0) }
-        let key = try NIOSSLPrivateKey(file: tls.key, format: .pem)
-        return try .tls(
-            .http1(configuration: http1),
-            tlsConfiguration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key)))
+        let chain = try reading("POSTERN_TLS_CERT", tls.certificate) {
+            try NIOSSLCertificate.fromPEMFile(tls.certificate).map { NIOSSLCertificateSource.certificate($0) }
+        }
+        let key = try reading("POSTERN_TLS_KEY", tls.key) { try NIOSSLPrivateKey(file: tls.key, format: .pem) }
+        return try reading("POSTERN_TLS_KEY", "\(tls.key), for the certificate \(tls.certificate)") {
+            try .tls(
+                .http1(configuration: http1),
+                tlsConfiguration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key)))
+        }
+    }
+
+    private static func reading<Value>(_ variable: String, _ path: String, _ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch {
+            throw UnusableFile(description: "\(variable) names \(path), which cannot be used: \(error)")
+        }
     }
 }

@@ -53,7 +53,7 @@ struct Readiness: Sendable {
             }
             return nil
         } catch {
-            return "database: \(error)"
+            return "the database is not available"
         }
     }
 

@@ -4,7 +4,8 @@ import HTTPTypes
 /// The files by which platforms tie apps and sites to an RP-ID, generated from what the administrator registered.
 public struct Associations: Sendable {
     private let clients: [Client]
-    private let rpID: String
+    /// The RP-ID, which is the host to publish the files on.
+    public let rpID: String
 
     /// For every enabled client of the realm whose RP-ID is `rpID`.
     public init(realm: Realm, rpID: String) {
@@ -14,11 +15,19 @@ public struct Associations: Sendable {
             .sorted { $0.clientID < $1.clientID }
     }
 
-    /// For one client.
+    /// For one client, enabled or not; `nil` when the realm has no such client, or no RP-ID for it.
     public init?(realm: Realm, clientID: String) {
         guard let client = realm.clients[clientID], let rpID = realm.rpID(for: client) else { return nil }
         self.rpID = rpID
         clients = [client]
+    }
+
+    /// The files there is something to say in, by the name each has below `/.well-known/`.
+    public var files: [(name: String, json: [UInt8])] {
+        [
+            ("apple-app-site-association", appleAppSiteAssociation), ("assetlinks.json", assetLinks),
+            ("webauthn", relatedOrigins),
+        ].compactMap { name, json in json.map { (name, $0) } }
     }
 
     /// `/.well-known/apple-app-site-association`; `nil` when no iOS app is registered.

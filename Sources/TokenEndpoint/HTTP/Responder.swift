@@ -56,6 +56,7 @@ public struct Route: Sendable {
 ///
 /// Stands in for Hummingbird's router, which treats `//connect/token/` as `/connect/token`; see docs/decisions/0003.
 public struct Responder: HTTPResponder {
+    /// Hummingbird's context.
     public typealias Context = ConnectionContext
 
     private let routes: [String: Route]

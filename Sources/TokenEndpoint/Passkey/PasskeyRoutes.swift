@@ -3,7 +3,7 @@ import HTTPTypes
 import Logging
 import Persistence
 
-/// Passkey ceremonies and management (contract §4.3).
+/// Passkey ceremonies and management (contract §4.3). The realm's flag is asked first: with native grants off nothing here exists.
 struct PasskeyRoutes: Sendable {
     let passkeys: Passkeys
     let bearer: BearerAuthentication
@@ -127,7 +127,7 @@ struct PasskeyRoutes: Sendable {
 
     /// 1 to 64 characters without control or invisible ones.
     private static func displayName(_ body: JSONMembers, required: Bool) throws(Refusal) -> String? {
-        guard let name = try body.string("DisplayName") else {
+        guard let name = try body.string("DisplayName").map({ String($0.trimmingSpaces) }) else {
             guard !required else { throw Refusal(.error(.badRequest, "DisplayName is required.")) }
             return nil
         }

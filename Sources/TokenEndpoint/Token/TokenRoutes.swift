@@ -21,19 +21,20 @@ struct TokenRoutes: Sendable {
     }
 
     private func token(_ exchange: Exchange, _ form: FormParameters, _ credentials: ClientCredentials) async -> Answer {
-        // An unknown grant type is the caller's text: it goes into no log and no metric.
+        // What is not known is the caller's text: it goes into no log and no metric.
         let grantType = form["grant_type"].flatMap { service.knows($0) ? $0 : nil } ?? "other"
+        let client = form["client_id"].flatMap { exchange.realm.clients[$0]?.clientID } ?? "other"
         do {
             let response = try await service.token(form, credentials: credentials, realm: exchange.realm, source: exchange.source)
             metrics.countGrant(grantType, outcome: "ok")
-            exchange.logger.debug("token", metadata: ["realm": "\(exchange.realm.slug)", "grant": "\(grantType)", "outcome": "ok"])
+            exchange.logger.debug("token", metadata: ["realm": "\(exchange.realm.slug)", "client": "\(client)", "grant": "\(grantType)", "outcome": "ok"])
             return Answer(json: response.json)
         } catch {
             metrics.countGrant(grantType, outcome: error.code.rawValue)
             exchange.logger.log(
                 level: error.code == .temporarilyUnavailable ? .warning : .info, "token",
                 metadata: [
-                    "realm": "\(exchange.realm.slug)", "grant": "\(grantType)", "outcome": "\(error.code.rawValue)",
+                    "realm": "\(exchange.realm.slug)", "client": "\(client)", "grant": "\(grantType)", "outcome": "\(error.code.rawValue)",
                     "reason": "\(error.reason)", "source": "\(exchange.source)",
                 ])
             if error.code == .invalidGrant { await deadline.hold(exchange) }

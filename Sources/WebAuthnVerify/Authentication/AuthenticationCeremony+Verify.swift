@@ -37,7 +37,9 @@ extension AuthenticationCeremony {
         let clientData = try clientData(response.clientDataJSON)
         try Step.type.require(clientData.type == "webauthn.get", else: .mismatch)
         try Step.challenge.require(
-            clientData.challenge.utf8.elementsEqual(Base64URL.encodeToBytes(challenge)), else: .mismatch)
+            // An empty challenge is a caller's mistake that must not match an empty text.
+            !challenge.isEmpty && clientData.challenge.utf8.elementsEqual(Base64URL.encodeToBytes(challenge)),
+            else: .mismatch)
         try Step.origin.require(relyingParty.accepts(origin: clientData.origin), else: .mismatch)
         try Step.crossOrigin.require(
             relyingParty.accepts(crossOrigin: clientData.crossOrigin ?? false), else: .notAllowed)

@@ -1,4 +1,11 @@
 /// One authentication ceremony: the options that were issued, and the verification of what came back (WebAuthn L3 §7.2).
+///
+/// ```swift
+/// let response = try AuthenticationCeremony.response(parsing: body.span)
+/// let stored = try await store.credential(response.id)
+/// let ceremony = AuthenticationCeremony(relyingParty: relyingParty, challenge: challenge)
+/// let verified = try ceremony.verify(response, credential: stored ?? .decoy(for: response))
+/// ```
 public struct AuthenticationCeremony: Sendable {
     /// RP ID and origins.
     public var relyingParty: RelyingParty

@@ -30,6 +30,15 @@ struct ByteReader: ~Escapable {
         return start..<offset
     }
 
+    /// Passes over the bytes that `isPlain` holds for.
+    @_lifetime(self: copy self)
+    @inline(__always)
+    mutating func skip(while isPlain: (UInt8) -> Bool) {
+        var index = offset
+        while index < bytes.count, isPlain(bytes[index]) { index += 1 }
+        offset = index
+    }
+
     /// A big-endian unsigned integer of `width` bytes, at most eight; nil if fewer remain.
     @_lifetime(self: copy self)
     mutating func bigEndian(width: Int) -> UInt64? {

@@ -28,7 +28,8 @@ struct PublicKeyCredentialJSON {
     /// `clientExtensionResults` may be absent, because some native clients leave it out when there are none; if present it
     /// is an object (§7.1 and §7.2 step 4).
     init(parsing bytes: Span<UInt8>, as kind: Kind) throws(ResponseFormatError) {
-        var current: Member?
+        // The key whose value is being read, for the error that names it.
+        var current: String?
         var rawId: [UInt8]?, id: [UInt8]?, type: String?
         var hasResponse = false
         do throws(JSONError) {
@@ -36,23 +37,23 @@ struct PublicKeyCredentialJSON {
             var json = JSONReader(validated: bytes)
             var members = try json.object()
             while let key = try json.key(of: &members) {
-                current = Member(rawValue: key)
-                switch current {
-                case .id: id = try json.base64URL()
-                case .rawId: rawId = try json.base64URL()
-                case .type: type = try json.string()
-                case .authenticatorAttachment: authenticatorAttachment = try json.null() ? nil : json.string()
-                case .clientExtensionResults:
-                    let value = try json.skip(in: members)
-                    guard bytes[value.lowerBound] == UInt8(ascii: "{") else { throw .unexpectedType }
-                    clientExtensionResults = bytes.array(value)
-                case .response:
+                current = key
+                switch key {
+                case "id": id = try json.base64URL()
+                case "rawId": rawId = try json.base64URL()
+                case "type": type = try json.string()
+                case "response":
                     hasResponse = true
                     var inner = try json.object(in: members)
                     while let key = try json.key(of: &inner) {
-                        current = Member(rawValue: key)
-                        try response.read(current, as: kind, &json, in: inner)
+                        current = key
+                        try response.read(key, as: kind, &json, in: inner)
                     }
+                case "authenticatorAttachment": authenticatorAttachment = try json.null() ? nil : json.string()
+                case "clientExtensionResults":
+                    let value = try json.skip(in: members)
+                    guard bytes[value.lowerBound] == UInt8(ascii: "{") else { throw .unexpectedType }
+                    clientExtensionResults = bytes.array(value)
                 default: _ = try json.skip(in: members)
                 }
                 current = nil
@@ -60,7 +61,8 @@ struct PublicKeyCredentialJSON {
             try json.finish()
         } catch {
             switch error {
-            case .unexpectedType, .invalidBase64URL: throw current.map { .malformedMember($0) } ?? .json(error)
+            case .unexpectedType, .invalidBase64URL:
+                throw current.flatMap(Member.init).map { .malformedMember($0) } ?? .json(error)
             default: throw .json(error)
             }
         }
@@ -85,16 +87,15 @@ struct PublicKeyCredentialJSON {
 
 extension PublicKeyCredentialJSON.Response {
     fileprivate mutating func read(
-        _ member: ResponseFormatError.Member?, as kind: PublicKeyCredentialJSON.Kind, _ json: inout JSONReader,
-        in members: JSONReader.Members
+        _ key: String, as kind: PublicKeyCredentialJSON.Kind, _ json: inout JSONReader, in members: JSONReader.Members
     ) throws(JSONError) {
-        switch (member, kind) {
-        case (.clientDataJSON, _): clientDataJSON = try json.base64URL()
-        case (.attestationObject, .registration): attestationObject = try json.base64URL()
-        case (.transports, .registration): transports = try json.null() ? [] : json.strings()
-        case (.authenticatorData, .authentication): authenticatorData = try json.base64URL()
-        case (.signature, .authentication): signature = try json.base64URL()
-        case (.userHandle, .authentication): userHandle = try json.null() ? nil : json.base64URL()
+        switch (kind, key) {
+        case (_, "clientDataJSON"): clientDataJSON = try json.base64URL()
+        case (.authentication, "authenticatorData"): authenticatorData = try json.base64URL()
+        case (.authentication, "signature"): signature = try json.base64URL()
+        case (.authentication, "userHandle"): userHandle = try json.null() ? nil : json.base64URL()
+        case (.registration, "attestationObject"): attestationObject = try json.base64URL()
+        case (.registration, "transports"): transports = try json.null() ? [] : json.strings()
         default: _ = try json.skip(in: members)
         }
     }

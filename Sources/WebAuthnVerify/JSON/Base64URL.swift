@@ -11,25 +11,33 @@ public enum Base64URL {
 
     /// The bytes `text` stands for; nil for padding, any other alphabet, or unused bits that are not zero.
     public static func decode(_ text: Span<UInt8>) -> [UInt8]? {
-        guard text.count % 4 != 1 else { return nil }
+        let tail = text.count % 4
+        guard tail != 1 else { return nil }
         let values = values
-        var result: [UInt8] = []
-        result.reserveCapacity(text.count * 3 / 4)
-        var accumulator: UInt32 = 0
-        var bits = 0
-        var invalid: UInt8 = 0
-        for index in text.indices {
-            let value = values[Int(text[index])]
-            invalid |= value
-            accumulator = accumulator << 6 | UInt32(value & 0x3f)
-            bits += 6
-            if bits >= 8 {
-                bits -= 8
-                result.append(UInt8(truncatingIfNeeded: accumulator >> UInt32(bits)))
-            }
+        var result = [UInt8](repeating: 0, count: text.count * 3 / 4)
+        // Whatever is no character of the alphabet sets the two high bits, which are looked at once, at the end.
+        var seen: UInt8 = 0
+        var input = 0, output = 0
+        while input + 4 <= text.count {
+            let a = values[Int(text[input])], b = values[Int(text[input + 1])]
+            let c = values[Int(text[input + 2])], d = values[Int(text[input + 3])]
+            seen |= a | b | c | d
+            result[output] = a << 2 | b >> 4
+            result[output + 1] = b << 4 | c >> 2
+            result[output + 2] = c << 6 | d
+            input += 4
+            output += 3
         }
-        guard invalid & 0xc0 == 0, accumulator & (1 << UInt32(bits) - 1) == 0 else { return nil }
-        return result
+        if tail > 0 {
+            let a = values[Int(text[input])], b = values[Int(text[input + 1])]
+            let c = tail == 3 ? values[Int(text[input + 2])] : 0
+            seen |= a | b | c
+            result[output] = a << 2 | b >> 4
+            if tail == 3 { result[output + 1] = b << 4 | c >> 2 }
+            // RFC 4648 §3.5: the bits that stand for nothing are zero.
+            guard tail == 3 ? c & 0x03 == 0 : b & 0x0f == 0 else { return nil }
+        }
+        return seen & 0xc0 == 0 ? result : nil
     }
 
     /// The bytes `text` stands for; nil for everything ``decode(_:)-(Span<UInt8>)`` refuses.

@@ -46,7 +46,9 @@ extension JSONReader {
     mutating func stringContent() throws(JSONError) -> StringContent {
         let start = input.offset
         var hasEscapes = false
-        while let byte = input.next() {
+        while true {
+            input.skip { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+            guard let byte = input.next() else { throw .malformed }
             switch byte {
             case UInt8(ascii: "\""):
                 return StringContent(range: start..<(input.offset - 1), hasEscapes: hasEscapes)
@@ -59,13 +61,11 @@ extension JSONReader {
                 default:
                     guard Self.simpleEscape(escaped) != nil else { throw .malformed }
                 }
-            case 0..<0x20:
-                throw .malformed
             default:
-                continue
+                // Control characters are escaped (RFC 8259 §7).
+                throw .malformed
             }
         }
-        throw .malformed
     }
 
     func text(_ content: StringContent) throws(JSONError) -> String {

@@ -75,6 +75,6 @@ struct JSONReader: ~Escapable {
 
     @_lifetime(self: copy self)
     mutating func skipWhitespace() {
-        while let byte = input.peek, byte == 0x20 || byte == 0x09 || byte == 0x0a || byte == 0x0d { _ = input.next() }
+        input.skip { $0 == 0x20 || $0 == 0x09 || $0 == 0x0a || $0 == 0x0d }
     }
 }

@@ -53,7 +53,9 @@ extension RegistrationCeremony {
         let clientData = try clientData(response.clientDataJSON)
         try Step.type.require(clientData.type == "webauthn.create", else: .mismatch)
         try Step.challenge.require(
-            clientData.challenge.utf8.elementsEqual(Base64URL.encodeToBytes(challenge)), else: .mismatch)
+            // An empty challenge is a caller's mistake that must not match an empty text.
+            !challenge.isEmpty && clientData.challenge.utf8.elementsEqual(Base64URL.encodeToBytes(challenge)),
+            else: .mismatch)
         try Step.origin.require(relyingParty.accepts(origin: clientData.origin), else: .mismatch)
         try Step.crossOrigin.require(
             relyingParty.accepts(crossOrigin: clientData.crossOrigin ?? false), else: .notAllowed)
@@ -124,7 +126,11 @@ extension RegistrationCeremony {
         }
         let key = try Step.algorithm.read(orElse: try? decode(.extended)) {
             () throws(COSEKeyError) -> CredentialPublicKey? in
-            try decode(offered)
+            let key = try decode(offered)
+            if case .ed25519(let point) = key.material, !Ed25519Point.exists(Array(point.rawRepresentation)) {
+                throw .invalidPoint
+            }
+            return key
         }
         guard let key else { throw RegistrationFailure(.algorithm, .notAllowed) }
         return key

@@ -1,4 +1,11 @@
 /// One registration ceremony: the options that were issued, and the verification of what came back (WebAuthn L3 §7.1).
+///
+/// ```swift
+/// let response = try RegistrationCeremony.response(parsing: body.span)
+/// let ceremony = RegistrationCeremony(relyingParty: relyingParty, challenge: challenge)
+/// let verified = try await ceremony.verify(response, at: now)
+/// try await store.insert(verified.credential)  // unique by credential ID
+/// ```
 public struct RegistrationCeremony: Sendable {
     /// RP ID and origins.
     public var relyingParty: RelyingParty

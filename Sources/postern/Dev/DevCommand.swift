@@ -35,12 +35,14 @@ struct DevCommand: AsyncParsableCommand {
             cluster, origin: origin, secretFile: root.appending(path: "demo-api.secret"))
 
         let outbox = DevOutbox()
-        let routes = DevOutboxRoutes { outbox.mails.map(DevMail.init) }
+        let routes =
+            DevOutboxRoutes { outbox.mails.map(DevMail.init) }.routes
+            + DevPasskeyRoutes(clientID: DevRealm.clientID, rpID: DevRealm.rpID, email: DevRealm.email).routes
         var configuration = ServerConfiguration(listen: ListenAddress(host: "127.0.0.1", port: port))
         configuration.shutdownGrace = .seconds(5)
         try await ServerRun(
             configuration: configuration, conninfo: cluster.conninfo(user: "postern_dev"), connections: 8,
-            keyring: try Self.keyring(root), mailSender: try Self.sender(), transport: outbox, extraRoutes: routes.routes,
+            keyring: try Self.keyring(root), mailSender: try Self.sender(), transport: outbox, extraRoutes: routes,
             logger: .postern(level: .notice, json: false), onStarted: { Self.greet(origin: origin, secret: secret) }
         ).run()
     }
@@ -75,6 +77,7 @@ struct DevCommand: AsyncParsableCommand {
               confidential client  \(DevRealm.apiClientID), secret \(secret)
               user                 \(DevRealm.email)
               mails                \(origin)/dev/outbox
+              passkeys             \(origin)/dev/passkey  (in a browser)
 
             Try it in another terminal:
 
@@ -95,6 +98,7 @@ struct DevCommand: AsyncParsableCommand {
               curl -s \(origin)/connect/introspect -u \(DevRealm.apiClientID):\(secret) -d token=$ACCESS; echo
 
             Or let a headless app do it:  postern try otp --url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)
+                                             postern try passkey --url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)
             Ctrl-C stops everything; the data stays in .postern/ (--reset starts over).
 
             """)

@@ -27,6 +27,9 @@ struct DoctorCommand: AsyncParsableCommand {
         }
         await check("key file") { _ = try settings.keyring() }
         await check("database, roles, schema and clock") { try await Preflight.check(conninfo: try settings.databaseURL()) }
+        await check("signing keys") {
+            try await Preflight.checkKeys(conninfo: try settings.databaseURL(), keyring: try settings.keyring())
+        }
         await check("SMTP") {
             guard let smtpURL = settings.smtpURL else { throw CommandFailure("POSTERN_SMTP_URL is not set") }
             guard settings.mailFrom.flatMap({ Mailbox(parsing: $0) }) != nil else {
@@ -35,6 +38,6 @@ struct DoctorCommand: AsyncParsableCommand {
             let outcome = await SMTPTransport(url: try settings.parsedSMTPURL(smtpURL)).probe()
             guard outcome == .accepted else { throw CommandFailure("\(outcome)") }
         }
-        if failures > 0 { throw CommandFailure("\(failures) of 3 checks failed") }
+        if failures > 0 { throw CommandFailure("\(failures) of 4 checks failed") }
     }
 }

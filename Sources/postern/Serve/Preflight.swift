@@ -1,21 +1,13 @@
 import Foundation
-import Logging
+import Grants
 import Persistence
 
 /// What must hold before the server starts: one clear line says what to do when it does not (contract §1).
 enum Preflight {
     /// - Throws: ``CommandFailure``.
     static func check(conninfo: String) async throws {
-        let pending: [String]
-        do {
-            pending = try await Migrator(conninfo: conninfo).check()
-        } catch {
-            throw CommandFailure("database: \(error)")
-        }
-        guard pending.isEmpty else {
-            throw CommandFailure("the database is behind this binary (\(pending.joined(separator: ", "))): run `postern migrate`")
-        }
-        let probe = try await probe(conninfo)
+        try await checkSchema(conninfo: conninfo)
+        let probe = try await OneOffDatabase.use(conninfo) { try await $0.probe() }
         if probe.isSuperuser || probe.bypassesRowSecurity {
             throw CommandFailure(
                 "POSTERN_DATABASE_URL logs in as a superuser or BYPASSRLS role: use a login role that is only a member of postern_app")
@@ -35,20 +27,34 @@ enum Preflight {
         }
     }
 
-    private static func probe(_ conninfo: String) async throws -> ServerProbe {
-        let database = Database(
-            configuration: DatabaseConfiguration(conninfo: conninfo, connections: 1), logger: Logger(label: "preflight"))
-        return try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { await database.run() }
-            defer { tasks.cancelAll() }
-            for _ in 0..<20 {
-                do {
-                    return try await database.probe()
-                } catch StoreError.unavailable {
-                    try await Task.sleep(for: .milliseconds(100))
-                }
+    /// - Throws: ``CommandFailure`` when the database cannot be reached or has another schema than this binary needs.
+    static func checkSchema(conninfo: String) async throws {
+        let pending: [String]
+        do {
+            pending = try await Migrator(conninfo: conninfo).check()
+        } catch {
+            throw CommandFailure("database: \(error)")
+        }
+        guard pending.isEmpty else {
+            throw CommandFailure("the database is behind this binary (\(pending.joined(separator: ", "))): run `postern migrate`")
+        }
+    }
+
+    /// Opens every realm's signing keys. - Throws: ``CommandFailure`` when they were sealed under a key the file does not have.
+    static func checkKeys(conninfo: String, keyring: Keyring) async throws {
+        let unreadable = try await OneOffDatabase.use(conninfo) { database in
+            let store = ConfigurationStore(database)
+            var unreadable: [String] = []
+            for id in Set(try await store.directory().values) {
+                guard let realm = try await store.realm(id).map({ try Realm(json: $0) }) else { continue }
+                if !realm.signingKeysOpen(with: keyring) { unreadable.append(realm.slug) }
             }
-            throw CommandFailure("the database cannot be reached")
+            return unreadable
+        }
+        guard unreadable.isEmpty else {
+            throw CommandFailure(
+                "POSTERN_SECRET_KEY_FILE does not open the signing keys of \(unreadable.sorted().joined(separator: ", ")): "
+                    + "put the key they were sealed under back into the file, as an older line")
         }
     }
 }

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Delivery
+import Glibc
 import Logging
+import NIOCore
 import Persistence
 import ServiceLifecycle
 import UnixSignals
@@ -47,6 +49,7 @@ struct ServeCommand: AsyncParsableCommand {
         let transport = SMTPTransport(url: try settings.parsedSMTPURL(smtpURL))
         let conninfo = try settings.databaseURL()
         try await Preflight.check(conninfo: conninfo)
+        try await Preflight.checkKeys(conninfo: conninfo, keyring: keyring)
         try await ServerRun(
             configuration: settings.server, conninfo: conninfo, connections: settings.databaseConnections,
             keyring: keyring, mailSender: sender, transport: transport, extraRoutes: [], logger: logger
@@ -64,7 +67,7 @@ struct ServerRun {
     let transport: any MailTransport
     let extraRoutes: [Route]
     let logger: Logger
-    var onStarted: @Sendable () async -> Void = {}
+    var onStarted: @Sendable () -> Void = {}
 
     func run() async throws {
         let databaseConfiguration = DatabaseConfiguration(conninfo: conninfo, connections: connections)
@@ -73,19 +76,22 @@ struct ServerRun {
             database: database, keyring: keyring, sender: mailSender, transport: transport, logger: logger)
         let server = try Server.build(
             configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring, extraRoutes: extraRoutes,
-            wakeDelivery: { sender.wake() }, logger: logger)
+            wakeDelivery: { sender.wake() }, onServing: { onStarted() }, logger: logger)
         // The sender stops after the worker that feeds it and before the database it writes to.
         var services = server.services
         services.insert(sender, at: 1)
-        let group = ServiceGroup(
-            configuration: .init(
-                services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
-                gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-        logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            await onStarted()
-            try await tasks.waitForAll()
+        var groupConfiguration = ServiceGroupConfiguration(
+            services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        groupConfiguration.maximumGracefulShutdownDuration = configuration.shutdownGrace
+        let group = ServiceGroup(configuration: groupConfiguration)
+        defer { LogWriter.shared.flush() }
+        do {
+            try await group.run()
+        } catch let error as IOError {
+            let addresses = [configuration.listen, configuration.operationsListen].compactMap { $0?.description }
+            throw CommandFailure(
+                "cannot listen on \(addresses.joined(separator: " and ")): \(String(cString: strerror(error.errnoCode)))")
         }
         logger.notice("stopped")
     }

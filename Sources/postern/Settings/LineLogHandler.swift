@@ -21,7 +21,7 @@ struct LineLogHandler: LogHandler {
         let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
         fields += all.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value)") }
         let line = asJSON ? Self.json(fields) : Self.text(fields)
-        FileHandle.standardError.write(Data((line + "\n").utf8))
+        LogWriter.shared.write(line)
     }
 
     private static func text(_ fields: [(String, String)]) -> String {

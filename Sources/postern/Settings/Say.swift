@@ -1,6 +1,6 @@
-import Foundation
+import Glibc
 
-/// Writes a line to standard output at once, also when that is a pipe.
+/// Writes a line to standard output at once, also when that is a pipe; a reader that is gone is no error.
 func say(_ text: String, terminator: String = "\n") {
-    FileHandle.standardOutput.write(Data((text + terminator).utf8))
+    FileDescriptorOutput.write(text + terminator, to: STDOUT_FILENO)
 }

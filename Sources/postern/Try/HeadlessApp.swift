@@ -3,10 +3,16 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// A native app without a screen, speaking to a server as any client does.
+/// A native app without a screen, speaking to a server as any client does and printing what both say.
 struct HeadlessApp {
     let options: TryOptions
     private let client: HTTPClient
+
+    enum Method: String {
+        case get = "GET"
+        case post = "POST"
+        case delete = "DELETE"
+    }
 
     struct Tokens: Decodable {
         let accessToken: String
@@ -28,79 +34,58 @@ struct HeadlessApp {
         }
     }
 
-    /// Asks for a code and redeems it.
-    func signInByCode() async throws -> Tokens {
-        struct Receipt: Decodable { let AuthSession: String }
-        let asked = Date()
-        let receipt: Receipt = try decode(
-            try await post("/api/account/native/otp/request", json: ["Email": options.email, "ClientId": options.client]))
-        let code = try await code(since: asked)
-        return try await token([
-            ("grant_type", "urn:cocoar:otp"), ("client_id", options.client), ("auth_session", receipt.AuthSession),
-            ("otp_code", code), ("scope", options.scope),
-        ])
-    }
-
-    /// Uses a refresh token.
-    func refresh(_ tokens: Tokens) async throws -> Tokens {
-        guard let refreshToken = tokens.refreshToken else {
-            throw CommandFailure("no refresh_token: ask for scope offline_access with --scope")
-        }
-        return try await token([
-            ("grant_type", "refresh_token"), ("client_id", options.client), ("refresh_token", refreshToken),
-        ])
-    }
-
-    /// Reads userinfo.
-    func userInfo(_ tokens: Tokens) async throws {
-        var request = HTTPClientRequest(url: options.url + "/connect/userinfo")
-        request.headers.add(name: "Authorization", value: "Bearer \(tokens.accessToken)")
-        say("> GET /connect/userinfo")
-        _ = try await send(request)
-    }
-
-    private func token(_ form: [(String, String)]) async throws -> Tokens {
+    /// Posts to the token endpoint.
+    func token(_ form: [(String, String)]) async throws -> Tokens {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         return try decode(try await post("/connect/token", form: form), with: decoder)
     }
 
-    private func post(_ path: String, json: [String: String]) async throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return try await post(path, "application/json", String(decoding: try encoder.encode(json), as: UTF8.self))
-    }
-
-    private func post(_ path: String, form: [(String, String)]) async throws -> Data {
-        let unreserved = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+    /// Posts a form.
+    func post(_ path: String, form: [(String, String)]) async throws -> Data {
+        let unreserved = CharacterSet(
+            charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
         let body = form.map { "\($0)=\($1.addingPercentEncoding(withAllowedCharacters: unreserved) ?? "")" }
-        return try await post(path, "application/x-www-form-urlencoded", body.joined(separator: "&"))
+        return try await exchange(
+            .post, path, contentType: "application/x-www-form-urlencoded", body: body.joined(separator: "&"))
     }
 
-    private func post(_ path: String, _ contentType: String, _ body: String) async throws -> Data {
+    /// Posts JSON, with an access token if given.
+    func post(_ path: String, json: String, tokens: Tokens? = nil) async throws -> Data {
+        try await exchange(.post, path, tokens: tokens, contentType: "application/json", body: json)
+    }
+
+    /// Sends one request and prints it and its answer. - Throws: ``CommandFailure`` for an answer that is no success.
+    func exchange(
+        _ method: Method, _ path: String, tokens: Tokens? = nil, contentType: String? = nil, body: String? = nil
+    ) async throws -> Data {
         var request = HTTPClientRequest(url: options.url + path)
-        request.method = .POST
-        request.headers.add(name: "Content-Type", value: contentType)
-        request.body = .bytes(ByteBuffer(string: body))
-        say("> POST \(path)\n> \(body)")
-        return try await send(request)
-    }
-
-    private func send(_ request: HTTPClientRequest) async throws -> Data {
-        let response: HTTPClientResponse
-        do {
-            response = try await client.execute(request, timeout: .seconds(10))
-        } catch {
-            throw CommandFailure("\(options.url) does not answer: \(error)")
+        request.method = HTTPMethod(rawValue: method.rawValue)
+        say("> \(method.rawValue) \(path)")
+        if let tokens {
+            request.headers.add(name: "Authorization", value: "Bearer \(tokens.accessToken)")
+            say("> Authorization: Bearer \(tokens.accessToken)")
         }
-        let body = try await response.body.collect(upTo: 1 << 20)
-        let text = String(buffer: body)
-        say("< \(response.status.code) \(response.status.reasonPhrase)\n< \(text)\n")
-        guard response.status == .ok else { throw CommandFailure("the server answered \(response.status.code)") }
-        return Data(text.utf8)
+        if let contentType { request.headers.add(name: "Content-Type", value: contentType) }
+        if let body {
+            request.body = .bytes(ByteBuffer(string: body))
+            say("> \(body)")
+        }
+        let (status, answer) = try await send(request)
+        let text = String(decoding: answer, as: UTF8.self)
+        say("< \(status.code) \(status.reasonPhrase)\(text.isEmpty ? "" : "\n< \(text)")\n")
+        guard (200..<300).contains(status.code) else { throw CommandFailure("the server answered \(status.code)") }
+        return answer
     }
 
-    private func decode<Value: Decodable>(_ data: Data, with decoder: JSONDecoder = JSONDecoder()) throws -> Value {
+    /// Reads JSON without printing anything; `nil` when the server has no such thing.
+    func quietly<Value: Decodable>(get path: String) async throws -> Value? {
+        let (status, answer) = try await send(HTTPClientRequest(url: options.url + path))
+        return status == .ok ? try decode(answer) : nil
+    }
+
+    /// - Throws: ``CommandFailure`` when the answer has another shape than the contract says.
+    func decode<Value: Decodable>(_ data: Data, with decoder: JSONDecoder = JSONDecoder()) throws -> Value {
         do {
             return try decoder.decode(Value.self, from: data)
         } catch {
@@ -108,39 +93,13 @@ struct HeadlessApp {
         }
     }
 
-    /// The code given, or the newest in the dev outbox, or what the user types.
-    private func code(since asked: Date) async throws -> String {
-        if let code = options.code { return code }
-        struct Mail: Decodable {
-            let to: String
-            let code: String?
-            let at: String
-        }
-        for _ in 0..<50 {
-            var request = HTTPClientRequest(url: options.url + "/dev/outbox.json")
-            request.headers.add(name: "Accept", value: "application/json")
+    private func send(_ request: HTTPClientRequest) async throws -> (HTTPResponseStatus, Data) {
+        do {
             let response = try await client.execute(request, timeout: .seconds(10))
-            guard response.status == .ok else { break }
-            let data = Data(buffer: try await response.body.collect(upTo: 1 << 20))
-            let mails: [Mail] = try decode(data)
-            let fresh = mails.first { mail in
-                mail.to == options.email && mail.code != nil
-                    && ((try? Date(mail.at, strategy: .iso8601.time(includingFractionalSeconds: true))) ?? asked) >= asked
-            }
-            if let code = fresh?.code {
-                say("  the dev outbox has the code \(code)\n")
-                return code
-            }
-            try await Task.sleep(for: .milliseconds(100))
+            let body = try await response.body.collect(upTo: 1 << 20)
+            return (response.status, Data(body.readableBytesView))
+        } catch {
+            throw CommandFailure("\(options.url) does not answer: \(error)")
         }
-        say("The code from the mail to \(options.email): ", terminator: "")
-        guard let typed = readLine(), !typed.isEmpty else { throw CommandFailure("no code: give it with --code") }
-        return typed
-    }
-}
-
-extension Data {
-    init(buffer: ByteBuffer) {
-        self.init(buffer.readableBytesView)
     }
 }

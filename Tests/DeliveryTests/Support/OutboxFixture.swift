@@ -30,30 +30,25 @@ struct OutboxFixture: Sendable {
     /// for two migrations at a time.
     private struct Cluster: Sendable {
         let postgres: ThrowawayPostgres
-        let schema: Task<String, any Error>
+        let schema: String
 
-        init() throws {
-            let postgres = try ThrowawayPostgres()
-            self.postgres = postgres
-            schema = Task {
-                let name = try postgres.createDatabase()
-                try await Migrator(conninfo: postgres.conninfo(database: name)).migrate()
-                try postgres.psql("CREATE ROLE app LOGIN IN ROLE postern_app", database: name)
-                return name
-            }
+        init() async throws {
+            postgres = try await ThrowawayPostgres()
+            schema = try await postgres.createDatabase()
+            try await Migrator(conninfo: postgres.conninfo(database: schema)).migrate()
+            try await postgres.psql("CREATE ROLE app LOGIN IN ROLE postern_app", database: schema)
         }
     }
 
-    private static let shared = Result { try Cluster() }
+    private static let shared = Task { try await Cluster() }
     private static let copies = Atomic(0)
 
     /// Runs `body` with a new database on the shared cluster, or on one of its own that it may stop and start.
     static func run(onOwnCluster: Bool = false, _ body: @Sendable (OutboxFixture) async throws -> Void) async throws {
-        let cluster = onOwnCluster ? try Cluster() : try shared.get()
+        let cluster = onOwnCluster ? try await Cluster() : try await shared.value
         let postgres = cluster.postgres
-        let schema = try await cluster.schema.value
         let name = "copy_\(copies.add(1, ordering: .relaxed).newValue)"
-        try postgres.psql("CREATE DATABASE \(name) TEMPLATE \(schema)")
+        try await postgres.psql("CREATE DATABASE \(name) TEMPLATE \(cluster.schema)")
         func database(_ user: String) -> Database {
             Database(
                 configuration: DatabaseConfiguration(
@@ -80,11 +75,11 @@ struct OutboxFixture: Sendable {
         }
     }
 
-    /// Queues a mail `age` seconds ago. - Returns: its id.
+    /// Queues a mail `age` seconds ago that was tried `attempts` times. - Returns: its id.
     @discardableResult
     func queue(
         _ content: MailPayload.Content = .otp(code: "123456", minutes: 10), to recipient: String = "ada@example.com",
-        age: Double = 0, tampered: Bool = false
+        age: Double = 0, attempts: Int32 = 0, tampered: Bool = false
     ) async throws -> UUIDValue {
         let id = UUIDValue.random()
         let payload = MailPayload(realmName: "Acme", originHost: "auth.example.com", content: content)
@@ -94,12 +89,15 @@ struct OutboxFixture: Sendable {
             Statement(
                 name: "queue",
                 sql: """
-                    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload, created_at, not_before,
-                                                     expires_at)
-                    VALUES ($1, $2, $3, $4, $5, now() - make_interval(secs => $6), now() - make_interval(secs => $6),
+                    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload, attempts, created_at,
+                                                     not_before, expires_at)
+                    VALUES ($1, $2, $3, $4, $5, $7, now() - make_interval(secs => $6), now() - make_interval(secs => $6),
                             now() - make_interval(secs => $6) + interval '24 hours')
                     """, effect: .once),
-            [.uuid(realm), .uuid(id), .text(recipient), .text(payload.template), .bytes(sealed), .double(age)])
+            [
+                .uuid(realm), .uuid(id), .text(recipient), .text(payload.template), .bytes(sealed), .double(age),
+                .int(attempts),
+            ])
         return id
     }
 
@@ -144,10 +142,10 @@ struct OutboxFixture: Sendable {
         return try #require(rows.first)
     }
 
-    /// Waits until the row of a mail is as wanted, 10 s at most. - Returns: the row then.
+    /// Waits until the row of a mail is as wanted, 30 s at most. - Returns: the row then.
     @discardableResult
     func wait(for mail: UUIDValue, until isWanted: (State) -> Bool) async throws -> State {
-        let deadline = ContinuousClock.now + .seconds(10)
+        let deadline = ContinuousClock.now + .seconds(30)
         while true {
             let state = try await state(of: mail)
             if isWanted(state) { return state }

@@ -62,34 +62,18 @@ public struct DevOutboxRoutes: Sendable {
     private func page() -> Answer {
         let mails = mails()
         let items = mails.map { mail in
-            "<article><h2>\(Self.escape(mail.subject))</h2><p>to \(Self.escape(mail.to)), \(Self.escape(mail.at))</p>"
-                + "<pre>\(Self.escape(mail.text))</pre></article>"
+            "<article><h2>\(HTMLText.escape(mail.subject))</h2><p>to \(HTMLText.escape(mail.to)), \(HTMLText.escape(mail.at))</p>"
+                + "<pre>\(HTMLText.escape(mail.text))</pre></article>"
         }
         let body = items.isEmpty ? "<p>No mail yet. Ask for a code and reload.</p>" : items.joined()
-        var answer = Answer(.ok, headers: [
-            .contentType: "text/html; charset=utf-8",
-            .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'",
-        ])
-        answer.body = Array(
-            """
+        let html = """
             <!doctype html><html lang="en"><meta charset="utf-8"><title>Postern dev outbox</title>
+            <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
             <meta http-equiv="refresh" content="3">
             <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem}
-            article{border:1px solid #ccc;border-radius:8px;padding:0 1rem;margin:1rem 0}pre{white-space:pre-wrap}</style>
-            <h1>Dev outbox</h1>\(body)</html>
-            """.utf8)
-        return answer
-    }
-
-    private static func escape(_ text: String) -> String {
-        text.reduce(into: "") { escaped, character in
-            switch character {
-            case "&": escaped += "&amp;"
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "\"": escaped += "&quot;"
-            default: escaped.append(character)
-            }
-        }
+            article{border:1px solid #8886;border-radius:8px;padding:0 1rem;margin:1rem 0}pre{white-space:pre-wrap}</style>
+            <h1>Dev outbox</h1><p><a href="/dev/passkey">Try passkeys in this browser</a></p>\(body)</html>
+            """
+        return Answer(html: html, policy: ["default-src 'none'", "style-src 'unsafe-inline'"])
     }
 }

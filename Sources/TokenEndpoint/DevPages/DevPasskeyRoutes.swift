@@ -1,0 +1,45 @@
+import Crypto
+import Foundation
+import Grants
+import HTTPTypes
+
+/// `GET /dev/passkey`, under `postern dev` only: enrols a passkey in a real browser and signs in with it.
+///
+/// One document without any other resource. Its policy names the style and the script by their hashes, so that nothing else
+/// runs, and lets the script speak to its own origin only.
+public struct DevPasskeyRoutes: Sendable {
+    private let page: Answer
+
+    /// - Parameters:
+    ///   - clientID: a public client with codes, passkeys and refresh.
+    ///   - rpID: its RP-ID, to be shown.
+    ///   - email: a user to begin with.
+    public init(clientID: String, rpID: String, email: String) {
+        let style = Self.template("dev-passkey.css")
+        let script = Self.template("dev-passkey.js")
+        var html = Self.template("dev-passkey.html")
+        let text = ["client": clientID, "rpID": rpID, "email": email].mapValues(HTMLText.escape)
+        // Style and script last: what they contain is not looked at again.
+        for (name, value) in text.map({ ($0, $1) }) + [("style", style), ("script", script)] {
+            html = html.replacingOccurrences(of: "{{\(name)}}", with: value)
+        }
+        page = Answer(html: html, policy: [
+            "default-src 'none'", "style-src '\(Self.hash(style))'", "script-src '\(Self.hash(script))'", "img-src data:",
+            "connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'",
+        ])
+    }
+
+    /// The route.
+    public var routes: [Route] {
+        [Route("/dev/passkey", [.get: { [page] _ in page }])]
+    }
+
+    /// A source expression (CSP Level 3 §2.3.1).
+    private static func hash(_ text: String) -> String {
+        "sha256-" + Data(SHA256.hash(data: Data(text.utf8))).base64EncodedString()
+    }
+
+    private static func template(_ name: String) -> String {
+        Embedded.templates.first { $0.name == name }?.text ?? ""
+    }
+}

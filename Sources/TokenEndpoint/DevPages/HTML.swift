@@ -1,0 +1,27 @@
+import HTTPTypes
+
+/// Text on its way into HTML.
+enum HTMLText {
+    /// Safe as text and inside a quoted attribute. By scalar: a combining mark after it must not hide a `<` or a quote.
+    static func escape(_ text: String) -> String {
+        text.unicodeScalars.reduce(into: "") { escaped, scalar in
+            switch scalar {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+    }
+}
+
+extension Answer {
+    /// A page with its content security policy.
+    init(html: String, policy: [String]) {
+        self.init(.ok, headers: [
+            .contentType: "text/html; charset=utf-8", .contentSecurityPolicy: policy.joined(separator: "; "),
+        ])
+        body = Array(html.utf8)
+    }
+}
