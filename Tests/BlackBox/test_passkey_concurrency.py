@@ -3,6 +3,7 @@
 import collections
 import json
 import secrets
+import time
 
 import pytest
 
@@ -16,6 +17,16 @@ from harness.volley import in_parallel, token_request, volley
 
 WIDTH = 48
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def realm(world):
+    """Nothing here is about limits, so they are only logged."""
+    made = world.realm()
+    for policy in ("token", "passkey-begin", "native-otp"):
+        world.admin.call("set_rate_limit", made.slug, policy, "source", permits=1_000_000, per="1 minute", mode="log-only")
+    world.settle()
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +188,34 @@ def test_nothing_is_redeemed_after_a_delete_was_answered(world, realm, second_no
         answer = one.app.redeem_passkey(late, authenticator.assertion(late["options"], one.credential))
         assert answer.error == "invalid_grant", answer
     say(f"concurrency: redemptions around a delete: {outcomes[200]} before it, {outcomes[400]} after it, no other answer")
+
+
+def test_a_limit_refuses_nobody_before_it_is_reached(world):
+    """PK-04, contract 4.5 ("exact across nodes"): 120 begins in five volleys, of 640 allowed at once, are all answered."""
+    realm = world.realm()
+    realm.limit("passkey-begin", "source", 640, per="24 hours", burst=640)
+    app = realm.app()
+    raw = wire.request_bytes(
+        "POST", "/connect/passkey/begin", {"Host": app.host, "Content-Type": wire.FORM}, wire.form_body({"client_id": app.client_id})
+    )
+    for number in range(5):
+        answers = volley(world.node.port, [raw] * 24)
+        assert statuses(answers) == {200: 24}, f"after {24 * number} of 640: {statuses(answers)}"
+        time.sleep(2.2)
+
+
+@pytest.mark.full
+def test_requests_that_come_one_by_one_cost_one_permit_each(world):
+    """Contract 4.5: two thousand users behind one address in an hour are one each 1.8 s, within 3000 permits an hour."""
+    realm = world.realm()
+    realm.limit("native-otp", "source", 3000, per="1 day", burst=500)  # a day, so that hardly anything comes back meanwhile
+    started = time.monotonic()
+    for email in realm.users(10):
+        assert realm.app().ask(email).status == 200
+        time.sleep(1.8)
+    left = float(world.cluster.value(
+        "SELECT extract(epoch FROM b.tat - now()) FROM postern.rate_bucket b JOIN postern.realm r ON r.id = b.realm_id "
+        f"WHERE r.slug = '{realm.slug}' AND b.key = 'native-otp|source|127.0.0.1'"
+    ))
+    taken = (left + time.monotonic() - started) / (86_400 / 3000)
+    assert taken < 13, f"{taken:.0f} permits taken by ten requests"
