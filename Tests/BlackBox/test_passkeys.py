@@ -488,10 +488,6 @@ def test_the_counter_only_goes_up(realm, stored, presented, accepted):
         assert one.app.try_passkey(one.credential, count=stored + 1).status == 200
 
 
-@pytest.mark.xfail(strict=True, reason=(
-    "the audit row holds the stored counter: with .report the verifier returns max(stored, presented) as signCount, "
-    "and that is what redeem_assertion is given (PasskeyGrant.swift, Redemption; 08_passkey.sql, 'presented')"
-))
 def test_the_audit_row_of_a_regress_names_the_counter_that_was_presented(realm):
     """Issue 3: "regress refused and audited": the value tells a clone from a stuck counter."""
     one = holder(realm, sign_count=50)
