@@ -65,7 +65,8 @@ let package = Package(
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ],
-            swiftSettings: settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()] + stepProof + fuzzed
+            swiftSettings: settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()] + stepProof
+                + fuzzed
         ),
         // An authenticator in software: the tests' counterpart, and the client of `postern try passkey`.
         .target(
@@ -133,7 +134,9 @@ let package = Package(
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),

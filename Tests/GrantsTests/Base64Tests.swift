@@ -16,12 +16,16 @@ struct Base64Tests {
         }
     }
 
-    @Test("anything but canonical base64url is refused", arguments: ["A", "AB=", "AA==", "A+", "A/", "AB", "AAB", " AA", "AA ", "A\nA", "AAAAA", "é"])
+    @Test(
+        "anything but canonical base64url is refused",
+        arguments: ["A", "AB=", "AA==", "A+", "A/", "AB", "AAB", " AA", "AA ", "A\nA", "AAAAA", "é"])
     func sloppiness(_ text: String) {
         #expect(Base64.urlDecode(text) == nil)
     }
 
-    @Test("anything but canonical padded base64 is refused", arguments: ["AA", "AB==", "AAB=", "A===", "====", "AA=A", "A-==", "!!!!"])
+    @Test(
+        "anything but canonical padded base64 is refused",
+        arguments: ["AA", "AB==", "AAB=", "A===", "====", "AA=A", "A-==", "!!!!"])
     func standardSloppiness(_ text: String) {
         #expect(Base64.decode(text) == nil)
     }

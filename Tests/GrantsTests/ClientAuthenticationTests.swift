@@ -4,8 +4,10 @@ import Testing
 @Suite("Client authentication")
 struct ClientAuthenticationTests {
     private func authenticate(_ form: String, _ header: ClientCredentials.Header = .none) throws -> Client {
-        try Realm.fixture(clients: [.fixture("app"), .fixture("api", secret: "s3cret"), .fixture("gone", enabled: false)])
-            .authenticate(FormParameters(parsing: Array(form.utf8)), ClientCredentials(header: header))
+        try Realm.fixture(clients: [
+            .fixture("app"), .fixture("api", secret: "s3cret"), .fixture("gone", enabled: false),
+        ])
+        .authenticate(FormParameters(parsing: Array(form.utf8)), ClientCredentials(header: header))
     }
 
     private func code(_ form: String, _ header: ClientCredentials.Header = .none) -> TokenError.Code? {
@@ -33,7 +35,9 @@ struct ClientAuthenticationTests {
         #expect(code("", .basic(.init(clientID: "api", secret: "wrong"))) == .invalidClient)
     }
 
-    @Test("who is not known byte for byte is not known", arguments: ["", "nobody", "App", "app.", "app+", "*", "%25", "gone"])
+    @Test(
+        "who is not known byte for byte is not known",
+        arguments: ["", "nobody", "App", "app.", "app+", "*", "%25", "gone"])
     func unknown(_ clientID: String) {
         #expect(code("client_id=\(clientID)") == .invalidClient)
     }
@@ -49,9 +53,11 @@ struct ClientAuthenticationTests {
         #expect(code("client_id=app&client_assertion=x&client_assertion_type=y") == .invalidClient)
     }
 
-    @Test("Basic credentials are form-encoded inside base64", arguments: [
-        ("YXBpOnMzY3JldA==", "api", "s3cret"), ("YSUzQWI6YyUyNWQ=", "a:b", "c%d"), ("YXBpOg==", "api", ""),
-    ])
+    @Test(
+        "Basic credentials are form-encoded inside base64",
+        arguments: [
+            ("YXBpOnMzY3JldA==", "api", "s3cret"), ("YSUzQWI6YyUyNWQ=", "a:b", "c%d"), ("YXBpOg==", "api", ""),
+        ])
     func basic(_ encoded: String, _ clientID: String, _ secret: String) {
         #expect(ClientCredentials.Basic(decoding: encoded) == .init(clientID: clientID, secret: secret))
     }

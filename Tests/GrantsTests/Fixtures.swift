@@ -13,16 +13,19 @@ extension Realm {
             id: .random(), slug: "r", displayName: "R", issuer: "https://r.example", primaryDomain: "r.example",
             nativeGrantsEnabled: nativeGrantsEnabled,
             policy: Policy(
-                accessTokenLifetime: 900, refreshTokenLifetime: 1_209_600, refreshRetryWindow: 120, sessionLifetime: 31_536_000,
+                accessTokenLifetime: 900, refreshTokenLifetime: 1_209_600, refreshRetryWindow: 120,
+                sessionLifetime: 31_536_000,
                 otpLifetime: 600, otpAttempts: 5, resendCooldown: 60, ceremonyLifetime: 300),
             clients: Dictionary(uniqueKeysWithValues: clients.map { ($0.clientID, $0) }),
             scopes: [
                 "openid": Scope(name: "openid", resources: [], inDiscovery: true, enabled: true),
                 "offline_access": Scope(name: "offline_access", resources: [], inDiscovery: true, enabled: true),
-                "orders": Scope(name: "orders", resources: ["https://orders.example"], inDiscovery: true, enabled: true),
+                "orders": Scope(
+                    name: "orders", resources: ["https://orders.example"], inDiscovery: true, enabled: true),
                 "off": Scope(name: "off", resources: [], inDiscovery: true, enabled: false),
             ],
-            rateLimits: rateLimits, registrationFields: RegistrationFields(firstName: .off, lastName: .off), signingKeys: [])
+            rateLimits: rateLimits, registrationFields: RegistrationFields(firstName: .off, lastName: .off),
+            signingKeys: [])
     }
 }
 
@@ -32,8 +35,10 @@ extension Client {
         permissions: Set<String> = ["gt:urn:cocoar:otp", "gt:refresh_token", "scp:orders"]
     ) -> Client {
         Client(
-            key: .random(), clientID: clientID, isConfidential: secret != nil, enabled: enabled, requiresDPoP: false, issuesJWTAccessTokens: false,
-            rpID: nil, secretHashes: secret.map { [sha256($0)] } ?? [], permissions: permissions, accessTokenLifetime: nil,
+            key: .random(), clientID: clientID, isConfidential: secret != nil, enabled: enabled, requiresDPoP: false,
+            issuesJWTAccessTokens: false,
+            rpID: nil, secretHashes: secret.map { [sha256($0)] } ?? [], permissions: permissions,
+            accessTokenLifetime: nil,
             refreshTokenLifetime: nil, webOrigins: [], androidOrigins: [], iosApps: [], androidApps: [])
     }
 }
@@ -45,7 +50,9 @@ func sha256(_ text: String) -> [UInt8] {
 extension Keyring {
     /// A ring of fixed keys, newest first.
     static func fixture(_ numbers: UInt8...) -> Keyring {
-        let lines = (numbers.isEmpty ? [1] : numbers).map { number in Data(repeating: number, count: 32).base64EncodedString() }
+        let lines = (numbers.isEmpty ? [1] : numbers).map { number in
+            Data(repeating: number, count: 32).base64EncodedString()
+        }
         do {
             return try Keyring(parsing: lines.joined(separator: "\n"))
         } catch {

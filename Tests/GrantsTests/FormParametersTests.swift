@@ -7,9 +7,12 @@ struct FormParametersTests {
         try FormParameters(parsing: Array(body.utf8))
     }
 
-    @Test("plus and percent escapes are decoded once", arguments: [
-        ("scope=a+b", "a b"), ("scope=a%20b", "a b"), ("scope=a%2520b", "a%20b"), ("scope=%c3%a9", "é"), ("scope=a%2Bb", "a+b"),
-    ])
+    @Test(
+        "plus and percent escapes are decoded once",
+        arguments: [
+            ("scope=a+b", "a b"), ("scope=a%20b", "a b"), ("scope=a%2520b", "a%20b"), ("scope=%c3%a9", "é"),
+            ("scope=a%2Bb", "a+b"),
+        ])
     func decoding(_ body: String, _ expected: String) throws {
         #expect(try parse(body)["scope"] == expected)
     }
@@ -19,14 +22,17 @@ struct FormParametersTests {
         #expect(throws: FormParameters.ParseError.brokenEscape) { try parse(body) }
     }
 
-    @Test("text that is not UTF-8 or holds NUL refuses the whole body", arguments: [
-        "a=%00", "a=x%00y", "%00=1", "a=%ff%fe", "a=%c0%af", "a=%ed%a0%80", "a=%e2%28%a1",
-    ])
+    @Test(
+        "text that is not UTF-8 or holds NUL refuses the whole body",
+        arguments: [
+            "a=%00", "a=x%00y", "%00=1", "a=%ff%fe", "a=%c0%af", "a=%ed%a0%80", "a=%e2%28%a1",
+        ])
     func invalidText(_ body: String) {
         #expect(throws: FormParameters.ParseError.invalidText) { try parse(body) }
     }
 
-    @Test("a repeated parameter is refused, with the same value too", arguments: ["a=1&a=2", "a=1&a=1", "a=&a=1", "a&a"])
+    @Test(
+        "a repeated parameter is refused, with the same value too", arguments: ["a=1&a=2", "a=1&a=1", "a=&a=1", "a&a"])
     func repeated(_ body: String) {
         #expect(throws: FormParameters.ParseError.repeated) { try parse(body) }
     }
@@ -57,7 +63,9 @@ struct FormParametersTests {
         var generator = SeededGenerator(seed: 7)
         let alphabet = Array("&=%+a1;\u{0}é".utf8)
         for _ in 0..<20_000 {
-            let body = (0..<Int.random(in: 0..<24, using: &generator)).map { _ in alphabet.randomElement(using: &generator) ?? 0 }
+            let body = (0..<Int.random(in: 0..<24, using: &generator)).map { _ in
+                alphabet.randomElement(using: &generator) ?? 0
+            }
             _ = try? FormParameters(parsing: body)
         }
     }

@@ -24,7 +24,9 @@ struct RefreshTokenTests {
         }
     }
 
-    @Test("other texts are not tokens", arguments: ["", "prt_", "prt_AAAA", "pat_AAAA", " ", String(repeating: "a", count: 65_536)])
+    @Test(
+        "other texts are not tokens",
+        arguments: ["", "prt_", "prt_AAAA", "pat_AAAA", " ", String(repeating: "a", count: 65_536)])
     func garbage(_ text: String) {
         #expect(RefreshToken(text, realm: realm, keyring: keyring) == nil)
     }
@@ -93,7 +95,8 @@ struct SealedReferenceTests {
     }
 
     @Test func `no character can be changed`() throws {
-        let characters = Array(try SealedReference.text(token(), authTime: 400, realm: realm, salt: salt, keyring: keyring))
+        let characters = Array(
+            try SealedReference.text(token(), authTime: 400, realm: realm, salt: salt, keyring: keyring))
         for index in characters.indices {
             var changed = characters
             changed[index] = changed[index] == "A" ? "B" : "A"
@@ -107,7 +110,8 @@ struct SealedReferenceTests {
     }
 
     @Test func `a token never outlives its session`() {
-        let short = AccessToken(session: .random(), issuedAt: 1_000, lifetime: 900, sessionExpiresAt: 1_100, scope: [], audience: [])
+        let short = AccessToken(
+            session: .random(), issuedAt: 1_000, lifetime: 900, sessionExpiresAt: 1_100, scope: [], audience: [])
         #expect(short.expiresAt == 1_100)
     }
 }

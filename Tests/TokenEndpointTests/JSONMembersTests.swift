@@ -7,10 +7,13 @@ struct JSONMembersTests {
         try JSONMembers(parsing: Array(text.utf8))
     }
 
-    @Test("names are read in any case, values as they are", arguments: [
-        #"{"Email":"a"}"#, #"{"email":"a"}"#, #" { "EMAIL" : "a" , "x" : [1,{"y":null}] } "#, #"{"\u0045mail":"a"}"#,
-        #"{"Email":"\u0061","n":-0.5e+10,"t":true,"f":false}"#,
-    ])
+    @Test(
+        "names are read in any case, values as they are",
+        arguments: [
+            #"{"Email":"a"}"#, #"{"email":"a"}"#, #" { "EMAIL" : "a" , "x" : [1,{"y":null}] } "#,
+            #"{"\u0045mail":"a"}"#,
+            #"{"Email":"\u0061","n":-0.5e+10,"t":true,"f":false}"#,
+        ])
     func names(_ text: String) throws {
         #expect(try parse(text).string("Email") == "a")
     }
@@ -20,22 +23,31 @@ struct JSONMembersTests {
         #expect(try parse("{}").string("Email") == nil)
     }
 
-    @Test("a known member that is not a string is refused", arguments: ["1", "1.5", "1e400", "true", "[]", "[\"a\"]", "{}"])
+    @Test(
+        "a known member that is not a string is refused",
+        arguments: ["1", "1.5", "1e400", "true", "[]", "[\"a\"]", "{}"])
     func wrongType(_ value: String) throws {
         let members = try parse(#"{"Email":\#(value)}"#)
         #expect(throws: Refusal.self) { try members.string("Email") }
     }
 
-    @Test("a name given twice is refused, in any case", arguments: [#"{"Email":"a","Email":"a"}"#, #"{"Email":"a","email":"b"}"#])
+    @Test(
+        "a name given twice is refused, in any case",
+        arguments: [#"{"Email":"a","Email":"a"}"#, #"{"Email":"a","email":"b"}"#])
     func repeated(_ text: String) {
         #expect(throws: JSONMembers.ParseError.repeatedName) { try parse(text) }
     }
 
-    @Test("what is not one JSON object is refused", arguments: [
-        "", "null", "[]", "1", "\"a\"", "{", "}", "{}{}", "{} x", #"{"a"}"#, #"{"a":}"#, #"{"a":1,}"#, #"{"a":1 "b":2}"#, #"{a:1}"#,
-        #"{"a":'b'}"#, #"{"a":01}"#, #"{"a":1.}"#, #"{"a":.5}"#, #"{"a":+1}"#, #"{"a":NaN}"#, #"{"a":"\x"}"#, #"{"a":"\u12"}"#,
-        #"{"a":"\ud800"}"#, #"{"a":"\udc00"}"#, #"{"a":"\u0000"}"#, "{\"a\":\"\u{1}\"}", #"{"a":"b"/*x*/}"#, "\u{feff}{}",
-    ])
+    @Test(
+        "what is not one JSON object is refused",
+        arguments: [
+            "", "null", "[]", "1", "\"a\"", "{", "}", "{}{}", "{} x", #"{"a"}"#, #"{"a":}"#, #"{"a":1,}"#,
+            #"{"a":1 "b":2}"#, #"{a:1}"#,
+            #"{"a":'b'}"#, #"{"a":01}"#, #"{"a":1.}"#, #"{"a":.5}"#, #"{"a":+1}"#, #"{"a":NaN}"#, #"{"a":"\x"}"#,
+            #"{"a":"\u12"}"#,
+            #"{"a":"\ud800"}"#, #"{"a":"\udc00"}"#, #"{"a":"\u0000"}"#, "{\"a\":\"\u{1}\"}", #"{"a":"b"/*x*/}"#,
+            "\u{feff}{}",
+        ])
     func malformed(_ text: String) {
         #expect(throws: JSONMembers.ParseError.malformed) { try parse(text) }
     }
@@ -53,6 +65,8 @@ struct JSONMembersTests {
 
     @Test func `no prefix of a valid body makes the reader trap`() {
         let text = Array(#"{"Email":"a\u00e9\ud83d\ude00","x":[1,-2.5e3,{"y":null}],"t":true}"#.utf8)
-        for length in text.indices { #expect(throws: JSONMembers.ParseError.self) { try JSONMembers(parsing: Array(text[..<length])) } }
+        for length in text.indices {
+            #expect(throws: JSONMembers.ParseError.self) { try JSONMembers(parsing: Array(text[..<length])) }
+        }
     }
 }

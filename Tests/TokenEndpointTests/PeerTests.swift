@@ -4,22 +4,30 @@ import Testing
 
 @Suite("Hosts, addresses and proxies")
 struct PeerTests {
-    @Test("a host has one canonical form", arguments: [
-        ("Auth.Example.COM", "auth.example.com"), ("auth.example.com:443", "auth.example.com"), ("auth.example.com.", "auth.example.com"),
-        ("auth.example.com.:1337", "auth.example.com"), ("localhost", "localhost"), ("127.0.0.1:80", "127.0.0.1"),
-    ])
+    @Test(
+        "a host has one canonical form",
+        arguments: [
+            ("Auth.Example.COM", "auth.example.com"), ("auth.example.com:443", "auth.example.com"),
+            ("auth.example.com.", "auth.example.com"),
+            ("auth.example.com.:1337", "auth.example.com"), ("localhost", "localhost"), ("127.0.0.1:80", "127.0.0.1"),
+        ])
     func canonical(_ authority: String, _ host: String) {
         #expect(HostName.canonical(authority) == host)
     }
 
-    @Test("what is not a bare host is none", arguments: [
-        "", ".", ":80", "a/b", "a@b", "a b", "a\tb", "a:b", "a:123456", "[::1]", "a%00", "ä.example", "a_b", String(repeating: "a", count: 300),
-    ])
+    @Test(
+        "what is not a bare host is none",
+        arguments: [
+            "", ".", ":80", "a/b", "a@b", "a b", "a\tb", "a:b", "a:123456", "[::1]", "a%00", "ä.example", "a_b",
+            String(repeating: "a", count: 300),
+        ])
     func noHost(_ authority: String) {
         #expect(HostName.canonical(authority) == nil)
     }
 
-    private func peer(_ address: String, forwardedFor: [String] = [], forwardedHost: String? = nil, trusted: [String] = ["10.0.0.0/8"]) -> Peer {
+    private func peer(
+        _ address: String, forwardedFor: [String] = [], forwardedHost: String? = nil, trusted: [String] = ["10.0.0.0/8"]
+    ) -> Peer {
         var fields = HTTPFields()
         for value in forwardedFor { fields.append(HTTPField(name: .xForwardedFor, value: value)) }
         if let forwardedHost { fields[.xForwardedHost] = forwardedHost }
@@ -33,11 +41,16 @@ struct PeerTests {
         #expect(peer.authority == "a.example")
     }
 
-    @Test("from a trusted proxy the rightmost untrusted hop counts", arguments: [
-        (["198.51.100.1"], "198.51.100.1"), (["1.2.3.4, 198.51.100.1"], "198.51.100.1"), (["198.51.100.1, 10.1.1.1"], "198.51.100.1"),
-        (["1.2.3.4", "198.51.100.1"], "198.51.100.1"), ([], "10.0.0.1"), (["garbage"], "10.0.0.1"), (["198.51.100.1, garbage"], "10.0.0.1"),
-        (["::ffff:127.0.0.1%eth0"], "10.0.0.1"), (["1.2.3.4:99"], "10.0.0.1"), ([""], "10.0.0.1"), (["::ffff:198.51.100.1"], "198.51.100.1"),
-    ])
+    @Test(
+        "from a trusted proxy the rightmost untrusted hop counts",
+        arguments: [
+            (["198.51.100.1"], "198.51.100.1"), (["1.2.3.4, 198.51.100.1"], "198.51.100.1"),
+            (["198.51.100.1, 10.1.1.1"], "198.51.100.1"),
+            (["1.2.3.4", "198.51.100.1"], "198.51.100.1"), ([], "10.0.0.1"), (["garbage"], "10.0.0.1"),
+            (["198.51.100.1, garbage"], "10.0.0.1"),
+            (["::ffff:127.0.0.1%eth0"], "10.0.0.1"), (["1.2.3.4:99"], "10.0.0.1"), ([""], "10.0.0.1"),
+            (["::ffff:198.51.100.1"], "198.51.100.1"),
+        ])
     func hops(_ forwardedFor: [String], _ source: String) {
         #expect(peer("10.0.0.1", forwardedFor: forwardedFor, forwardedHost: "b.example").source == source)
         #expect(peer("10.0.0.1", forwardedFor: forwardedFor, forwardedHost: "b.example").authority == "b.example")
@@ -48,7 +61,9 @@ struct PeerTests {
         #expect(peer("2001:db8:1:2::1").source != peer("2001:db8:1:3::1").source)
     }
 
-    @Test("ranges are whole or refused", arguments: ["", "10.0.0.0/33", "10.0.0/8", "::/129", "a/8", "10.0.0.0/8/8", "10.0.0.0/-1"])
+    @Test(
+        "ranges are whole or refused",
+        arguments: ["", "10.0.0.0/33", "10.0.0/8", "::/129", "a/8", "10.0.0.0/8/8", "10.0.0.0/-1"])
     func badRanges(_ text: String) {
         #expect(CIDR(text) == nil)
     }
@@ -64,27 +79,34 @@ struct PeerTests {
 
 @Suite("Request targets")
 struct RequestTargetTests {
-    private func target(_ path: String?, authority: String? = "a.example", extraHost: String? = nil) -> RequestTarget? {
+    private func path(_ path: String?, authority: String? = "a.example", extraHost: String? = nil) -> String? {
         var fields = HTTPFields()
         if let extraHost { fields.append(HTTPField(name: .host, value: extraHost)) }
-        return RequestTarget(HTTPRequest(method: .get, scheme: nil, authority: authority, path: path, headerFields: fields))
+        return RequestTarget.path(
+            of: HTTPRequest(method: .get, scheme: nil, authority: authority, path: path, headerFields: fields))
     }
 
     @Test func `the path is taken as sent, without the query`() {
-        #expect(target("/connect/token?x=/y")?.path == "/connect/token")
-        #expect(target("//connect/token")?.path == "//connect/token")
-        #expect(target("/connect/%74oken")?.path == "/connect/%74oken")
-    }
-
-    @Test func `the absolute form must name the same host`() {
-        #expect(target("http://a.example/connect/token")?.path == "/connect/token")
-        #expect(target("http://b.example/connect/token") == nil)
-        #expect(target("ftp://a.example/") == nil)
-        #expect(target("connect/token") == nil)
+        #expect(path("/connect/token?x=/y") == "/connect/token")
+        #expect(path("//connect/token") == "//connect/token")
+        #expect(path("/connect/%74oken") == "/connect/%74oken")
+        #expect(path("connect/token") == nil)
     }
 
     @Test func `no host and two hosts are refused`() {
-        #expect(target("/", authority: nil) == nil)
-        #expect(target("/", extraHost: "a.example") == nil)
+        #expect(path("/", authority: nil) == nil)
+        #expect(path("/", extraHost: "a.example") == nil)
+        #expect(path("/", extraHost: "") == nil)
+    }
+
+    @Test(
+        "a target is the host's own in origin form, or in absolute form with the same authority",
+        arguments: [
+            ("/connect/token", true), ("http://a.example/connect/token", true), ("HTTPS://A.example", true),
+            ("http://b.example/connect/token", false), ("http://a.example:81/", false), ("http://a.example@b/", false),
+            ("ftp://a.example/", false), ("connect/token", false), ("*", false), ("a.example:443", false),
+        ])
+    func absoluteForm(_ uri: String, _ isOwn: Bool) {
+        #expect(TargetHandler.isOwn(uri, host: "a.example") == isOwn)
     }
 }

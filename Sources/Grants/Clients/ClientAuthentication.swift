@@ -82,7 +82,8 @@ extension Realm {
                 throw TokenError(.invalidRequest, "Use one way to authenticate the client.", reason: "two credentials")
             }
             guard form["client_id"].map({ $0 == basic.clientID }) ?? true else {
-                throw TokenError(.invalidRequest, "client_id differs from the authenticated client.", reason: "two clients")
+                throw TokenError(
+                    .invalidRequest, "client_id differs from the authenticated client.", reason: "two clients")
             }
             return (basic.clientID, basic.secret.isEmpty ? nil : basic.secret)
         }
@@ -96,7 +97,8 @@ extension Realm {
     private static func matches(_ secret: String, _ hashes: [[UInt8]]) -> Bool {
         let presented = Array(SHA256.hash(data: Array(secret.utf8)))
         var matched = false
-        for hash in hashes.isEmpty ? [[UInt8](repeating: 0, count: 32)] : hashes where constantTimeEqual(presented, hash) {
+        for hash in hashes.isEmpty ? [[UInt8](repeating: 0, count: 32)] : hashes
+        where constantTimeEqual(presented, hash) {
             matched = true
         }
         return matched

@@ -93,7 +93,8 @@ public final class RateLimiter: Sendable {
                         continue
                     }
                     // Used up in time: twice as many; lapsed: back to one.
-                    entry.block = entry.leasedUntil > now ? min(entry.block * 2, Self.maximumBlock(limit, subject.dimension)) : 1
+                    entry.block =
+                        entry.leasedUntil > now ? min(entry.block * 2, Self.maximumBlock(limit, subject.dimension)) : 1
                     entry.leased = 0
                     entries[key] = entry
                     wanted = entry.block
@@ -133,7 +134,8 @@ public final class RateLimiter: Sendable {
                 if let entry = entries[key], entry.limit != limit { entries[key] = nil }
                 if index < verdict.granted.count, verdict.granted[index] > 0 {
                     guard Self.maximumBlock(limit, subject.dimension) > 1 else { continue }
-                    entries[key, default: Entry(limit: limit, leasedUntil: now)].leased += Int(verdict.granted[index]) - 1
+                    entries[key, default: Entry(limit: limit, leasedUntil: now)].leased +=
+                        Int(verdict.granted[index]) - 1
                     entries[key]?.leasedUntil = now + Self.leaseLifetime
                     entries[key]?.refusedUntil = nil
                 } else if index == verdict.refused {

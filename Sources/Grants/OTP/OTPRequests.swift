@@ -11,7 +11,8 @@ public struct OTPRequests: Sendable {
         let authSession: String?
 
         /// A decoded request.
-        public init(email: EmailAddress, firstName: String?, lastName: String?, clientID: String?, authSession: String?) {
+        public init(email: EmailAddress, firstName: String?, lastName: String?, clientID: String?, authSession: String?)
+        {
             self.email = email
             self.firstName = firstName
             self.lastName = lastName
@@ -55,7 +56,8 @@ public struct OTPRequests: Sendable {
             client = known
         }
         var subjects: [RateLimiter.Subject] = [
-            .init(.target, "\(request.email.key)|\(source)"), .init(.targetTotal, request.email.key), .init(.source, source),
+            .init(.target, "\(request.email.key)|\(source)"), .init(.targetTotal, request.email.key),
+            .init(.source, source),
         ]
         if let client { subjects.append(.init(.client, client.clientID)) }
         let claim = try limiter.claim(.nativeOTP, subjects, realm: realm)

@@ -16,7 +16,8 @@ public struct OTPWorker: Sendable {
 
     /// - Parameter wakeDelivery: called when mails were queued.
     public init(
-        signIns: SignInStore, keyring: Keyring, wake: WakeSignal, wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
+        signIns: SignInStore, keyring: Keyring, wake: WakeSignal, wakeDelivery: @escaping @Sendable () -> Void,
+        logger: Logger
     ) {
         self.signIns = signIns
         self.keyring = keyring
@@ -31,7 +32,8 @@ public struct OTPWorker: Sendable {
             do {
                 while try await decideBatch() == Int(Self.batch) {}
             } catch {
-                logger.warning("requests for codes wait: the database is not available", metadata: ["error": "\(error)"])
+                logger.warning(
+                    "requests for codes wait: the database is not available", metadata: ["error": "\(error)"])
             }
         }
     }
@@ -54,7 +56,9 @@ public struct OTPWorker: Sendable {
         let mail = MailPayload(
             realmName: request.displayName, originHost: host(of: request.publicOrigin),
             content: .otp(code: code, minutes: Int(request.otpLifetime + 59) / 60))
-        guard let payload = try? mail.sealed(under: keyring, realm: request.realm, mail: mailID) else { throw .malformedResult }
+        guard let payload = try? mail.sealed(under: keyring, realm: request.realm, mail: mailID) else {
+            throw .malformedResult
+        }
         return SignInStore.CodeDraft(
             codeID: .random(), salt: randomBytes(16),
             keyed: OneTimeCode.keyed(code, realm: request.realm, emailKey: request.emailKey, under: keyring.newest),

@@ -54,8 +54,11 @@ public struct PasskeyGrant: Grant {
         guard let credential else { throw Self.refused("unknown credential") }
         let redemption = PasskeyStore.Redemption(
             realm: realm.id, client: client.key, permission: grantType.permission, passkey: credential.passkey,
-            signCount: Self.presentedSignCount(verified, response), backupState: verified.backupState, session: signIn.record(amr: amr))
-        let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) { try await passkeys.redeem(redemption) }
+            signCount: Self.presentedSignCount(verified, response), backupState: verified.backupState,
+            session: signIn.record(amr: amr))
+        let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) {
+            try await passkeys.redeem(redemption)
+        }
         return try signIn.respond(signedIn, amr: amr)
     }
 
@@ -81,13 +84,15 @@ public struct PasskeyGrant: Grant {
 
     /// An unknown credential is verified against a key nobody has, so that it fails like a bad signature and takes as long.
     private func verify(
-        _ response: AuthenticationResponseJSON, _ credential: PasskeyStore.StoredCredential?, _ ceremony: PasskeyCeremony,
+        _ response: AuthenticationResponseJSON, _ credential: PasskeyStore.StoredCredential?,
+        _ ceremony: PasskeyCeremony,
         realm: Realm, client: Client
     ) throws(TokenError) -> VerifiedAuthentication {
         let record =
             credential.map {
                 CredentialRecord(
-                    id: response.id, publicKey: $0.publicKey, signCount: $0.signCount, backupEligible: $0.backupEligible,
+                    id: response.id, publicKey: $0.publicKey, signCount: $0.signCount,
+                    backupEligible: $0.backupEligible,
                     userHandle: $0.userHandle)
             }
             ?? .decoy(for: response)
@@ -103,7 +108,9 @@ public struct PasskeyGrant: Grant {
     }
 
     /// The counter as signed: the statement compares it with the stored one again, and audits it when it went back.
-    private static func presentedSignCount(_ verified: VerifiedAuthentication, _ response: AuthenticationResponseJSON) -> UInt32 {
+    private static func presentedSignCount(_ verified: VerifiedAuthentication, _ response: AuthenticationResponseJSON)
+        -> UInt32
+    {
         guard verified.signCountRegressed, response.authenticatorData.count >= 37 else { return verified.signCount }
         return response.authenticatorData[33..<37].bigEndianInteger(as: UInt32.self) ?? verified.signCount
     }

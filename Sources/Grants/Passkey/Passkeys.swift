@@ -37,7 +37,8 @@ public struct Passkeys: Sendable {
     public func beginLogin(
         realm: Realm, client: Client, rpID: String, source: String
     ) async throws(TokenError) -> Options {
-        try await limiter.take(try limiter.claim(
+        try await limiter.take(
+            try limiter.claim(
                 .passkeyBegin, [.init(.source, source), .init(.client, client.clientID)], realm: realm))
         let ceremony = PasskeyCeremony.login(client: client.key, rpID: rpID, expiresAt: expiry(realm))
         // PublicKeyCredentialRequestOptionsJSON, WebAuthn L3 §5.1.10
@@ -54,7 +55,8 @@ public struct Passkeys: Sendable {
     public func beginEnrolment(
         realm: Realm, client: Client, rpID: String, verified: VerifiedAccessToken
     ) async throws -> Options? {
-        guard let user = try await store.enrolmentOptions(realm: realm.id, user: verified.session.user, rpID: rpID) else {
+        guard let user = try await store.enrolmentOptions(realm: realm.id, user: verified.session.user, rpID: rpID)
+        else {
             return nil
         }
         let ceremony = PasskeyCeremony.enrolment(
@@ -115,8 +117,10 @@ public struct Passkeys: Sendable {
         ceremonyID: String, attestation: [UInt8], displayName: String?, realm: Realm, client: Client,
         verified: VerifiedAccessToken, source: String
     ) async throws -> UUIDValue {
-        guard let ceremony = PasskeyCeremony(ceremonyID, realm: realm.id, keyring: keyring), ceremony.kind == .enrolment,
-            ceremony.client == client.key, ceremony.session == verified.token.session, ceremony.rpID == realm.rpID(for: client),
+        guard let ceremony = PasskeyCeremony(ceremonyID, realm: realm.id, keyring: keyring),
+            ceremony.kind == .enrolment,
+            ceremony.client == client.key, ceremony.session == verified.token.session,
+            ceremony.rpID == realm.rpID(for: client),
             try await store.spend(realm: realm.id, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt))
         else { throw EnrolmentFailure.session }
         let registration: VerifiedRegistration
@@ -133,13 +137,16 @@ public struct Passkeys: Sendable {
         let aaguid = UUIDValue(bytes: credential.aaguid).flatMap { $0.bytes.allSatisfy { $0 == 0 } ? nil : $0 }
         let name = displayName ?? AuthenticatorNames.name(of: aaguid)
         let passkey = PasskeyStore.NewPasskey(
-            rpID: ceremony.rpID, credentialID: credential.id, publicKey: credential.publicKey, signCount: credential.signCount,
+            rpID: ceremony.rpID, credentialID: credential.id, publicKey: credential.publicKey,
+            signCount: credential.signCount,
             aaguid: aaguid, backupEligible: credential.backupEligible, backupState: credential.backupState,
-            uvInitialized: credential.uvInitialized, transports: credential.transports.filter { (1...32).contains($0.utf8.count) }.prefix(8).map { $0 },
+            uvInitialized: credential.uvInitialized,
+            transports: credential.transports.filter { (1...32).contains($0.utf8.count) }.prefix(8).map { $0 },
             format: registration.format.rawValue, displayName: displayName)
         let notice = try notice(.passkeyAdded(name: name), realm: realm)
-        guard let id = try await store.add(
-            realm: realm.id, session: verified.token.session, passkey, source: source, notice: notice)
+        guard
+            let id = try await store.add(
+                realm: realm.id, session: verified.token.session, passkey, source: source, notice: notice)
         else { throw EnrolmentFailure.refused("registered already, too many, or signed out") }
         return id
     }
@@ -158,7 +165,8 @@ public struct Passkeys: Sendable {
     }
 
     /// Deletes a passkey of the session's user and queues the notice. - Returns: `true` exactly once.
-    public func delete(realm: Realm, verified: VerifiedAccessToken, id: UUIDValue, source: String) async throws -> Bool {
+    public func delete(realm: Realm, verified: VerifiedAccessToken, id: UUIDValue, source: String) async throws -> Bool
+    {
         let user = verified.session.user
         guard let passkey = try await store.list(realm: realm.id, user: user, id: id).first else { return false }
         let name = passkey.displayName ?? AuthenticatorNames.name(of: passkey.aaguid)

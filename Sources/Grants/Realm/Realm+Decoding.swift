@@ -189,7 +189,9 @@ enum Hex {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(utf8.count / 2)
         for index in stride(from: 0, to: utf8.count, by: 2) {
-            guard let byte = UInt8(String(decoding: utf8[index...(index + 1)], as: UTF8.self), radix: 16) else { return nil }
+            guard let byte = UInt8(String(decoding: utf8[index...(index + 1)], as: UTF8.self), radix: 16) else {
+                return nil
+            }
             bytes.append(byte)
         }
         return bytes

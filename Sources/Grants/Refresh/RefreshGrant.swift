@@ -32,13 +32,15 @@ public struct RefreshGrant: Grant {
         // The scope is the family's, which only the statement knows: prepare for the most it can be.
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: ["openid"])
         let claim = try limiter.claim(.token, request.subjects, realm: realm)
-        guard let presented = RefreshToken(request.form["refresh_token"] ?? "", realm: realm.id, keyring: keyring) else {
+        guard let presented = RefreshToken(request.form["refresh_token"] ?? "", realm: realm.id, keyring: keyring)
+        else {
             try await limiter.take(claim)
             throw Self.refused("not one of ours")
         }
         let successors = presented.successors(keyring: keyring)
         let rotation = SessionStore.Rotation(
-            realm: realm.id, client: client.key, session: presented.session, generation: Int32(clamping: presented.generation),
+            realm: realm.id, client: client.key, session: presented.session,
+            generation: Int32(clamping: presented.generation),
             hash: presented.hash, successorHashes: successors.map(\.hash),
             scope: request.form["scope"] == nil ? nil : request.access.scope,
             resources: request.access.resources.isEmpty ? nil : request.access.resources,
@@ -50,8 +52,10 @@ public struct RefreshGrant: Grant {
         }
         let scope = Self.scope(of: family, request)
         let authentication = Authentication(
-            session: presented.session, user: family.user, amr: family.amr, authTime: Int(family.authTime), scope: scope,
-            audience: Self.audience(of: family, scope: scope, request), refreshToken: successor, tokenSalt: family.tokenSalt,
+            session: presented.session, user: family.user, amr: family.amr, authTime: Int(family.authTime),
+            scope: scope,
+            audience: Self.audience(of: family, scope: scope, request), refreshToken: successor,
+            tokenSalt: family.tokenSalt,
             sessionExpiresAt: Int(family.expiresAt), now: Int(family.now))
         return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
     }

@@ -37,7 +37,9 @@ public struct FormParameters: Sendable, Equatable {
             guard pairs <= Self.maximumPairs else { throw .tooMany }
             let separator = pair.firstIndex(of: UInt8(ascii: "="))
             let name = try Self.decode(pair[..<(separator ?? pair.endIndex)])
-            let value = try separator.map { index throws(ParseError) in try Self.decode(pair[pair.index(after: index)...]) } ?? ""
+            let value =
+                try separator.map { index throws(ParseError) in try Self.decode(pair[pair.index(after: index)...]) }
+                ?? ""
             if name == "resource" {
                 if !value.isEmpty { resources.append(value) }
                 continue

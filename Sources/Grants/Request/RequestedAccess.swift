@@ -56,7 +56,8 @@ struct RequestedAccess: Sendable, Equatable {
             }
             if name == "offline_access", !client.mayUse(.refreshToken) {
                 throw TokenError(
-                    .invalidRequest, "The client may not request offline_access.", reason: "offline_access without refresh_token")
+                    .invalidRequest, "The client may not request offline_access.",
+                    reason: "offline_access without refresh_token")
             }
         }
         return names

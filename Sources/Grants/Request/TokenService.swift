@@ -61,7 +61,9 @@ public struct TokenService: Sendable {
         }
         // Fail closed: a client that must prove possession gets no bearer tokens while DPoP is not offered.
         guard !client.requiresDPoP else {
-            throw TokenError(.invalidRequest, "The client must use DPoP, which this server does not offer yet.", reason: "require_dpop")
+            throw TokenError(
+                .invalidRequest, "The client must use DPoP, which this server does not offer yet.",
+                reason: "require_dpop")
         }
         let access = try RequestedAccess(form, realm: realm, client: client)
         // A refresh is judged by its family's scope, which only the statement knows.

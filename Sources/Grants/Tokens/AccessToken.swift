@@ -82,7 +82,8 @@ struct SealedReference {
             let issuedAfter = body[33..<41].bigEndianInteger(as: UInt64.self),
             let expiresAfter = body[41..<49].bigEndianInteger(as: UInt64.self)
         else { return nil }
-        let lists = String(decoding: body[49...], as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        let lists = String(decoding: body[49...], as: UTF8.self).split(
+            separator: "\n", omittingEmptySubsequences: false)
         guard lists.count == 2 else { return nil }
         self.session = session
         jti = Array(body[17..<33])
@@ -97,7 +98,8 @@ struct SealedReference {
     func token(authTime: Int, salt: [UInt8]) -> AccessToken? {
         guard constantTimeEqual(proof, Self.proof(body, salt)) else { return nil }
         return AccessToken(
-            session: session, jti: jti, issuedAt: authTime + issuedAfter, expiresAt: authTime + expiresAfter, scope: scope,
+            session: session, jti: jti, issuedAt: authTime + issuedAfter, expiresAt: authTime + expiresAfter,
+            scope: scope,
             audience: audience)
     }
 

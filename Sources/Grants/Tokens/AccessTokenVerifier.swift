@@ -24,7 +24,8 @@ public struct AccessTokenVerifier: Sendable {
     }
 
     /// - Returns: `nil` for a token that is not ours, expired, revoked, or whose session, user or client is gone.
-    public func verify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> VerifiedAccessToken? {
+    public func verify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> VerifiedAccessToken?
+    {
         if presented.hasPrefix(SealedReference.prefix) {
             guard let reference = SealedReference(presented, realm: realm.id, keyring: keyring),
                 let session = try await sessions.live(realm: realm.id, session: reference.session, jti: reference.jti),

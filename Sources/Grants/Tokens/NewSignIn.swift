@@ -33,7 +33,8 @@ struct NewSignIn: Sendable {
     /// - Parameter amr: what the factor proves (RFC 8176), never more.
     func record(amr: [String]) -> NewSession {
         NewSession(
-            id: session, tokenSalt: tokenSalt, refreshHash: refreshToken?.hash, scope: scope, resources: audience, amr: amr,
+            id: session, tokenSalt: tokenSalt, refreshHash: refreshToken?.hash, scope: scope, resources: audience,
+            amr: amr,
             accessTokenLifetime: Int32(clamping: realm.accessTokenLifetime(for: client)),
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: source)
     }
@@ -41,7 +42,8 @@ struct NewSignIn: Sendable {
     /// The answer, once the database said who signed in.
     func respond(_ signedIn: SignedIn, amr: [String]) throws(TokenError) -> TokenResponse {
         let authentication = Authentication(
-            session: session, user: signedIn.user, amr: amr, authTime: Int(signedIn.now), scope: scope, audience: audience,
+            session: session, user: signedIn.user, amr: amr, authTime: Int(signedIn.now), scope: scope,
+            audience: audience,
             refreshToken: refreshToken, tokenSalt: tokenSalt, sessionExpiresAt: Int(signedIn.sessionExpiresAt),
             now: Int(signedIn.now))
         return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
@@ -65,7 +67,8 @@ extension NewSignIn {
     ) async throws(TokenError) -> SignedIn {
         do {
             switch try await statement() {
-            case .signedIn(let user, let now, let expiresAt): return SignedIn(user: user, now: now, sessionExpiresAt: expiresAt)
+            case .signedIn(let user, let now, let expiresAt):
+                return SignedIn(user: user, now: now, sessionExpiresAt: expiresAt)
             case .refused(let reason): throw refused(reason)
             case .limited: throw TokenError.unavailable("limit without a verdict")
             }

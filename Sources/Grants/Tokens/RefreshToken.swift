@@ -60,7 +60,8 @@ public struct RefreshToken: Sendable, Equatable {
     public func successors(keyring: Keyring) -> [RefreshToken] {
         guard generation < UInt32(Int32.max) else { return [] }
         return keyring.keys.map { key in
-            let derived = key.hmac(.refreshSuccessor, [realm.bytes, session.bytes, bigEndianBytes(generation + 1), secret])
+            let derived = key.hmac(
+                .refreshSuccessor, [realm.bytes, session.bytes, bigEndianBytes(generation + 1), secret])
             return RefreshToken(realm: realm, session: session, generation: generation + 1, secret: derived, key: key)
         }
     }

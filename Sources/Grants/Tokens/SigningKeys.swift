@@ -102,7 +102,8 @@ public final class SigningKeys: Sendable {
         }
         let publicJWK = String(decoding: jwk.finish(), as: UTF8.self)
         do {
-            let inForce = try await store.add(realm: realm.id, kid: kid, alg: "ES256", publicJWK: publicJWK, sealed: sealed)
+            let inForce = try await store.add(
+                realm: realm.id, kid: kid, alg: "ES256", publicJWK: publicJWK, sealed: sealed)
             return try SealedSigningKey(inForce)
         } catch {
             throw .unavailable("signing key: \(error)")

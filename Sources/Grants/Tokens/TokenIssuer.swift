@@ -73,15 +73,18 @@ public struct TokenIssuer: Sendable {
             throw .unavailable("the process clock differs from the database's by more than 60 s")
         }
         let token = AccessToken(
-            session: authentication.session, issuedAt: authentication.now, lifetime: realm.accessTokenLifetime(for: client),
-            sessionExpiresAt: authentication.sessionExpiresAt, scope: authentication.scope, audience: authentication.audience)
+            session: authentication.session, issuedAt: authentication.now,
+            lifetime: realm.accessTokenLifetime(for: client),
+            sessionExpiresAt: authentication.sessionExpiresAt, scope: authentication.scope,
+            audience: authentication.audience)
         let accessToken: String
         if client.issuesJWTAccessTokens, let signingKey {
             let claims = Self.accessTokenClaims(token, authentication, realm, client)
             accessToken = try signingKey.sign(claims, typ: "at+jwt")
         } else {
             accessToken = try SealedReference.text(
-                token, authTime: authentication.authTime, realm: realm.id, salt: authentication.tokenSalt, keyring: keyring)
+                token, authTime: authentication.authTime, realm: realm.id, salt: authentication.tokenSalt,
+                keyring: keyring)
         }
         var idToken: String?
         if authentication.scope.contains("openid"), let signingKey {

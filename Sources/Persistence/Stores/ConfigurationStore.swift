@@ -17,12 +17,14 @@ public struct ConfigurationStore: Sendable {
 
     /// The realm an administrator calls `slug`, enabled or not; `nil` when there is none.
     public func realmID(slug: String) async throws(StoreError) -> UUIDValue? {
-        try await database.query(Self.realmID, [.text(slug)]) { (row) throws(StoreError) in try row.uuidOrNil(0) }.first ?? nil
+        try await database.query(Self.realmID, [.text(slug)]) { (row) throws(StoreError) in try row.uuidOrNil(0) }.first
+            ?? nil
     }
 
     /// One realm's configuration as JSON, `nil` when it is gone or disabled.
     public func realm(_ id: UUIDValue) async throws(StoreError) -> String? {
-        try await database.query(Self.realm, [.uuid(id)]) { (row) throws(StoreError) in try row.textOrNil(0) }.first ?? nil
+        try await database.query(Self.realm, [.uuid(id)]) { (row) throws(StoreError) in try row.textOrNil(0) }.first
+            ?? nil
     }
 
     private static let directory = Statement(

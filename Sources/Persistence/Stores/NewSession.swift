@@ -38,7 +38,8 @@ public struct NewSession: Sendable {
     /// In the order in which every function that opens a session takes them.
     var parameters: [Parameter] {
         [
-            .uuid(id), .bytes(tokenSalt), refreshHash.map { .bytes($0) } ?? .null, .texts(scope), .texts(resources), .texts(amr),
+            .uuid(id), .bytes(tokenSalt), refreshHash.map { .bytes($0) } ?? .null, .texts(scope), .texts(resources),
+            .texts(amr),
             .int(accessTokenLifetime), .int(refreshTokenLifetime), .text(source),
         ]
     }

@@ -33,7 +33,8 @@ public struct PasskeyStore: Sendable {
     /// Spends a login ceremony, before anything is verified, and fetches the credential it names.
     /// - Parameter expiresAt: the ceremony's end, seconds since the epoch, judged by the database clock.
     public func beginAssertion(
-        realm: UUIDValue, ceremony: [UInt8], expiresAt: Double, rpID: String, credentialID: [UInt8], permits: PermitRequest
+        realm: UUIDValue, ceremony: [UInt8], expiresAt: Double, rpID: String, credentialID: [UInt8],
+        permits: PermitRequest
     ) async throws(StoreError) -> (AssertionStart, PermitVerdict) {
         let parameters: [Parameter] =
             [.uuid(realm), .bytes(ceremony), .double(expiresAt), .text(rpID), .bytes(credentialID)] + permits.parameters
@@ -78,7 +79,8 @@ public struct PasskeyStore: Sendable {
 
         /// Takes the parts as they are.
         public init(
-            realm: UUIDValue, client: UUIDValue, permission: String, passkey: UUIDValue, signCount: UInt32, backupState: Bool,
+            realm: UUIDValue, client: UUIDValue, permission: String, passkey: UUIDValue, signCount: UInt32,
+            backupState: Bool,
             session: NewSession
         ) {
             self.realm = realm
@@ -96,12 +98,14 @@ public struct PasskeyStore: Sendable {
     public func redeem(_ redemption: Redemption) async throws(StoreError) -> SignInOutcome {
         let parameters: [Parameter] =
             [
-                .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission), .uuid(redemption.passkey),
+                .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission),
+                .uuid(redemption.passkey),
                 .bigint(Int64(redemption.signCount)), .bool(redemption.backupState),
             ] + redemption.session.parameters
         let rows = try await database.query(Self.redeemAssertion, parameters) { (row) throws(StoreError) in
             try row.text(0) == "ok"
-                ? SignInOutcome.signedIn(user: try row.uuid(2), now: try row.double(3), sessionExpiresAt: try row.double(4))
+                ? SignInOutcome.signedIn(
+                    user: try row.uuid(2), now: try row.double(3), sessionExpiresAt: try row.double(4))
                 : .refused(try row.textOrNil(1) ?? "refused")
         }
         guard let only = rows.first else { throw .malformedResult }
@@ -124,7 +128,8 @@ public struct PasskeyStore: Sendable {
     public func enrolmentOptions(
         realm: UUIDValue, user: UUIDValue, rpID: String
     ) async throws(StoreError) -> EnrolmentOptions? {
-        try await database.query(Self.enrolmentOptions, [.uuid(realm), .uuid(user), .text(rpID)]) { (row) throws(StoreError) in
+        try await database.query(Self.enrolmentOptions, [.uuid(realm), .uuid(user), .text(rpID)]) {
+            (row) throws(StoreError) in
             EnrolmentOptions(
                 userHandle: try row.bytes(0), email: try row.text(1), displayName: try row.text(2),
                 credentialIDs: try row.byteArrays(3))
@@ -165,7 +170,8 @@ public struct PasskeyStore: Sendable {
 
         /// Takes the parts as they are.
         public init(
-            rpID: String, credentialID: [UInt8], publicKey: [UInt8], signCount: UInt32, aaguid: UUIDValue?, backupEligible: Bool,
+            rpID: String, credentialID: [UInt8], publicKey: [UInt8], signCount: UInt32, aaguid: UUIDValue?,
+            backupEligible: Bool,
             backupState: Bool, uvInitialized: Bool, transports: [String], format: String, displayName: String?
         ) {
             self.rpID = rpID
@@ -240,14 +246,17 @@ public struct PasskeyStore: Sendable {
             Self.listPasskeys, [.uuid(realm), .uuid(user), id.map { .uuid($0) } ?? .null]
         ) { (row) throws(StoreError) in
             Listed(
-                id: try row.uuid(0), rpID: try row.text(1), aaguid: try row.uuidOrNil(2), backupEligible: try row.bool(3),
+                id: try row.uuid(0), rpID: try row.text(1), aaguid: try row.uuidOrNil(2),
+                backupEligible: try row.bool(3),
                 backupState: try row.bool(4), transports: try row.texts(5), displayName: try row.textOrNil(6),
                 createdAt: try row.double(7), lastUsedAt: try row.doubleOrNil(8))
         }
     }
 
     /// - Returns: whether the user owns such a passkey.
-    public func rename(realm: UUIDValue, user: UUIDValue, id: UUIDValue, to name: String) async throws(StoreError) -> Bool {
+    public func rename(realm: UUIDValue, user: UUIDValue, id: UUIDValue, to name: String) async throws(StoreError)
+        -> Bool
+    {
         try await database.query(
             Self.renamePasskey, [.uuid(realm), .uuid(user), .uuid(id), .text(name)]
         ) { (row) throws(StoreError) in try row.bool(0) }.first ?? false
@@ -259,7 +268,10 @@ public struct PasskeyStore: Sendable {
     ) async throws(StoreError) -> Bool {
         try await database.query(
             Self.deletePasskey,
-            [.uuid(realm), .uuid(session), .uuid(user), .uuid(id), .text(source), .uuid(notice.mailID), .bytes(notice.payload)]
+            [
+                .uuid(realm), .uuid(session), .uuid(user), .uuid(id), .text(source), .uuid(notice.mailID),
+                .bytes(notice.payload),
+            ]
         ) { (row) throws(StoreError) in try row.bool(0) }.first ?? false
     }
 
@@ -285,7 +297,8 @@ public struct PasskeyStore: Sendable {
         name: "spend_ceremony", sql: "SELECT postern.spend_ceremony($1, $2, $3)", effect: .once)
     private static let addPasskey = Statement(
         name: "add_passkey",
-        sql: "SELECT postern.add_passkey($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)", effect: .once)
+        sql: "SELECT postern.add_passkey($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        effect: .once)
     private static let listPasskeys = Statement(
         name: "list_passkeys",
         sql: """

@@ -55,7 +55,8 @@ public struct PermitStore: Sendable {
 
     /// Takes what is asked for, in order, up to the first refusal.
     public func take(realm: UUIDValue, _ permits: PermitRequest) async throws(StoreError) -> PermitVerdict {
-        let rows = try await database.query(Self.take, [.uuid(realm)] + permits.parameters) { (row) throws(StoreError) in
+        let rows = try await database.query(Self.take, [.uuid(realm)] + permits.parameters) {
+            (row) throws(StoreError) in
             try row.permitVerdict(granted: 2, refused: 0, retryAfter: 1)
         }
         guard let only = rows.first else { throw .malformedResult }
@@ -64,5 +65,6 @@ public struct PermitStore: Sendable {
 
     private static let take = Statement(
         name: "take_realm_permits",
-        sql: "SELECT limit_ord, retry_after, granted FROM postern.take_realm_permits($1, $2, $3, $4, $5, $6)", effect: .once)
+        sql: "SELECT limit_ord, retry_after, granted FROM postern.take_realm_permits($1, $2, $3, $4, $5, $6)",
+        effect: .once)
 }

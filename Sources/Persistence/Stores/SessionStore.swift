@@ -121,11 +121,13 @@ public struct SessionStore: Sendable {
     /// The session behind an access token when both are alive, else `nil`.
     /// - Parameter jti: the token's 16-byte identifier, looked up among those revoked one by one.
     public func live(realm: UUIDValue, session: UUIDValue, jti: [UInt8]) async throws(StoreError) -> LiveSession? {
-        try await database.query(Self.introspect, [.uuid(realm), .uuid(session), .bytes(jti)]) { (row) throws(StoreError) in
+        try await database.query(Self.introspect, [.uuid(realm), .uuid(session), .bytes(jti)]) {
+            (row) throws(StoreError) in
             guard try row.bool(0) else { return nil as LiveSession? }
             return LiveSession(
                 user: try row.uuid(1), client: try row.uuid(2), clientID: try row.text(3), scope: try row.texts(4),
-                resources: try row.texts(5), amr: try row.texts(6), authTime: try row.double(7), tokenSalt: try row.bytes(8),
+                resources: try row.texts(5), amr: try row.texts(6), authTime: try row.double(7),
+                tokenSalt: try row.bytes(8),
                 email: try row.text(9), emailVerified: try row.bool(10), firstName: try row.textOrNil(11),
                 lastName: try row.textOrNil(12), now: try row.double(13), expiresAt: try row.double(14),
                 refreshExpiresAt: try row.doubleOrNil(15), refreshHash: try row.bytesOrNil(16))

@@ -121,7 +121,8 @@ public struct SignInStore: Sendable {
                 let outcome = try transaction.query(
                     Self.decideOTP,
                     [
-                        .uuid(request.realm), .bytes(request.id), .uuid(code.codeID), .bytes(code.salt), .bytes(code.keyed),
+                        .uuid(request.realm), .bytes(request.id), .uuid(code.codeID), .bytes(code.salt),
+                        .bytes(code.keyed),
                         .uuid(code.mailID), .bytes(code.payload), .text("otp"),
                     ]
                 ) { (row) throws(StoreError) in try row.text(0) }
@@ -154,7 +155,8 @@ public struct SignInStore: Sendable {
 
         /// Takes the parts as they are.
         public init(
-            realm: UUIDValue, client: UUIDValue, permission: String, emailKey: String, handle: [UInt8]?, keyed: [[UInt8]],
+            realm: UUIDValue, client: UUIDValue, permission: String, emailKey: String, handle: [UInt8]?,
+            keyed: [[UInt8]],
             session: NewSession, permits: PermitRequest,
             failures: (permits: Int32, per: Double, burst: Int32)
         ) {
@@ -175,7 +177,8 @@ public struct SignInStore: Sendable {
     public func redeem(_ redemption: Redemption) async throws(StoreError) -> (SignInOutcome, PermitVerdict) {
         let parameters: [Parameter] =
             [
-                .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission), .text(redemption.emailKey),
+                .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission),
+                .text(redemption.emailKey),
                 redemption.handle.map { .bytes($0) } ?? .null, .byteArrays(redemption.keyed),
             ] + redemption.session.parameters + redemption.permits.parameters + [
                 .int(redemption.failures.permits), .double(redemption.failures.per), .int(redemption.failures.burst),

@@ -29,7 +29,8 @@ extension Server {
     ///   - onServing: called once clients can connect.
     /// - Throws: an error whose text says which TLS file cannot be used.
     public static func build(
-        _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration, keyring: Keyring,
+        _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration,
+        keyring: Keyring,
         extraRoutes: [Route] = [], wakeDelivery: @escaping @Sendable () -> Void,
         onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
@@ -44,7 +45,8 @@ extension Server {
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
         let service = TokenService([
             OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
-            PasskeyGrant(passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+            PasskeyGrant(
+                passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
             RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
         ])
         let verifier = AccessTokenVerifier(keyring: keyring, signingKeys: signingKeys, sessions: sessions)
@@ -110,7 +112,8 @@ extension Server {
         // Far below NIO's defaults: nothing here needs more (RX-04).
         let http1 = HTTP1Channel.Configuration(
             additionalChannelHandlers: [ConnectionHandler()], idleTimeout: .seconds(30),
-            httpDecoderConfiguration: .init(maxHeaderFieldSize: 12 * 1024, maxHeaderListSize: 16 * 1024, maxHeaderFieldCount: 100))
+            httpDecoderConfiguration: .init(
+                maxHeaderFieldSize: 12 * 1024, maxHeaderListSize: 16 * 1024, maxHeaderFieldCount: 100))
         guard let tls = configuration.tls else { return .http1(configuration: http1) }
         let chain = try reading("POSTERN_TLS_CERT", tls.certificate) {
             try NIOSSLCertificate.fromPEMFile(tls.certificate).map { NIOSSLCertificateSource.certificate($0) }

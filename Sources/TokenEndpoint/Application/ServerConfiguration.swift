@@ -38,7 +38,8 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
 
     /// Parses `host:port`; `nil` otherwise.
     public init?(_ text: String) {
-        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port)
+        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+            (0...65535).contains(port)
         else { return nil }
         let host = text[..<colon]
         if host.hasPrefix("["), host.hasSuffix("]") {

@@ -34,7 +34,8 @@ struct Sweeper: Service {
     }
 
     private func sweep() async throws(StoreError) -> Int {
-        try await database.query(Self.sweep, [.int(Self.batch)]) { (row) throws(StoreError) in Int(try row.bigint(0)) }.first ?? 0
+        try await database.query(Self.sweep, [.int(Self.batch)]) { (row) throws(StoreError) in Int(try row.bigint(0)) }
+            .first ?? 0
     }
 
     private static let sweep = Statement(name: "sweep", sql: "SELECT postern.sweep($1)", effect: .idempotent)
@@ -46,7 +47,8 @@ struct Readiness: Sendable {
 
     func reason() async -> String? {
         do {
-            let version = try await database.query(Self.schemaVersion, []) { (row) throws(StoreError) in try row.int(0) }.first
+            let version = try await database.query(Self.schemaVersion, []) { (row) throws(StoreError) in try row.int(0)
+            }.first
             let expected = Migrator.schemaVersion
             guard version == expected else {
                 return "schema version is \(version ?? 0), this binary needs \(expected): run postern migrate"

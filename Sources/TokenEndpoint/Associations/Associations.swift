@@ -50,7 +50,8 @@ public struct Associations: Sendable {
             target.member("sha256_cert_fingerprints", app.sha256CertFingerprints)
             var statement = JSONWriter()
             statement.member(
-                "relation", ["delegate_permission/common.get_login_creds", "delegate_permission/common.handle_all_urls"])
+                "relation",
+                ["delegate_permission/common.get_login_creds", "delegate_permission/common.handle_all_urls"])
             statement.member("target", json: target.finish())
             return statement.finish()
         }
@@ -83,9 +84,15 @@ struct AssociationRoutes: Sendable {
     }
 
     private func route(_ path: String, _ file: @escaping @Sendable (Associations) -> [UInt8]?) -> Route {
-        Route(path, [.get: { exchange in
-            guard let json = file(Associations(realm: exchange.realm, rpID: exchange.host)) else { return Answer(.notFound) }
-            return .cacheable(json, seconds: 300, exchange)
-        }])
+        Route(
+            path,
+            [
+                .get: { exchange in
+                    guard let json = file(Associations(realm: exchange.realm, rpID: exchange.host)) else {
+                        return Answer(.notFound)
+                    }
+                    return .cacheable(json, seconds: 300, exchange)
+                }
+            ])
     }
 }

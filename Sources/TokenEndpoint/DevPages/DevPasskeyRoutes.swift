@@ -23,10 +23,13 @@ public struct DevPasskeyRoutes: Sendable {
         for (name, value) in text.map({ ($0, $1) }) + [("style", style), ("script", script)] {
             html = html.replacingOccurrences(of: "{{\(name)}}", with: value)
         }
-        page = Answer(html: html, policy: [
-            "default-src 'none'", "style-src '\(Self.hash(style))'", "script-src '\(Self.hash(script))'", "img-src data:",
-            "connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'",
-        ])
+        page = Answer(
+            html: html,
+            policy: [
+                "default-src 'none'", "style-src '\(Self.hash(style))'", "script-src '\(Self.hash(script))'",
+                "img-src data:",
+                "connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'",
+            ])
     }
 
     /// The route.

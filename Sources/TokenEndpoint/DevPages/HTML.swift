@@ -19,9 +19,11 @@ enum HTMLText {
 extension Answer {
     /// A page with its content security policy.
     init(html: String, policy: [String]) {
-        self.init(.ok, headers: [
-            .contentType: "text/html; charset=utf-8", .contentSecurityPolicy: policy.joined(separator: "; "),
-        ])
+        self.init(
+            .ok,
+            headers: [
+                .contentType: "text/html; charset=utf-8", .contentSecurityPolicy: policy.joined(separator: "; "),
+            ])
         body = Array(html.utf8)
     }
 }

@@ -39,7 +39,8 @@ struct DiscoveryRoutes: Sendable {
         object.member(
             "claims_supported",
             [
-                "iss", "sub", "aud", "exp", "iat", "auth_time", "amr", "sid", "realm", "at_hash", "email", "email_verified",
+                "iss", "sub", "aud", "exp", "iat", "auth_time", "amr", "sid", "realm", "at_hash", "email",
+                "email_verified",
                 "name", "given_name", "family_name",
             ])
         return .cacheable(object.finish(), seconds: 5, exchange)

@@ -1,6 +1,7 @@
 import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
 
 /// What must hold for every exchange of a connection, also for requests that never reach the responder.
 ///
@@ -22,8 +23,13 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var check: RepeatedTask?
 
     func handlerAdded(context: ChannelHandlerContext) {
+        let pipeline = context.pipeline.syncOperations
+        if let codec = try? pipeline.handler(type: HTTP1ToHTTPServerCodec.self) {
+            try? pipeline.addHandler(TargetHandler(), position: .before(codec))
+        }
         let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-        check = context.eventLoop.scheduleRepeatedTask(initialDelay: Self.checkInterval, delay: Self.checkInterval) { _ in
+        check = context.eventLoop.scheduleRepeatedTask(initialDelay: Self.checkInterval, delay: Self.checkInterval) {
+            _ in
             bound.value.handler.checkBody(bound.value.context)
         }
     }
@@ -69,7 +75,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         guard let since = receivingSince, NIODeadline.now() - since > Self.bodyTimeout else { return }
         receivingSince = nil
         let head = HTTPResponse(
-            status: .requestTimeout, headerFields: [.connection: "close", .contentLength: "0", .cacheControl: "no-store"])
+            status: .requestTimeout,
+            headerFields: [.connection: "close", .contentLength: "0", .cacheControl: "no-store"])
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
         context.close(promise: nil)

@@ -53,7 +53,8 @@ public struct Exchange: Sendable {
     /// Parses a form body. - Throws: `invalid_request` (contract §4.1 step 1).
     func form() async throws(Refusal) -> FormParameters {
         guard hasContentType("application/x-www-form-urlencoded") else {
-            throw Refusal(.oauth(TokenError(.invalidRequest, "The content type must be application/x-www-form-urlencoded.")))
+            throw Refusal(
+                .oauth(TokenError(.invalidRequest, "The content type must be application/x-www-form-urlencoded.")))
         }
         let body = try await body()
         do {

@@ -6,7 +6,9 @@ enum HostName {
         var host = Array(authority.utf8)
         if let colon = host.firstIndex(of: UInt8(ascii: ":")) {
             let port = host[(colon + 1)...]
-            guard port.count <= 5, port.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+            guard port.count <= 5, port.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+                return nil
+            }
             host.removeSubrange(colon...)
         }
         if host.last == UInt8(ascii: ".") { host.removeLast() }
@@ -14,7 +16,9 @@ enum HostName {
         for index in host.indices {
             switch host[index] {
             case UInt8(ascii: "A")...UInt8(ascii: "Z"): host[index] |= 0x20
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."): break
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+                UInt8(ascii: "."):
+                break
             default: return nil
             }
         }

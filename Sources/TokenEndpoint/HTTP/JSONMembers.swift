@@ -152,7 +152,9 @@ struct JSONMembers: Sendable {
                 offset += 1
                 switch byte {
                 case UInt8(ascii: "\""):
-                    guard !utf8.contains(0), let text = String(validating: utf8, as: UTF8.self) else { throw .malformed }
+                    guard !utf8.contains(0), let text = String(validating: utf8, as: UTF8.self) else {
+                        throw .malformed
+                    }
                     return text
                 case UInt8(ascii: "\\"):
                     try escape(into: &utf8)

@@ -58,7 +58,8 @@ extension Answer {
     static func bearerChallenge(invalidToken: Bool) -> Answer {
         var answer = Answer(.unauthorized)
         answer.headers[.wwwAuthenticate] =
-            invalidToken ? "Bearer error=\"invalid_token\", error_description=\"The access token is invalid.\"" : "Bearer"
+            invalidToken
+            ? "Bearer error=\"invalid_token\", error_description=\"The access token is invalid.\"" : "Bearer"
         return answer
     }
 }

@@ -77,21 +77,25 @@ public struct Responder: HTTPResponder {
     /// Never throws: every failure is an answer.
     public func respond(to request: Request, context: ConnectionContext) async throws -> Response {
         let arrivedAt = ContinuousClock.now
-        guard let target = RequestTarget(request.head) else { return Answer(.badRequest).response(to: request.method) }
-        let (route, parameter) = find(target.path)
+        guard let path = RequestTarget.path(of: request.head) else {
+            return Answer(.badRequest).response(to: request.method)
+        }
+        let (route, parameter) = find(path)
         let answer = await answer(
-            request, context, route: route, parameter: parameter, arrivedAt: arrivedAt, authority: target.authority)
-        metrics.count(route: route?.path ?? "other", status: answer.status.code, seconds: arrivedAt.duration(to: .now) / .seconds(1))
+            request, context, route: route, parameter: parameter, arrivedAt: arrivedAt)
+        metrics.count(
+            route: route?.path ?? "other", status: answer.status.code,
+            seconds: arrivedAt.duration(to: .now) / .seconds(1))
         return answer.response(to: request.method)
     }
 
     private func answer(
-        _ request: Request, _ context: ConnectionContext, route: Route?, parameter: String, arrivedAt: ContinuousClock.Instant,
-        authority: String?
+        _ request: Request, _ context: ConnectionContext, route: Route?, parameter: String,
+        arrivedAt: ContinuousClock.Instant
     ) async -> Answer {
         let address = context.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
         let peer = Peer(head: request.head, address: address, trusted: trustedProxies)
-        guard let host = (authority ?? peer.authority).flatMap({ HostName.canonical($0) }) else { return Answer(.notFound) }
+        guard let host = peer.authority.flatMap({ HostName.canonical($0) }) else { return Answer(.notFound) }
         let realm: Realm?
         do {
             realm = try await realms.realm(forHost: host)
@@ -108,7 +112,8 @@ public struct Responder: HTTPResponder {
         }
         return await handler(
             Exchange(
-                request: request, realm: realm, host: host, pathParameter: parameter, source: peer.source, arrivedAt: arrivedAt,
+                request: request, realm: realm, host: host, pathParameter: parameter, source: peer.source,
+                arrivedAt: arrivedAt,
                 logger: context.logger))
     }
 
@@ -122,25 +127,16 @@ public struct Responder: HTTPResponder {
     }
 }
 
-/// The request target (RFC 9112 §3.2): origin form, or absolute form whose authority equals `Host`.
-struct RequestTarget {
-    let path: String
-    /// Set for the absolute form.
-    let authority: String?
-
-    init?(_ head: HTTPRequest) {
-        // A second Host header is left among the fields by the HTTP/1 codec (RFC 9112 §3.2: 400).
-        guard head.headerFields[values: .host].isEmpty, let host = head.authority, var target = head.path else { return nil }
-        var authority: String?
-        if !target.hasPrefix("/") {
-            guard let scheme = ["http://", "https://"].first(where: target.hasPrefix) else { return nil }
-            let rest = target.dropFirst(scheme.count)
-            let end = rest.firstIndex(of: "/") ?? rest.endIndex
-            guard rest[..<end].lowercased() == host.lowercased() else { return nil }
-            authority = String(rest[..<end])
-            target = String(rest[end...])
+/// The path of a request: nothing decoded, nothing normalised.
+enum RequestTarget {
+    /// `nil` for a request without a host, with two, or without a path; the answer is 400 (RFC 9112 §3.2).
+    static func path(of head: HTTPRequest) -> String? {
+        // A second Host header is left among the fields by the HTTP/1 codec.
+        guard head.headerFields[values: .host].isEmpty, head.authority != nil, let target = head.path,
+            target.hasPrefix("/")
+        else {
+            return nil
         }
-        self.authority = authority
-        path = String(target.prefix { $0 != "?" })
+        return String(target.prefix { $0 != "?" })
     }
 }

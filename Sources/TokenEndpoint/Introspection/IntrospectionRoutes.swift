@@ -39,13 +39,15 @@ struct IntrospectionRoutes: Sendable {
             guard seesAll || verified.session.client == client.key else { return nil }
             return Self.active(
                 realm, verified.session, session: verified.token.session, scope: verified.token.scope,
-                audience: verified.token.audience, issuedAt: verified.token.issuedAt, expiresAt: verified.token.expiresAt,
+                audience: verified.token.audience, issuedAt: verified.token.issuedAt,
+                expiresAt: verified.token.expiresAt,
                 tokenType: "Bearer")
         }
         if let (token, session) = try await refreshTokens.verify(text, realm: realm) {
             guard seesAll || session.client == client.key else { return nil }
             return Self.active(
-                realm, session, session: token.session, scope: session.scope, audience: session.resources, issuedAt: nil,
+                realm, session, session: token.session, scope: session.scope, audience: session.resources,
+                issuedAt: nil,
                 expiresAt: Int(session.refreshExpiresAt ?? session.expiresAt), tokenType: nil)
         }
         return nil

@@ -19,7 +19,9 @@ struct OTPRequestRoutes: Sendable {
         } catch let error as TokenError {
             exchange.logger.log(
                 level: error.code == .temporarilyUnavailable ? .warning : .info, "otp request",
-                metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)"])
+                metadata: [
+                    "realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)",
+                ])
             return error.code == .invalidClient ? .error(.badRequest, "invalid_client") : .oauth(error)
         } catch {
             return .unavailable
@@ -42,7 +44,8 @@ struct OTPRequestRoutes: Sendable {
     }
 
     /// A person's name: bounded, and free of anything that could break a line or hide text in a mail.
-    private static func name(_ body: JSONMembers, _ member: String, required: RegistrationFields.Rule) throws -> String? {
+    private static func name(_ body: JSONMembers, _ member: String, required: RegistrationFields.Rule) throws -> String?
+    {
         let label = member == "FirstName" ? "Firstname" : "Lastname"
         let value = try body.string(member).map { String($0.trimmingSpaces) }.flatMap { $0.isEmpty ? nil : $0 }
         guard let value else {

@@ -56,7 +56,9 @@ public final class Metrics: Sendable {
         var lines: [String] = []
         for name in [StaticName.requests, .grants] {
             lines.append("# TYPE \(name.rawValue) counter")
-            for (series, value) in state.counters.filter({ $0.key.name == name }).sorted(by: { $0.key.labels < $1.key.labels }) {
+            for (series, value) in state.counters.filter({ $0.key.name == name }).sorted(by: {
+                $0.key.labels < $1.key.labels
+            }) {
                 lines.append("\(name.rawValue){\(series.labels)} \(value)")
             }
         }

@@ -17,7 +17,9 @@ struct PasskeyRoutes: Sendable {
             Route("/connect/passkey/enroll/begin", [.post: { await answer($0, beginEnrolment) }]),
             Route("/connect/passkey/enroll", [.post: { await answer($0, enrol) }]),
             Route("/connect/passkey", [.get: { await answer($0, list) }]),
-            Route(prefix: "/connect/passkey/", [.patch: { await answer($0, rename) }, .delete: { await answer($0, delete) }]),
+            Route(
+                prefix: "/connect/passkey/",
+                [.patch: { await answer($0, rename) }, .delete: { await answer($0, delete) }]),
         ]
     }
 
@@ -65,7 +67,8 @@ struct PasskeyRoutes: Sendable {
         }
         do {
             let id = try await passkeys.enrol(
-                ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm, client: client,
+                ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm,
+                client: client,
                 verified: verified, source: exchange.source)
             var object = JSONWriter()
             object.member("Message", "Passkey enrolled successfully.")
@@ -74,7 +77,8 @@ struct PasskeyRoutes: Sendable {
         } catch Passkeys.EnrolmentFailure.session {
             return .message(.badRequest, "Enrollment session expired. Please try again.")
         } catch Passkeys.EnrolmentFailure.refused(let reason) {
-            exchange.logger.info("enrolment refused", metadata: ["realm": "\(exchange.realm.slug)", "reason": "\(reason)"])
+            exchange.logger.info(
+                "enrolment refused", metadata: ["realm": "\(exchange.realm.slug)", "reason": "\(reason)"])
             return .message(.badRequest, "Passkey enrollment failed.")
         }
     }

@@ -25,16 +25,22 @@ struct TokenRoutes: Sendable {
         let grantType = form["grant_type"].flatMap { service.knows($0) ? $0 : nil } ?? "other"
         let client = form["client_id"].flatMap { exchange.realm.clients[$0]?.clientID } ?? "other"
         do {
-            let response = try await service.token(form, credentials: credentials, realm: exchange.realm, source: exchange.source)
+            let response = try await service.token(
+                form, credentials: credentials, realm: exchange.realm, source: exchange.source)
             metrics.countGrant(grantType, outcome: "ok")
-            exchange.logger.debug("token", metadata: ["realm": "\(exchange.realm.slug)", "client": "\(client)", "grant": "\(grantType)", "outcome": "ok"])
+            exchange.logger.debug(
+                "token",
+                metadata: [
+                    "realm": "\(exchange.realm.slug)", "client": "\(client)", "grant": "\(grantType)", "outcome": "ok",
+                ])
             return Answer(json: response.json)
         } catch {
             metrics.countGrant(grantType, outcome: error.code.rawValue)
             exchange.logger.log(
                 level: error.code == .temporarilyUnavailable ? .warning : .info, "token",
                 metadata: [
-                    "realm": "\(exchange.realm.slug)", "client": "\(client)", "grant": "\(grantType)", "outcome": "\(error.code.rawValue)",
+                    "realm": "\(exchange.realm.slug)", "client": "\(client)", "grant": "\(grantType)",
+                    "outcome": "\(error.code.rawValue)",
                     "reason": "\(error.reason)", "source": "\(exchange.source)",
                 ])
             if error.code == .invalidGrant { await deadline.hold(exchange) }

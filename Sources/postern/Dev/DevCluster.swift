@@ -31,12 +31,15 @@ struct DevCluster {
     func start() throws -> Process? {
         if !FileManager.default.fileExists(atPath: data.appending(path: "PG_VERSION").path) {
             say("Creating a private PostgreSQL cluster in \(directory.path) …")
-            try run("initdb", "-D", data.path, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions")
+            try run(
+                "initdb", "-D", data.path, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
+                "--no-instructions")
         }
         if (try? run("pg_isready", "-q", "-h", socketDirectory.path)) != nil { return nil }
         let server = Process()
         let command = [
-            binaries.appending(path: "postgres").path, "-D", data.path, "-k", socketDirectory.path, "-c", "listen_addresses=",
+            binaries.appending(path: "postgres").path, "-D", data.path, "-k", socketDirectory.path, "-c",
+            "listen_addresses=",
         ]
         // A session of its own: Ctrl-C reaches postern alone, which drains before it stops the database.
         try configure(server, ["setsid"] + dropped(command))
@@ -55,7 +58,8 @@ struct DevCluster {
     @discardableResult
     func sql(_ text: String, database: String = "postern") throws -> String {
         try run(
-            "psql", "-X", "-q", "-h", socketDirectory.path, "-U", "postgres", "-d", database, "-v", "ON_ERROR_STOP=1", "-Atc", text)
+            "psql", "-X", "-q", "-h", socketDirectory.path, "-U", "postgres", "-d", database, "-v", "ON_ERROR_STOP=1",
+            "-Atc", text)
     }
 
     /// Stops a cluster that an earlier run left behind.
@@ -93,7 +97,9 @@ struct DevCluster {
         let complaint = errors.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
-            throw CommandFailure("\(tool) failed: \(String(decoding: complaint, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))")
+            throw CommandFailure(
+                "\(tool) failed: \(String(decoding: complaint, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))"
+            )
         }
         return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     }
@@ -116,7 +122,8 @@ struct DevCluster {
             FileManager.default.isExecutableFile(atPath: root.appending(path: "\(version)/bin/postgres").path)
         }.max()
         guard let newest else {
-            throw CommandFailure("PostgreSQL is not installed: `apt-get install postgresql`, or run scripts/dev, which does")
+            throw CommandFailure(
+                "PostgreSQL is not installed: `apt-get install postgresql`, or run scripts/dev, which does")
         }
         return root.appending(path: "\(newest)/bin")
     }
@@ -136,7 +143,8 @@ struct DevCluster {
         }
         if asPostgres {
             guard let account = getpwnam("postgres") else {
-                throw CommandFailure("there is no user postgres: install the Debian package postgresql, or run scripts/dev")
+                throw CommandFailure(
+                    "there is no user postgres: install the Debian package postgresql, or run scripts/dev")
             }
             let (uid, gid) = unsafe (account.pointee.pw_uid, account.pointee.pw_gid)
             for part in [directory, directory.appending(path: "run")] where chown(part.path, uid, gid) != 0 {

@@ -26,7 +26,9 @@ struct DoctorCommand: AsyncParsableCommand {
             }
         }
         await check("key file") { _ = try settings.keyring() }
-        await check("database, roles, schema and clock") { try await Preflight.check(conninfo: try settings.databaseURL()) }
+        await check("database, roles, schema and clock") {
+            try await Preflight.check(conninfo: try settings.databaseURL())
+        }
         await check("signing keys") {
             try await Preflight.checkKeys(conninfo: try settings.databaseURL(), keyring: try settings.keyring())
         }

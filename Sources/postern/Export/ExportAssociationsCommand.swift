@@ -59,7 +59,8 @@ struct ExportAssociationsCommand: AsyncParsableCommand {
         }
         guard let associations = Associations(realm: realm, clientID: client) else {
             throw CommandFailure(
-                "client \(client) has no RP-ID and realm \(slug) no primary domain: set one with admin.put_client(…, rp_id => …)")
+                "client \(client) has no RP-ID and realm \(slug) no primary domain: set one with admin.put_client(…, rp_id => …)"
+            )
         }
         return associations
     }

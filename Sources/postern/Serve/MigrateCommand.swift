@@ -24,7 +24,8 @@ struct MigrateCommand: AsyncParsableCommand {
         if check {
             let pending = try await migrator.check()
             guard pending.isEmpty else {
-                throw CommandFailure("the database is behind: \(pending.joined(separator: ", ")); run `postern migrate`")
+                throw CommandFailure(
+                    "the database is behind: \(pending.joined(separator: ", ")); run `postern migrate`")
             }
             say("The database is up to date (version \(Migrator.schemaVersion)).")
         } else {

@@ -10,7 +10,8 @@ enum Preflight {
         let probe = try await OneOffDatabase.use(conninfo) { try await $0.probe() }
         if probe.isSuperuser || probe.bypassesRowSecurity {
             throw CommandFailure(
-                "POSTERN_DATABASE_URL logs in as a superuser or BYPASSRLS role: use a login role that is only a member of postern_app")
+                "POSTERN_DATABASE_URL logs in as a superuser or BYPASSRLS role: use a login role that is only a member of postern_app"
+            )
         }
         guard probe.isApplicationMember else {
             throw CommandFailure("the database role is not a member of postern_app: GRANT postern_app TO that role")
@@ -19,11 +20,13 @@ enum Preflight {
             throw CommandFailure("the database is read-only (a standby?): name the primary in POSTERN_DATABASE_URL")
         }
         guard probe.synchronousCommit == "on" else {
-            throw CommandFailure("synchronous_commit is \(probe.synchronousCommit) for this role: commits must be durable, set it to on")
+            throw CommandFailure(
+                "synchronous_commit is \(probe.synchronousCommit) for this role: commits must be durable, set it to on")
         }
         let skew = abs(Date().timeIntervalSince1970 - probe.databaseTime)
         guard skew < 60 else {
-            throw CommandFailure("the clocks of this machine and the database differ by \(Int(skew)) s: synchronise them")
+            throw CommandFailure(
+                "the clocks of this machine and the database differ by \(Int(skew)) s: synchronise them")
         }
     }
 
@@ -36,7 +39,8 @@ enum Preflight {
             throw CommandFailure("database: \(error)")
         }
         guard pending.isEmpty else {
-            throw CommandFailure("the database is behind this binary (\(pending.joined(separator: ", "))): run `postern migrate`")
+            throw CommandFailure(
+                "the database is behind this binary (\(pending.joined(separator: ", "))): run `postern migrate`")
         }
     }
 

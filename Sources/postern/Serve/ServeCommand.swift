@@ -38,13 +38,15 @@ struct ServeCommand: AsyncParsableCommand {
         let logger = Logger.postern(level: settings.logLevel, json: settings.logsJSON)
         let keyring = try settings.keyring()
         guard let smtpURL = settings.smtpURL else {
-            throw CommandFailure("POSTERN_SMTP_URL is not set: it must be smtp://[user:pass@]host:port or smtps://host:port")
+            throw CommandFailure(
+                "POSTERN_SMTP_URL is not set: it must be smtp://[user:pass@]host:port or smtps://host:port")
         }
         guard let mailFrom = settings.mailFrom else {
             throw CommandFailure("POSTERN_MAIL_FROM is not set: it must be the address mails are sent from")
         }
         guard let sender = Mailbox(parsing: mailFrom) else {
-            throw CommandFailure("POSTERN_MAIL_FROM is \"\(mailFrom)\": it must be an address such as signin@example.com")
+            throw CommandFailure(
+                "POSTERN_MAIL_FROM is \"\(mailFrom)\": it must be an address such as signin@example.com")
         }
         let transport = SMTPTransport(url: try settings.parsedSMTPURL(smtpURL))
         let conninfo = try settings.databaseURL()
@@ -75,7 +77,8 @@ struct ServerRun {
         let sender = try OutboxSender(
             database: database, keyring: keyring, sender: mailSender, transport: transport, logger: logger)
         let server = try Server.build(
-            configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring, extraRoutes: extraRoutes,
+            configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
+            extraRoutes: extraRoutes,
             wakeDelivery: { sender.wake() }, onServing: { onStarted() }, logger: logger)
         // The sender stops after the worker that feeds it and before the database it writes to.
         var services = server.services
@@ -91,7 +94,8 @@ struct ServerRun {
         } catch let error as IOError {
             let addresses = [configuration.listen, configuration.operationsListen].compactMap { $0?.description }
             throw CommandFailure(
-                "cannot listen on \(addresses.joined(separator: " and ")): \(String(cString: strerror(error.errnoCode)))")
+                "cannot listen on \(addresses.joined(separator: " and ")): \(String(cString: strerror(error.errnoCode)))"
+            )
         }
         logger.notice("stopped")
     }

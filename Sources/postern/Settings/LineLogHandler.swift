@@ -15,7 +15,11 @@ struct LineLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         var fields: [(String, String)] = [
-            ("time", Date().formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))), ("level", event.level.rawValue),
+            (
+                "time",
+                Date().formatted(
+                    .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
+            ), ("level", event.level.rawValue),
             ("message", event.message.description),
         ]
         let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
@@ -42,7 +46,9 @@ struct LineLogHandler: LogHandler {
         value.unicodeScalars.reduce(into: "") { escaped, scalar in
             switch scalar {
             case "\"", "\\": escaped += "\\\(scalar)"
-            case _ where scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value) || scalar.value == 0x2028 || scalar.value == 0x2029:
+            case _
+            where scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value) || scalar.value == 0x2028
+                || scalar.value == 0x2029:
                 let hex = String(scalar.value, radix: 16)
                 escaped += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
             default: escaped.unicodeScalars.append(scalar)

@@ -35,7 +35,9 @@ struct Settings: Sendable {
         secretKeyFile = reader.string("POSTERN_SECRET_KEY_FILE")
         smtpURL = reader.string("POSTERN_SMTP_URL")
         mailFrom = reader.string("POSTERN_MAIL_FROM")
-        logLevel = try reader.parsed("POSTERN_LOG_LEVEL", default: .info, "trace, debug, info, notice, warning, error or critical") {
+        logLevel = try reader.parsed(
+            "POSTERN_LOG_LEVEL", default: .info, "trace, debug, info, notice, warning, error or critical"
+        ) {
             Logger.Level(rawValue: $0)
         }
         logsJSON = try reader.parsed("POSTERN_LOG_FORMAT", default: false, "text or json") {
@@ -47,13 +49,16 @@ struct Settings: Sendable {
     private static func server(_ reader: Reader) throws -> ServerConfiguration {
         let address = "host:port such as 127.0.0.1:8080"
         var server = ServerConfiguration(
-            listen: try reader.parsed("POSTERN_LISTEN", default: ListenAddress(host: "127.0.0.1", port: 8080), address) {
+            listen: try reader.parsed("POSTERN_LISTEN", default: ListenAddress(host: "127.0.0.1", port: 8080), address)
+            {
                 ListenAddress($0)
             },
             operationsListen: try reader.parsed(
                 "POSTERN_OPS_LISTEN", default: ListenAddress(host: "127.0.0.1", port: 9090), address
             ) { ListenAddress($0) })
-        server.trustedProxies = try reader.parsed("POSTERN_TRUSTED_PROXIES", default: [], "a comma-separated list of CIDR ranges") {
+        server.trustedProxies = try reader.parsed(
+            "POSTERN_TRUSTED_PROXIES", default: [], "a comma-separated list of CIDR ranges"
+        ) {
             text in
             let ranges = text.split(separator: ",").map { CIDR($0.filter { $0 != " " }) }
             return ranges.contains(nil) ? nil : ranges.compactMap { $0 }
@@ -72,7 +77,8 @@ struct Settings: Sendable {
     /// What the server connects with. - Throws: one line that says what to do.
     func databaseURL() throws -> String {
         guard let configuredDatabaseURL else {
-            throw CommandFailure("POSTERN_DATABASE_URL is not set: it must be a libpq URI such as postgresql://postern@db/postern")
+            throw CommandFailure(
+                "POSTERN_DATABASE_URL is not set: it must be a libpq URI such as postgresql://postern@db/postern")
         }
         return configuredDatabaseURL
     }
@@ -86,7 +92,8 @@ struct Settings: Sendable {
     func keyring() throws -> Keyring {
         guard let secretKeyFile else {
             throw CommandFailure(
-                "POSTERN_SECRET_KEY_FILE is not set: make one with `(umask 077; head -c 32 /dev/urandom | base64 > secret.key)`")
+                "POSTERN_SECRET_KEY_FILE is not set: make one with `(umask 077; head -c 32 /dev/urandom | base64 > secret.key)`"
+            )
         }
         do {
             return try Keyring(contentsOf: secretKeyFile)
@@ -117,7 +124,9 @@ struct Settings: Sendable {
             _ name: String, default fallback: Value, _ expected: String, _ parse: (String) -> Value?
         ) throws -> Value {
             guard let text = string(name) else { return fallback }
-            guard let value = parse(text) else { throw CommandFailure("\(name) is \"\(text)\": it must be \(expected)") }
+            guard let value = parse(text) else {
+                throw CommandFailure("\(name) is \"\(text)\": it must be \(expected)")
+            }
             return value
         }
 
