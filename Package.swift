@@ -128,7 +128,7 @@ let package = Package(
         .target(
             name: "TokenEndpoint",
             dependencies: [
-                "Grants", "Persistence",
+                "Grants", "Persistence", "WebAuthnVerify",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),

@@ -1,9 +1,10 @@
 @testable import TokenEndpoint
 import Testing
+import WebAuthnVerify
 
 @Suite("JSON members")
 struct JSONMembersTests {
-    private func parse(_ text: String) throws(JSONMembers.ParseError) -> JSONMembers {
+    private func parse(_ text: String) throws(JSONError) -> JSONMembers {
         try JSONMembers(parsing: Array(text.utf8))
     }
 
@@ -35,7 +36,7 @@ struct JSONMembersTests {
         "a name given twice is refused, in any case",
         arguments: [#"{"Email":"a","Email":"a"}"#, #"{"Email":"a","email":"b"}"#])
     func repeated(_ text: String) {
-        #expect(throws: JSONMembers.ParseError.repeatedName) { try parse(text) }
+        #expect(throws: JSONError.duplicateKey) { try parse(text) }
     }
 
     @Test(
@@ -49,24 +50,24 @@ struct JSONMembersTests {
             "\u{feff}{}",
         ])
     func malformed(_ text: String) {
-        #expect(throws: JSONMembers.ParseError.malformed) { try parse(text) }
+        #expect(throws: JSONError.self) { try parse(text) }
     }
 
     @Test func `invalid UTF-8 is refused`() {
-        #expect(throws: JSONMembers.ParseError.malformed) {
+        #expect(throws: JSONError.invalidUTF8) {
             try JSONMembers(parsing: Array(#"{"a":""#.utf8) + [0xFF] + Array(#""}"#.utf8))
         }
     }
 
     @Test func `nesting is bounded, so depth costs nothing`() {
-        #expect(throws: JSONMembers.ParseError.tooDeep) { try parse(#"{"a":"# + String(repeating: "[", count: 60_000)) }
-        #expect(throws: JSONMembers.ParseError.tooDeep) { try parse(String(repeating: #"{"a":"#, count: 10_000)) }
+        #expect(throws: JSONError.tooDeep) { try parse(#"{"a":"# + String(repeating: "[", count: 60_000)) }
+        #expect(throws: JSONError.tooDeep) { try parse(String(repeating: #"{"a":"#, count: 10_000)) }
     }
 
     @Test func `no prefix of a valid body makes the reader trap`() {
         let text = Array(#"{"Email":"a\u00e9\ud83d\ude00","x":[1,-2.5e3,{"y":null}],"t":true}"#.utf8)
         for length in text.indices {
-            #expect(throws: JSONMembers.ParseError.self) { try JSONMembers(parsing: Array(text[..<length])) }
+            #expect(throws: JSONError.self) { try JSONMembers(parsing: Array(text[..<length])) }
         }
     }
 }

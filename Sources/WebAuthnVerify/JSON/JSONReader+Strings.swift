@@ -7,7 +7,7 @@ extension JSONReader {
 
     /// The next value, which must be a string.
     @_lifetime(self: copy self)
-    mutating func string() throws(JSONError) -> String {
+    package mutating func string() throws(JSONError) -> String {
         try text(try stringValue())
     }
 
@@ -25,7 +25,7 @@ extension JSONReader {
     }
 
     /// Whether the next value is a string.
-    var nextIsString: Bool {
+    package var nextIsString: Bool {
         @_lifetime(self: copy self) mutating get {
             skipWhitespace()
             return input.peek == UInt8(ascii: "\"")

@@ -19,7 +19,7 @@ extension JSONReader {
 
     /// Consumes `null` if it comes next and says whether it did.
     @_lifetime(self: copy self)
-    mutating func null() throws(JSONError) -> Bool {
+    package mutating func null() throws(JSONError) -> Bool {
         skipWhitespace()
         guard input.peek == UInt8(ascii: "n") else { return false }
         try literal("null")
@@ -52,7 +52,7 @@ extension JSONReader {
 
     /// Passes over a member's value of any type, checked like one that is kept, and returns where it was.
     @_lifetime(self: copy self)
-    mutating func skip(in members: Members) throws(JSONError) -> Range<Int> {
+    package mutating func skip(in members: Members) throws(JSONError) -> Range<Int> {
         skipWhitespace()
         let start = input.offset
         try skipValue(depth: members.depth)

@@ -1,8 +1,9 @@
 /// A strict pull reader for the small JSON documents of WebAuthn: `clientDataJSON` and the serialised `PublicKeyCredential`.
 ///
 /// RFC 8259 with bounds: at most eight levels, 64 members an object, no duplicate keys at any level, no lone surrogates.
-/// Numbers are checked by grammar and never converted, so no digit string can be expensive.
-struct JSONReader: ~Escapable {
+/// Numbers are checked by grammar and never converted, so no digit string can be expensive. The package's request bodies are
+/// read with it too.
+package struct JSONReader: ~Escapable {
     static let maximumDepth = 8
     static let maximumMembers = 64
 
@@ -10,18 +11,18 @@ struct JSONReader: ~Escapable {
 
     /// A reader over bytes that have passed ``validate(_:maximumLength:)``.
     @_lifetime(copy bytes)
-    init(validated bytes: Span<UInt8>) {
+    package init(validated bytes: Span<UInt8>) {
         input = ByteReader(bytes)
     }
 
     /// The checks that come before the first character is looked at: length and UTF-8.
-    static func validate(_ bytes: Span<UInt8>, maximumLength: Int) throws(JSONError) {
+    package static func validate(_ bytes: Span<UInt8>, maximumLength: Int) throws(JSONError) {
         guard bytes.count <= maximumLength else { throw .tooLong }
         do { _ = try UTF8Span(validating: bytes) } catch { throw .invalidUTF8 }
     }
 
     /// The members of one object while it is being read.
-    struct Members {
+    package struct Members {
         let depth: Int
         fileprivate var keys: [String] = []
 
@@ -32,7 +33,7 @@ struct JSONReader: ~Escapable {
 
     /// Enters the object that must come next.
     @_lifetime(self: copy self)
-    mutating func object(in parent: Members? = nil) throws(JSONError) -> Members {
+    package mutating func object(in parent: Members? = nil) throws(JSONError) -> Members {
         skipWhitespace()
         guard let first = input.peek else { throw .malformed }
         guard first == UInt8(ascii: "{") else { throw .unexpectedType }
@@ -46,7 +47,7 @@ struct JSONReader: ~Escapable {
 
     /// The next key of the object, positioned before its value; nil when the object has ended.
     @_lifetime(self: copy self)
-    mutating func key(of members: inout Members) throws(JSONError) -> String? {
+    package mutating func key(of members: inout Members) throws(JSONError) -> String? {
         skipWhitespace()
         guard var next = input.next() else { throw .malformed }
         if next == UInt8(ascii: "}") { return nil }
@@ -68,7 +69,7 @@ struct JSONReader: ~Escapable {
 
     /// Fails unless only whitespace remains.
     @_lifetime(self: copy self)
-    mutating func finish() throws(JSONError) {
+    package mutating func finish() throws(JSONError) {
         skipWhitespace()
         guard input.remaining == 0 else { throw .trailingBytes }
     }
