@@ -55,4 +55,27 @@ COMMENT ON FUNCTION postern.take_permits(text[], integer[], integer[], double pr
 REVOKE ALL ON FUNCTION postern.take_permits(text[], integer[], integer[], double precision[], integer[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION postern.take_permits(text[], integer[], integer[], double precision[], integer[]) TO postern_app;
 
+-- What every limited statement does first: takes the permits of a request, and says which one was refused.
+CREATE OR REPLACE FUNCTION postern.take_realm_permits(
+    p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_permit record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    FOR v_permit IN SELECT t.ord, t.granted, t.retry_after FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t LOOP
+        granted := granted || v_permit.granted;
+        IF v_permit.retry_after IS NOT NULL THEN
+            limit_ord := v_permit.ord;
+            retry_after := v_permit.retry_after;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.take_realm_permits(uuid, text[], integer[], integer[], double precision[], integer[]) IS 'Takes the permits of one request; limit_ord names the refused one';
+REVOKE ALL ON FUNCTION postern.take_realm_permits(uuid, text[], integer[], integer[], double precision[], integer[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.take_realm_permits(uuid, text[], integer[], integer[], double precision[], integer[]) TO postern_app;
+
 RESET ROLE;

@@ -9,19 +9,15 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     v_set text;
-    v_permit record;
 BEGIN
     v_set := set_config('postern.realm', p_realm::text, true);
     IF cardinality(p_keys) > 0 THEN
-        FOR v_permit IN SELECT t.ord, t.granted, t.retry_after FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t LOOP
-            granted := granted || v_permit.granted;
-            IF v_permit.retry_after IS NOT NULL THEN
-                outcome := 'rate_limited';
-                limit_ord := v_permit.ord;
-                retry_after := v_permit.retry_after;
-                RETURN;
-            END IF;
-        END LOOP;
+        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
+          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF limit_ord IS NOT NULL THEN
+            outcome := 'rate_limited';
+            RETURN;
+        END IF;
     END IF;
     outcome := 'accepted';
     IF p_resend_of IS NOT NULL THEN

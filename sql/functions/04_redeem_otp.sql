@@ -16,7 +16,6 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_set text;
-    v_permit record;
     v_key text := p_email_key;
     v_step interval;
     v_locked_until timestamptz;
@@ -39,15 +38,12 @@ BEGIN
     db_now := date_part('epoch', now());
     outcome := 'refused';
     IF cardinality(p_keys) > 0 THEN
-        FOR v_permit IN SELECT t.ord, t.granted, t.retry_after FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t LOOP
-            granted := granted || v_permit.granted;
-            IF v_permit.retry_after IS NOT NULL THEN
-                outcome := 'rate_limited';
-                limit_ord := v_permit.ord;
-                retry_after := v_permit.retry_after;
-                RETURN;
-            END IF;
-        END LOOP;
+        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
+          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF limit_ord IS NOT NULL THEN
+            outcome := 'rate_limited';
+            RETURN;
+        END IF;
     END IF;
 
     IF p_handle IS NOT NULL AND v_key IS NULL THEN

@@ -13,19 +13,15 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_set text;
-    v_permit record;
 BEGIN
     v_set := set_config('postern.realm', p_realm::text, true);
     IF cardinality(p_keys) > 0 THEN
-        FOR v_permit IN SELECT t.ord, t.granted, t.retry_after FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t LOOP
-            granted := granted || v_permit.granted;
-            IF v_permit.retry_after IS NOT NULL THEN
-                outcome := 'rate_limited';
-                limit_ord := v_permit.ord;
-                retry_after := v_permit.retry_after;
-                RETURN;
-            END IF;
-        END LOOP;
+        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
+          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF limit_ord IS NOT NULL THEN
+            outcome := 'rate_limited';
+            RETURN;
+        END IF;
     END IF;
     outcome := 'refused';
     INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
@@ -232,27 +228,6 @@ END
 $$;
 COMMENT ON FUNCTION postern.delete_passkey(uuid, uuid, uuid, uuid, text, uuid, bytea) IS 'Deletes a user''s own passkey and tells the user by mail';
 
--- For passkey/begin, which needs nothing of the database but permits.
-CREATE OR REPLACE FUNCTION postern.take_realm_permits(
-    p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    v_permit record;
-BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    FOR v_permit IN SELECT t.ord, t.granted, t.retry_after FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t LOOP
-        granted := granted || v_permit.granted;
-        IF v_permit.retry_after IS NOT NULL THEN
-            limit_ord := v_permit.ord;
-            retry_after := v_permit.retry_after;
-        END IF;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION postern.take_realm_permits(uuid, text[], integer[], integer[], double precision[], integer[]) IS 'Takes permits of a realm and nothing else';
-
 DO $$
 DECLARE
     f regprocedure;
@@ -260,7 +235,7 @@ BEGIN
     FOR f IN SELECT p.oid::regprocedure FROM pg_proc AS p
               WHERE p.pronamespace = 'postern'::regnamespace
                 AND p.proname IN ('begin_assertion', 'redeem_assertion', 'enrolment_options', 'spend_ceremony', 'add_passkey', 'list_passkeys',
-                                  'rename_passkey', 'delete_passkey', 'take_realm_permits') LOOP
+                                  'rename_passkey', 'delete_passkey') LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO postern_app', f);
     END LOOP;

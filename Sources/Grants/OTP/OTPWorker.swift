@@ -31,6 +31,8 @@ public struct OTPWorker: Sendable {
         await wake.forEach(atLeastEvery: Self.pollInterval) {
             do {
                 while try await decideBatch() == Int(Self.batch) {}
+            } catch StoreError.cancelled {
+                // The server stops; what is pending waits for the next one.
             } catch {
                 logger.warning(
                     "requests for codes wait: the database is not available", metadata: ["error": "\(error)"])

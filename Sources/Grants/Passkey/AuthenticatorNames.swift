@@ -29,5 +29,11 @@ public enum AuthenticatorNames {
         "53414d53-554e-4700-0000-000000000000": "Samsung Pass",
         "fdb141b2-5d84-443e-8a35-4698c205a502": "KeePassXC",
         "50726f74-6f6e-5061-7373-50726f746f6e": "Proton Pass",
+        "cb69481e-8ff7-4039-93ec-0a2729a154a8": "YubiKey 5",
+        "ee882879-721c-4913-9775-3dfcce97072a": "YubiKey 5",
+        "fa2b99dc-9e39-4257-8f92-4a30d23c4118": "YubiKey 5 NFC",
+        "2fc0579f-8113-47ea-b116-bb5a8db9202a": "YubiKey 5 NFC",
+        "c5ef55ff-ad9a-4b9f-b580-adebafe026d0": "YubiKey 5Ci",
+        "d8522d9f-575b-4866-88a9-ba99fa02f35b": "YubiKey Bio",
     ]
 }
