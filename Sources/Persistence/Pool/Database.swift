@@ -29,8 +29,8 @@ public final class Database: Service, Sendable {
 
     /// Runs one statement in a transaction of its own: one round trip, one hop to the connection's thread and one back.
     ///
-    /// A lost connection is repaired behind the caller's back where that is harmless: always before anything was sent, and up
-    /// to three times more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``. Serialization failures
+    /// A lost connection is repaired behind the caller's back where that is harmless: always before anything was sent, and once
+    /// more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``. Serialization failures
     /// and deadlocks are retried three times. Cancelling the task stops a read-only statement on the server; one that writes
     /// is allowed to finish.
     /// - Returns: the decoded rows.
@@ -89,7 +89,7 @@ public final class Database: Service, Sendable {
 /// How often one call may be repeated.
 struct Patience {
     private var deadConnections: Int
-    private var repetitions = 0
+    private var repetitions = 1
     private var conflicts = 0
 
     init(connections: Int) {
@@ -106,8 +106,8 @@ struct Patience {
             return deadConnections >= 0 ? .zero : nil
         case .onceMore:
             // Whoever ended this session may be ending its neighbours too: the next one gets a moment to be noticed as dead.
-            repetitions += 1
-            return repetitions <= 3 ? .milliseconds(repetitions == 1 ? 0 : 20) : nil
+            repetitions -= 1
+            return repetitions >= 0 ? .milliseconds(50) : nil
         case .backOff:
             conflicts += 1
             return conflicts <= 3 ? .milliseconds(Int64.random(in: 1...(5 << conflicts))) : nil

@@ -4,9 +4,9 @@
 public struct Statement: Sendable, Hashable {
     /// What may be assumed when the answer to a statement is lost.
     public enum Effect: Sendable {
-        /// Changes nothing: run again, a few times at most, on another connection.
+        /// Changes nothing: run again once on another connection.
         case readOnly
-        /// Running it twice is as good as once: run again, a few times at most, on another connection.
+        /// Running it twice is as good as once: run again once on another connection.
         case idempotent
         /// Must not be run again without looking: a lost answer is ``StoreError/inDoubt``.
         case once
