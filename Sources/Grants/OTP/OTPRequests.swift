@@ -46,13 +46,15 @@ public struct OTPRequests: Sendable {
         self.wakeWorker = wakeWorker
     }
 
-    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `temporarily_unavailable`.
+    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for another
+    /// App's, `temporarily_unavailable`.
     public func record(_ request: Request, realm: Realm, source: String) async throws(TokenError) -> Receipt {
         var client: Client?
         if let clientID = request.clientID {
             guard let known = realm.clients[clientID], known.enabled else {
                 throw TokenError(.invalidClient, "Client authentication failed.", reason: "ClientId")
             }
+            try realm.requireAdmission(of: known)
             client = known
         }
         var subjects: [RateLimiter.Subject] = [

@@ -32,10 +32,32 @@ extension Realm {
                 permits: limit.permits, per: limit.per, burst: limit.burst, enforced: limit.mode == "enforce")
         }
         rateLimits = limits
-        registrationFields = RegistrationFields(
-            firstName: .init(rawValue: record.registrationFirstname) ?? .off,
-            lastName: .init(rawValue: record.registrationLastname) ?? .off)
+        registrationFields = RegistrationFields(record.registrationFirstname, record.registrationLastname)
         signingKeys = record.signingKeys.map(SealedSigningKey.init)
+        let apps = record.apps.map(App.init)
+        clientsOfApps = apps.reduce(into: []) { $0.formUnion($1.clients) }
+        for app in apps {
+            if let host = app.host { views[host] = view(of: app) }
+        }
+    }
+}
+
+extension App {
+    fileprivate init(_ record: AppRecord) {
+        slug = record.slug
+        displayName = record.displayName
+        host = record.subdomain
+        // What this binary does not know lets nobody in.
+        registration = .init(rawValue: record.registration) ?? .off
+        nativeGrantsEnabled = record.nativeGrantsEnabled
+        registrationFields = RegistrationFields(record.registrationFirstname, record.registrationLastname)
+        clients = Set(record.clients)
+    }
+}
+
+extension RegistrationFields {
+    fileprivate init(_ firstName: String, _ lastName: String) {
+        self.init(firstName: .init(rawValue: firstName) ?? .off, lastName: .init(rawValue: lastName) ?? .off)
     }
 }
 
@@ -103,6 +125,7 @@ private struct RealmRecord: Decodable {
     let registrationLastname: String
     let clients: [ClientRecord]
     let scopes: [ScopeRecord]
+    let apps: [AppRecord]
     let rateLimits: [RateLimitRecord]
     let signingKeys: [SigningKeyRecord]
 }
@@ -130,6 +153,17 @@ private struct ScopeRecord: Decodable {
     let resources: [String]
     let inDiscovery: Bool
     let enabled: Bool
+}
+
+private struct AppRecord: Decodable {
+    let slug: String
+    let displayName: String
+    let subdomain: String?
+    let registration: String
+    let nativeGrantsEnabled: Bool
+    let registrationFirstname: String
+    let registrationLastname: String
+    let clients: [UUIDValue]
 }
 
 private struct RateLimitRecord: Decodable {

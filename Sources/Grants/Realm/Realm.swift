@@ -15,8 +15,8 @@ public struct Realm: Sendable {
     public let issuer: String
     /// The fallback RP-ID, and the host of the domain-bound code line in mails.
     public let primaryDomain: String?
-    /// Whether native grants may start new sign-ins.
-    public let nativeGrantsEnabled: Bool
+    /// Whether native grants may start new sign-ins; on an App's host also by the App's switch.
+    public internal(set) var nativeGrantsEnabled: Bool
     /// Lifetimes and limits of single-use things, in seconds.
     public let policy: Policy
     /// By `client_id`.
@@ -26,9 +26,15 @@ public struct Realm: Sendable {
     /// By policy and dimension; defaults merged with what the administrator set.
     public let rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]]
     /// Which names a new user must give.
-    public let registrationFields: RegistrationFields
+    public internal(set) var registrationFields: RegistrationFields
     /// Newest first; the private half is sealed.
     public let signingKeys: [SealedSigningKey]
+    /// The App whose host was asked; `nil` on the realm's own hosts.
+    public internal(set) var app: App?
+    /// The realm as each App's host shows it, by host.
+    var views: [String: Realm] = [:]
+    /// The row keys of all clients that belong to some App.
+    var clientsOfApps: Set<UUIDValue> = []
 
     /// The realm's lifetimes, all in seconds unless named otherwise.
     public struct Policy: Sendable, Equatable {

@@ -35,9 +35,13 @@ public final class RealmDirectory: Sendable {
         self.store = store
     }
 
-    /// The realm of a canonical host, `nil` when there is none.
+    /// The realm of a canonical host as that host shows it, `nil` when there is none.
     public func realm(forHost host: String) async throws(StoreError) -> Realm? {
         guard let id = try await hosts()[host] else { return nil }
+        return try await realm(id)?.seen(from: host)
+    }
+
+    private func realm(_ id: UUIDValue) async throws(StoreError) -> Realm? {
         if let realm = fresh({ $0.realms[id] }) { return realm }
         let epoch = state.withLock { $0.epoch }
         let realm = try await loader.load("realm \(id) \(epoch)") { [store] in

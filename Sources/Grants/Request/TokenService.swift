@@ -59,6 +59,7 @@ public struct TokenService: Sendable {
         guard realm.nativeGrantsEnabled || !grant.isNative else {
             throw TokenError(.unsupportedGrantType, "The grant type is not supported.", reason: "realm flag")
         }
+        try realm.requireAdmission(of: client)
         // Fail closed: a client that must prove possession gets no bearer tokens while DPoP is not offered.
         guard !client.requiresDPoP else {
             throw TokenError(

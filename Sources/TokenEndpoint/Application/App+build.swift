@@ -59,6 +59,7 @@ extension Server {
         let routes =
             TokenRoutes(service: service, deadline: deadline, metrics: metrics).routes
             + OTPRequestRoutes(requests: requests, deadline: deadline).routes
+            + AppInfoRoutes().routes
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
             + AssociationRoutes().routes

@@ -18,14 +18,16 @@ struct DiscoveryRoutes: Sendable {
 
     private func metadata(_ exchange: Exchange) -> Answer {
         let realm = exchange.realm
+        // On an App's host the endpoints are the App's; the issuer is the realm's everywhere (docs/decisions/0013).
+        let origin = realm.endpointOrigin
         let authMethods = ["none", "client_secret_post", "client_secret_basic"]
         var object = JSONWriter(reserving: 2048)
         object.member("issuer", realm.issuer)
-        object.member("token_endpoint", realm.issuer + "/connect/token")
-        object.member("jwks_uri", realm.issuer + "/.well-known/jwks")
-        object.member("userinfo_endpoint", realm.issuer + "/connect/userinfo")
-        object.member("introspection_endpoint", realm.issuer + "/connect/introspect")
-        object.member("revocation_endpoint", realm.issuer + "/connect/revoke")
+        object.member("token_endpoint", origin + "/connect/token")
+        object.member("jwks_uri", origin + "/.well-known/jwks")
+        object.member("userinfo_endpoint", origin + "/connect/userinfo")
+        object.member("introspection_endpoint", origin + "/connect/introspect")
+        object.member("revocation_endpoint", origin + "/connect/revoke")
         object.member("grant_types_supported", service.grantTypes(for: realm))
         // No authorization endpoint exists; the member is required and may not be empty (RFC 8414 §2, §3.2).
         object.member("response_types_supported", ["none"])

@@ -8,7 +8,7 @@ import NIOCore
 public struct Exchange: Sendable {
     /// The request as Hummingbird gives it.
     public let request: Request
-    /// The tenant.
+    /// The tenant, as the host shows it: on an App's host with `realm.app`.
     public let realm: Realm
     /// The canonical host the request was for.
     public let host: String

@@ -46,6 +46,7 @@ struct PasskeyRoutes: Sendable {
         guard let client = exchange.realm.clients[clientID], client.enabled, client.mayUse(.passkey) else {
             return .error(.badRequest, "unauthorized_client")
         }
+        try exchange.realm.requireAdmission(of: client)
         let options = try await passkeys.beginLogin(
             realm: exchange.realm, client: client, rpID: try rpID(exchange.realm, client), source: exchange.source)
         return Answer(json: options.json)

@@ -140,6 +140,19 @@ class Realm:
             self.world.admin.run(call("grant_permission", self.slug, self.client(name), variadic=list(permissions)))
         return self.app(name)
 
+    def put_app(self, slug, clients=(), **settings):
+        """Creates or changes an App on a host of its own below the realm's; returns the host."""
+        host = f"{slug}.{self.host}"
+        self.world.admin.call(
+            "put_app", self.slug, slug, subdomain=host, client_ids=[self.client(name) for name in clients] or None, **settings
+        )
+        self.world.settle()
+        return host
+
+    def app_on(self, host, name="app", node=None):
+        """A client of this realm, at work on another host."""
+        return NativeApp(node or self.world.node, self.world.mailbox, host, self.client(name), self.secrets.get(name))
+
     def new_email(self):
         """An address nobody has used."""
         return f"mike{next(_NUMBERS)}.{self.slug}@mail.example"

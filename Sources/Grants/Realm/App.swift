@@ -1,0 +1,83 @@
+public import Persistence
+
+/// An App of a realm (contract §3 `admin.put_app`): a host of its own, its clients, and whether strangers may register there.
+public struct App: Sendable, Equatable {
+    /// The name administrators use.
+    public let slug: String
+    /// The name users read.
+    public let displayName: String
+    /// The host it is served on; `nil` when it has none yet.
+    public let host: String?
+    /// What an unknown address gets that asks for a code.
+    public let registration: Registration
+    /// The App's own switch; the realm's counts as well.
+    public let nativeGrantsEnabled: Bool
+    /// The App's own, or else the realm's.
+    public let registrationFields: RegistrationFields
+    /// The row keys of its clients.
+    public let clients: Set<UUIDValue>
+
+    /// The registration posture (contract §4.2).
+    public enum Registration: String, Sendable {
+        /// Nobody registers.
+        case off = "Off"
+        /// Who proves an address by a code asked for in the ordinary way has an account.
+        case jitOnOTP = "JitOnOtp"
+        /// The same by way of `POST /api/account/native/register` only.
+        case explicitEndpoint = "ExplicitEndpoint"
+    }
+}
+
+extension Realm {
+    /// The realm as it shows itself on one of its hosts: on an App's, with the App's switch, required names and posture.
+    ///
+    /// Everything behind it (gates, discovery, endpoints) reads the realm it is given and needs no second thought about Apps.
+    public func seen(from host: String) -> Realm {
+        views.isEmpty ? self : views[host] ?? self
+    }
+
+    /// The posture of the host; without an App nobody registers.
+    public var registration: App.Registration { app?.registration ?? .off }
+
+    /// First-signal consistency: whether a client may be used on this host. On an App's host only its own clients and those that
+    /// belong to no App; on the realm's own hosts any.
+    public func admits(_ client: Client) -> Bool {
+        guard let app else { return true }
+        return app.clients.contains(client.key) || !clientsOfApps.contains(client.key)
+    }
+
+    /// - Throws: `invalid_request` for a client of other Apps than the host's.
+    public func requireAdmission(of client: Client) throws(TokenError) {
+        guard admits(client) else {
+            throw TokenError(
+                .invalidRequest, "The client does not belong to the App of this host.", reason: "client of another App")
+        }
+    }
+
+    /// Where the endpoints of the host are, without a trailing slash: the issuer, or the App's host under the issuer's scheme and port.
+    public var endpointOrigin: String {
+        guard let host = app?.host, let scheme = issuer.firstRange(of: "://") else { return issuer }
+        let port = issuer[scheme.upperBound...].firstIndex(of: ":").map { issuer[$0...] } ?? ""
+        return issuer[..<scheme.upperBound] + host + port
+    }
+
+    /// The RP-ID to expect on the host before a client is named: the one all passkey clients of the App share, else the realm's.
+    public var advertisedRPID: String? {
+        let ofApp = clients.values.filter { client in
+            client.enabled && client.mayUse(.passkey) && app?.clients.contains(client.key) == true
+        }
+        let rpIDs = Set(ofApp.map { rpID(for: $0) })
+        if rpIDs.count == 1, let only = rpIDs.first { return only }
+        return primaryRPID
+    }
+
+    /// The realm with an App's settings in the place of its own.
+    func view(of app: App) -> Realm {
+        var view = self
+        view.app = app
+        view.nativeGrantsEnabled = nativeGrantsEnabled && app.nativeGrantsEnabled
+        view.registrationFields = app.registrationFields
+        view.views = [:]
+        return view
+    }
+}
