@@ -44,15 +44,15 @@ class Cluster:
             shutil.chown(self.root, "postgres", "postgres")
         self.root.chmod(0o755)
 
-    def create(self):
-        """Makes the cluster, starts it and creates the database."""
+    def create(self, settings=""):
+        """Makes the cluster (`settings`: more lines of its configuration), starts it and creates the database."""
         self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale")
         with open(self.data / "postgresql.auto.conf", "a", encoding="utf-8") as conf:
             conf.write(
                 "listen_addresses = ''\n"
                 f"unix_socket_directories = '{self.root}'\n"
                 "fsync = on\nsynchronous_commit = on\nmax_connections = 120\n"
-                "log_line_prefix = '%m '\nlog_min_messages = warning\n"
+                "log_line_prefix = '%m '\nlog_min_messages = warning\n" + settings
             )
         self.start()
         self.sql(f"CREATE DATABASE {self.database}", database="postgres")

@@ -17,8 +17,9 @@ _SLUGS = itertools.count(1)
 class World:
     """Creates the cluster, migrates it, makes the login roles and starts one node."""
 
-    def __init__(self, name, **environment):
+    def __init__(self, name, postgres="", **environment):
         self.name = name
+        self.postgres = postgres
         self.cluster = Cluster(name)
         self.mailbox = Mailbox()
         self.admin = Admin(self.cluster)
@@ -28,7 +29,7 @@ class World:
 
     def open(self):
         """Brings everything up."""
-        self.cluster.create()
+        self.cluster.create(self.postgres)
         migrated = run_postern("migrate", environment={
             "POSTERN_MIGRATE_DATABASE_URL": self.cluster.url("postgres"),
             "POSTERN_DATABASE_URL": self.cluster.url("postgres"),

@@ -1,0 +1,7 @@
+"""`python3 -m timing`."""
+
+import sys
+
+from .experiment import main
+
+sys.exit(main())

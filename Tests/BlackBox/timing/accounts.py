@@ -1,0 +1,115 @@
+"""Accounts by the thousand for the harness realm, written straight into its throw-away database."""
+
+import itertools
+import json
+import os
+import secrets
+
+from harness import authenticator, wire
+from harness.app import OTP, PASSKEY
+from harness.postgres import literal
+
+_SERIAL = itertools.count(1)
+
+
+class Accounts:
+    """Makes users, codes and passkeys of a new realm. Addresses are random and of one length, so that nothing but the row differs."""
+
+    def __init__(self, world):
+        self.world = world
+        self.realm = realm = world.realm()
+        foreign = world.realm()
+        foreign.put_client("otherone")
+        self.foreign_client = foreign.client("otherone")
+        world.admin.call("put_client", realm.slug, realm.client("disabled"), enabled=False)
+        world.settle()
+        self.app = realm.app()
+        self.id = world.cluster.sql(f"SELECT id FROM postern.realm WHERE slug = {literal(realm.slug)}")[0][0]
+        self.key = authenticator.Key()
+
+    def _run(self, text):
+        return self.world.cluster.sql(text)
+
+    def addresses(self, count):
+        """Addresses nobody has."""
+        return [f"{secrets.token_hex(8)}@mail.example" for _ in range(count)]
+
+    def users(self, count, enabled=True, verified=True):
+        """Users, by address."""
+        emails = self.addresses(count)
+        self._run(
+            f"INSERT INTO postern.user_account (realm_id, email, first_name, enabled, email_verified) "
+            f"SELECT {literal(self.id)}, e, 'Mike', {literal(enabled)}, {literal(verified)} FROM unnest({literal(emails)}) AS e; "
+            f"ANALYZE postern.user_account;"
+        )
+        return emails
+
+    def with_codes(self, emails):
+        """Gives each user a live code that nobody knows."""
+        self._run(
+            "INSERT INTO postern.login_code (realm_id, email_key, id, user_id, expires_at, salt, mac) "
+            "SELECT u.realm_id, u.email_key, gen_random_uuid(), u.id, now() + interval '9 minutes', "
+            "       uuid_send(gen_random_uuid()), sha256(uuid_send(gen_random_uuid())) "
+            f"  FROM postern.user_account AS u WHERE u.realm_id = {literal(self.id)} AND u.email_key = ANY ({literal(emails)}); "
+            "ANALYZE postern.login_code;"
+        )
+        return emails
+
+    def credentials(self, count):
+        """Users with a passkey each; all passkeys have one key, which we hold."""
+        emails = self.users(count)
+        ids = [secrets.token_bytes(32) for _ in emails]
+        public = authenticator.cbor(self.key.cose()).hex()
+        rows = ", ".join(f"({literal(e)}, '\\x{i.hex()}'::bytea)" for e, i in zip(emails, ids))
+        handles = self._run(
+            f"WITH wanted (email, id) AS (VALUES {rows}), made AS ("
+            "INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state) "
+            f"SELECT u.realm_id, u.id, {literal(self.realm.host)}, w.id, '\\x{public}'::bytea, false, false "
+            f"  FROM wanted AS w JOIN postern.user_account AS u ON u.realm_id = {literal(self.id)} AND u.email_key = w.email "
+            "RETURNING credential_id, user_id, id) "
+            "SELECT encode(m.credential_id, 'hex'), encode(u.user_handle, 'hex'), m.id FROM made AS m JOIN postern.user_account AS u "
+            f"    ON u.realm_id = {literal(self.id)} AND u.id = m.user_id;"
+        )
+        found = [
+            (authenticator.Credential(self.realm.host, bytes.fromhex(handle), self.key, id=bytes.fromhex(credential)), management)
+            for credential, handle, management in handles
+        ]
+        self._run("ANALYZE postern.passkey")
+        return [credential for credential, _ in found], [management for _, management in found]
+
+    def sign_in(self, credential, app=None):
+        """Tokens for the owner of a passkey: no mail is needed."""
+        return (app or self.app).passkey_sign_in(credential)
+
+    # -- requests as bytes --------------------------------------------------------------------
+
+    def form(self, path, parameters, headers=()):
+        """A form."""
+        return wire.request_bytes(
+            "POST", path, [("Host", self.realm.host), ("Content-Type", wire.FORM), *headers], wire.form_body(parameters)
+        )
+
+    def json(self, path, document):
+        """A JSON document."""
+        return wire.request_bytes(
+            "POST", path, [("Host", self.realm.host), ("Content-Type", "application/json")], json.dumps(document).encode()
+        )
+
+    def token(self, **parameters):
+        """A token request of the public client, unless it names another."""
+        return self.form("/connect/token", {"client_id": self.app.client_id, **parameters})
+
+    def code_request(self, email):
+        """A request for a code."""
+        return self.json("/api/account/native/otp/request", {"Email": email})
+
+    def redemption(self, email=None, handle=None):
+        """A code that is right by one chance in a million."""
+        return self.token(
+            grant_type=OTP, username=email, auth_session=handle, otp_code=f"{int.from_bytes(os.urandom(4)) % 1_000_000:06d}", scope=""
+        )
+
+    def assertion(self, ceremony, credential, mutation="ok", origin=None):
+        """A passkey redemption."""
+        document = authenticator.assertion(ceremony["options"], credential, mutation, origin)
+        return self.token(grant_type=PASSKEY, ceremony_id=ceremony["ceremonyId"], assertion=json.dumps(document), scope="")

@@ -1,0 +1,261 @@
+"""The pairs of section 2.12: each a name, and a function that makes `count` pairs of requests from fresh accounts."""
+
+import json
+import secrets
+import uuid
+from dataclasses import dataclass
+from typing import Callable
+
+from harness import authenticator, wire
+from harness.app import PASSKEY
+
+from . import driver
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two classes of request that nobody may tell apart."""
+
+    name: str
+    case: str
+    classes: tuple
+    make: Callable
+    #: Whether the answers wait for the fixed deadline.
+    held: bool = True
+    #: Whether both classes ask the database the same. Not where one is refused by its seal alone: that tells of no account.
+    same_statements: bool = True
+
+
+PAIRS = []
+
+
+def _pair(case, endpoint, x, y, **how):
+    def register(function):
+        PAIRS.append(Pair(f"{case} {endpoint}: {x} / {y}", case, (x, y), function, **how))
+        return function
+    return register
+
+
+def _zip(request, xs, ys):
+    return [(request(x), request(y)) for x, y in zip(xs, ys)]
+
+
+# -- otp/request -----------------------------------------------------------------------------------
+
+
+@_pair("ET-01", "otp/request", "known", "unknown")
+def _known_unknown(accounts, count):
+    return _zip(accounts.code_request, accounts.users(count), accounts.addresses(count))
+
+
+@_pair("ET-03", "otp/request", "confirmed", "unconfirmed")
+def _confirmed_unconfirmed(accounts, count):
+    return _zip(accounts.code_request, accounts.users(count), accounts.users(count, verified=False))
+
+
+@_pair("ET-03", "otp/request", "confirmed", "disabled")
+def _confirmed_disabled(accounts, count):
+    return _zip(accounts.code_request, accounts.users(count), accounts.users(count, enabled=False))
+
+
+# -- wrong codes -----------------------------------------------------------------------------------
+
+
+@_pair("ET-04", "wrong code", "with a live code", "known without")
+def _live_without(accounts, count):
+    return _zip(accounts.redemption, accounts.with_codes(accounts.users(count)), accounts.users(count))
+
+
+@_pair("ET-04", "wrong code", "with a live code", "unknown")
+def _live_unknown(accounts, count):
+    return _zip(accounts.redemption, accounts.with_codes(accounts.users(count)), accounts.addresses(count))
+
+
+@_pair("ET-04", "wrong code", "known without", "unknown")
+def _without_unknown(accounts, count):
+    return _zip(accounts.redemption, accounts.users(count), accounts.addresses(count))
+
+
+@_pair("ET-04", "wrong code by handle", "with a live code", "unknown")
+def _handle_live_unknown(accounts, count):
+    emails = accounts.users(count), accounts.addresses(count)
+    asked = driver.run(accounts.world.node.port, _zip(accounts.code_request, *emails), connections=16, pause=0)
+    handles = [[_member(answer, b"AuthSession") for answer in answers] for answers in asked.answers]
+    return _zip(lambda handle: accounts.redemption(handle=handle), *handles)
+
+
+def _member(answer, name):
+    """A string member of a JSON answer, as bytes came."""
+    start = answer.index(b'"' + name + b'":"') + len(name) + 4
+    return answer[start:answer.index(b'"', start)].decode()
+
+
+# -- secrets ---------------------------------------------------------------------------------------
+
+
+def _secret(correct, accounts, count):
+    """A client secret whose first `correct` characters are right, against one that is wrong from the start."""
+    right = accounts.realm.secrets["api"]
+    client = accounts.realm.client("api")
+
+    def request(prefix):
+        wrong = right[:prefix] + "".join("A" if c != "A" else "B" for c in right[prefix:])
+        return accounts.token(grant_type=PASSKEY, client_id=client, client_secret=wrong)
+    return [(request(0), request(correct)) for _ in range(count)]
+
+
+@_pair("ET-06", "client secret", "wrong from the start", "first character right", held=False)
+def _secret_1(accounts, count):
+    return _secret(1, accounts, count)
+
+
+@_pair("ET-06", "client secret", "wrong from the start", "first 8 right", held=False)
+def _secret_8(accounts, count):
+    return _secret(8, accounts, count)
+
+
+@_pair("ET-06", "client secret", "wrong from the start", "first 31 right", held=False)
+def _secret_31(accounts, count):
+    return _secret(31, accounts, count)
+
+
+def _tokens(accounts, count=20):
+    """Refresh tokens of sign-ins of their own."""
+    credentials, _ = accounts.credentials(count)
+    return [accounts.sign_in(credential)["refresh_token"] for credential in credentials]
+
+
+def _spoilt(token, position):
+    """A refresh token with one character of its base64url changed."""
+    return token[:position] + ("A" if token[position] != "A" else "B") + token[position + 1:]
+
+
+def _refreshes(accounts, xs, ys, count):
+    def request(token):
+        return accounts.token(grant_type="refresh_token", refresh_token=token)
+    return [(request(xs[n % len(xs)]), request(ys[n % len(ys)])) for n in range(count)]
+
+
+@_pair("ET-06", "refresh token", "secret wrong from the start", "wrong at the end", same_statements=False)
+def _refresh_prefix(accounts, count):
+    tokens = _tokens(accounts)
+    # prt_, then 24 bytes of names (32 characters), then the secret's 32 bytes (43 characters)
+    return _refreshes(accounts, [_spoilt(t, 38) for t in tokens], [_spoilt(t, 76) for t in tokens], count)
+
+
+@_pair("RT", "refresh token", "forged", "revoked", same_statements=False)
+def _forged_revoked(accounts, count):
+    tokens = _tokens(accounts)
+    for token in tokens:
+        assert accounts.app.revoke(token).status == 200
+    return _refreshes(accounts, [_spoilt(t, len(t) - 2) for t in tokens], tokens, count)
+
+
+@_pair("RT", "refresh token", "revoked", "of a deleted family")
+def _revoked_deleted(accounts, count):
+    revoked, deleted = _tokens(accounts), _tokens(accounts)
+    for token in revoked + deleted:
+        assert accounts.app.revoke(token).status == 200
+    rows = accounts.world.cluster.sql(
+        "DELETE FROM postern.session WHERE id IN (SELECT id FROM postern.session WHERE revoked_at IS NOT NULL "
+        f"AND realm_id = '{accounts.id}' ORDER BY revoked_at DESC LIMIT {len(deleted)}) RETURNING id;"
+    )
+    assert len(rows) == len(deleted)
+    return _refreshes(accounts, revoked, deleted, count)
+
+
+# -- passkeys --------------------------------------------------------------------------------------
+
+
+def _ceremonies(accounts, count):
+    """Login ceremonies, begun without waiting for each other."""
+    begin = accounts.form("/connect/passkey/begin", {"client_id": accounts.app.client_id})
+    asked = driver.run(accounts.world.node.port, [(begin, begin)] * ((count + 1) // 2), connections=16, pause=0)
+    return [_json(answer) for answer in asked.answers[0] + asked.answers[1]]
+
+
+def _json(answer):
+    return json.loads(answer[answer.index(b"\r\n\r\n") + 4:])
+
+
+def _nobody(accounts):
+    return authenticator.Credential(accounts.realm.host, secrets.token_bytes(32), accounts.key)
+
+
+def _assertions(accounts, count, x, y):
+    ceremonies = _ceremonies(accounts, 2 * count)
+    credentials, _ = accounts.credentials(2 * count)
+
+    def request(index, kind):
+        if kind == "unknown":
+            return accounts.assertion(ceremonies[index], _nobody(accounts))
+        if kind == "signature":
+            return accounts.assertion(ceremonies[index], credentials[index], "sig_bitflip")
+        return accounts.assertion(ceremonies[index], credentials[index], origin=f"https://{accounts.realm.host[:-1]}x")
+    return [(request(2 * n, x), request(2 * n + 1, y)) for n in range(count)]
+
+
+@_pair("ET-07", "passkey", "unknown credential", "bad signature")
+def _unknown_signature(accounts, count):
+    return _assertions(accounts, count, "unknown", "signature")
+
+
+@_pair("ET-07", "passkey", "bad signature", "wrong origin")
+def _signature_origin(accounts, count):
+    return _assertions(accounts, count, "signature", "origin")
+
+
+@_pair("ET-07", "passkey", "unknown credential", "wrong origin")
+def _unknown_origin(accounts, count):
+    return _assertions(accounts, count, "unknown", "origin")
+
+
+@_pair("ET-08", "passkey", "ceremony forged", "ceremony spent", same_statements=False)
+def _ceremony_forged_spent(accounts, count):
+    ceremonies = _ceremonies(accounts, 2 * count)
+    mine = ceremonies[::2]
+    nobody = _nobody(accounts)
+    first = [(accounts.assertion(c, nobody), accounts.assertion(d, nobody)) for c, d in zip(mine[::2], mine[1::2])]
+    driver.run(accounts.world.node.port, first, connections=16, pause=0)
+    mine = mine[:len(first) * 2]
+    forged = [dict(c, ceremonyId=_spoilt(c["ceremonyId"], 40)) for c in ceremonies[1::2]]
+    return [(accounts.assertion(x, nobody), accounts.assertion(y, nobody)) for x, y in zip(forged, mine)]
+
+
+@_pair("ET-08", "delete passkey", "unknown id", "another user's id", held=False)
+def _delete(accounts, count):
+    _, others = accounts.credentials(count)
+    owners, _ = accounts.credentials(20)
+    tokens = [accounts.sign_in(credential)["access_token"] for credential in owners]
+
+    def request(number, passkey):
+        return wire.request_bytes("DELETE", f"/connect/passkey/{passkey}", {
+            "Host": accounts.realm.host, "Authorization": f"Bearer {tokens[number % len(tokens)]}"})
+    return [(request(n, uuid.uuid4()), request(n, other)) for n, other in enumerate(others)]
+
+
+# -- clients ---------------------------------------------------------------------------------------
+
+
+def _clients(accounts, path, x, y, count):
+    """Names of one length: nobody's, another realm's, a disabled one."""
+    names = {
+        "unknown": lambda: f"{accounts.realm.slug}-{secrets.token_hex(4)}",
+        "other realm": lambda: accounts.foreign_client, "disabled": lambda: accounts.realm.client("disabled"),
+    }
+
+    def request(kind):
+        more = {"grant_type": "refresh_token", "refresh_token": "prt_x"} if path == "/connect/token" else {}
+        return accounts.form(path, {"client_id": names[kind](), **more})
+    return [(request(x), request(y)) for _ in range(count)]
+
+
+def _client_pair(path, endpoint, x, y):
+    @_pair("ET-09", endpoint, f"client {x}", f"client {y}", held=False)
+    def _make(accounts, count):
+        return _clients(accounts, path, x, y, count)
+
+
+for _path, _endpoint in (("/connect/token", "token"), ("/connect/passkey/begin", "passkey/begin")):
+    _client_pair(_path, _endpoint, "unknown", "disabled")
+    _client_pair(_path, _endpoint, "unknown", "other realm")
