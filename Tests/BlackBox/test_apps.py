@@ -75,7 +75,7 @@ def test_an_app_whose_native_grants_are_off_is_like_a_realm_whose_are(world):
     app = realm.app_on(host)
     asked, tokens = app.request_code(realm.user()), app.sign_in(realm.user())
     realm.put_app("shop", native_grants_enabled=False)
-    for answer in (app.ask(realm.user()), app.begin()):
+    for answer in (app.ask(realm.user()), app.post_json("/api/account/native/register", {"Email": realm.new_email()}), app.begin()):
         assert (answer.status, answer.json().get("title")) == (400, "NativeGrants.Disabled"), answer
     assert app.redeem(asked.code, email=asked.email).error == "unsupported_grant_type"
     assert app.refresh(tokens["refresh_token"]).status == 200

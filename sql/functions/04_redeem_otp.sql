@@ -24,6 +24,7 @@ DECLARE
     v_over_budget boolean;
     v_client_id text;
     v_codes uuid[];
+    v_adopted boolean := false;
     v_keyed bytea;
     v_stamp uuid;
     v_expires_at timestamptz;
@@ -63,7 +64,7 @@ BEGIN
         UPDATE postern.auth_session AS a
            SET attempts = a.attempts + 1
           FROM postern.realm AS r
-         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = v_key AND a.expires_at > now() AND a.kind = 'otp'
+         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = v_key AND a.expires_at > now() AND a.kind IN ('otp', 'register')
            AND r.id = p_realm AND a.attempts < r.otp_attempts
         RETURNING a.code_ids INTO v_codes;
         IF NOT FOUND THEN
@@ -93,23 +94,29 @@ BEGIN
         -- One candidate per server key, newest first. All codes of the address go with the right one; whoever deletes them has
         -- redeemed it, anybody else deletes nothing.
         -- (@> rather than = ANY: no part of the index condition, so that the generic plan is chosen and nothing is planned per call.)
-        FOREACH v_keyed IN ARRAY p_keyed LOOP
-            WITH spent AS (
-                DELETE FROM postern.login_code AS d
-                 USING (SELECT u.id, u.security_stamp, u.email, u.email_verified, k.client_id, now() + r.session_lifetime AS expires_at
-                          FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
-                         WHERE c.realm_id = p_realm AND c.email_key = v_key AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])
-                           AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client) AND c.mac = sha256(c.salt || v_keyed)
-                           AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = v_key AND u.enabled
-                           AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
-                           AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
-                         LIMIT 1) AS hit
-                 WHERE d.realm_id = p_realm AND d.email_key = v_key
-                RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at)
-            SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at
-              INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at
-              FROM spent AS s LIMIT 1;
-            EXIT WHEN FOUND;
+        LOOP
+            FOREACH v_keyed IN ARRAY p_keyed LOOP
+                WITH spent AS (
+                    DELETE FROM postern.login_code AS d
+                     USING (SELECT u.id, u.security_stamp, u.email, u.email_verified, k.client_id, now() + r.session_lifetime AS expires_at
+                              FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
+                             WHERE c.realm_id = p_realm AND c.email_key = v_key AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])
+                               AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client) AND c.mac = sha256(c.salt || v_keyed)
+                               AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = v_key AND u.enabled AND u.email_verified
+                               AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
+                               AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
+                             LIMIT 1) AS hit
+                     WHERE d.realm_id = p_realm AND d.email_key = v_key
+                    RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at)
+                SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at
+                  INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at
+                  FROM spent AS s LIMIT 1;
+                EXIT WHEN FOUND;
+            END LOOP;
+            -- Nobody's code: perhaps one that registers. Then it has a user now, and is redeemed like any other.
+            EXIT WHEN user_id IS NOT NULL OR v_adopted
+                OR NOT postern.adopt_registration(p_realm, p_client, p_permission, v_key, p_handle, v_codes, p_keyed, p_source);
+            v_adopted := true;
         END LOOP;
     END IF;
 

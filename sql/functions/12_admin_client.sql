@@ -32,6 +32,10 @@ BEGIN
             PERFORM postern.refuse(format('client_type "public" is not possible: client_id "%s" holds "gt:client_credentials"', client_id),
                 'Revoke the permission first: admin.revoke_permission(realm, client_id, ''gt:client_credentials'').');
         END IF;
+        IF client_type = 'public' AND 'cap:trusted-forwarder' = ANY (v_old.permissions) THEN
+            PERFORM postern.refuse(format('client_type "public" is not possible: client_id "%s" holds "cap:trusted-forwarder"', client_id),
+                'Revoke the permission first: admin.revoke_permission(realm, client_id, ''cap:trusted-forwarder'').');
+        END IF;
         UPDATE postern.client AS c
            SET client_type = coalesce(client_type, c.client_type), display_name = coalesce(display_name, c.display_name),
                access_token_type = coalesce(access_token_type, c.access_token_type), rp_id = coalesce(rp_id, c.rp_id),
@@ -130,7 +134,7 @@ BEGIN
         IF v_permission IS NULL OR NOT postern.is_permission(v_permission) THEN
             PERFORM postern.refuse(format('permission %s is unknown', postern.shown(v_permission)),
                 'Allowed: gt:urn:cocoar:otp, gt:urn:cocoar:magic, gt:urn:cocoar:passkey, gt:refresh_token, gt:client_credentials, gt:authorization_code, '
-                'gt:urn:ietf:params:oauth:grant-type:device_code, ept:token, ept:introspection, ept:revocation, scp:<scope>.');
+                'gt:urn:ietf:params:oauth:grant-type:device_code, ept:token, ept:introspection, ept:revocation, cap:trusted-forwarder, scp:<scope>.');
         END IF;
         IF v_permission LIKE 'scp:%' AND NOT EXISTS (SELECT FROM postern.scope AS s WHERE s.realm_id = v_realm AND s.name = substr(v_permission, 5)) THEN
             RAISE WARNING 'scope "%" does not exist in this realm yet', substr(v_permission, 5) USING HINT = 'admin.put_scope makes it.';
@@ -149,6 +153,10 @@ BEGIN
                 'Call admin.put_client(realm, client_id, client_type => ''confidential'') first.');
         END IF;
     END IF;
+    IF 'cap:trusted-forwarder' = ANY (v_all) AND v_held.client_type <> 'confidential' THEN
+        PERFORM postern.refuse(format('permission "cap:trusted-forwarder" needs a confidential client, and client_id "%s" is public', client_id),
+            'Only who authenticates is believed. Call admin.put_client(realm, client_id, client_type => ''confidential'') first.');
+    END IF;
     UPDATE postern.client AS c SET permissions = v_all WHERE c.realm_id = v_realm AND c.id = v_client AND c.permissions <> v_all;
     IF FOUND THEN
         PERFORM postern.admin_audit(v_realm, 'permission_granted', client => v_client, detail => jsonb_build_object('permissions', permissions));
@@ -160,6 +168,7 @@ COMMENT ON FUNCTION admin.grant_permission(text, text, text[]) IS
 'Gives permissions to a client and returns all it then holds. Grants: gt:urn:cocoar:otp, gt:urn:cocoar:magic, gt:urn:cocoar:passkey, gt:refresh_token,
 gt:authorization_code, gt:urn:ietf:params:oauth:grant-type:device_code, or gt:client_credentials alone (confidential client with a service account).
 Endpoints: ept:token (implied), ept:introspection, ept:revocation. Scopes: scp:<scope> (openid and offline_access need none).
+cap:trusted-forwarder (confidential clients): a backend that calls for its users may name each one''s address in Postern-Forwarded-For.
 Example: SELECT admin.grant_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:otp'', ''gt:refresh_token'', ''scp:profile'');';
 
 CREATE OR REPLACE FUNCTION admin.revoke_permission(realm text, client_id text, VARIADIC permissions text[])

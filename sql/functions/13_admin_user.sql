@@ -22,18 +22,22 @@ BEGIN
     IF last_name <> '' THEN
         PERFORM postern.check_text('last_name', last_name, 100);
     END IF;
-    UPDATE postern.user_account AS u
-       SET first_name = CASE WHEN first_name = '' THEN NULL ELSE coalesce(first_name, u.first_name) END,
-           last_name = CASE WHEN last_name = '' THEN NULL ELSE coalesce(last_name, u.last_name) END,
-           email_verified = coalesce(email_verified, u.email_verified), enabled = coalesce(enabled, u.enabled)
-     WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C")
-    RETURNING u.id INTO v_id;
-    IF NOT FOUND THEN
+    -- Whoever registers by a code at this moment may come between the two statements.
+    LOOP
+        UPDATE postern.user_account AS u
+           SET first_name = CASE WHEN first_name = '' THEN NULL ELSE coalesce(first_name, u.first_name) END,
+               last_name = CASE WHEN last_name = '' THEN NULL ELSE coalesce(last_name, u.last_name) END,
+               email_verified = coalesce(email_verified, u.email_verified), enabled = coalesce(enabled, u.enabled)
+         WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C")
+        RETURNING u.id INTO v_id;
+        EXIT WHEN FOUND;
         INSERT INTO postern.user_account (realm_id, email, first_name, last_name, email_verified, enabled)
         VALUES (v_realm, email, NULLIF(first_name, ''), NULLIF(last_name, ''), coalesce(email_verified, true), coalesce(enabled, true))
+            ON CONFLICT DO NOTHING
         RETURNING id INTO v_id;
-        v_created := true;
-    END IF;
+        v_created := FOUND;
+        EXIT WHEN v_created;
+    END LOOP;
     IF NOT enabled THEN
         PERFORM postern.end_access(v_realm, v_id);
     END IF;

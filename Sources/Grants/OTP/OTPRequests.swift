@@ -1,9 +1,10 @@
 public import Persistence
 
-/// `POST /api/account/native/otp/request`: records that somebody asked (contract §4.2). Never reads the users table.
+/// `POST /api/account/native/otp/request` and `…/register`: records that somebody asked (contract §4.2). Never reads the users table.
 public struct OTPRequests: Sendable {
     /// What was asked for, decoded and bounded.
     public struct Request: Sendable {
+        let kind: SignInStore.CodeRequest.Kind
         let email: EmailAddress
         let firstName: String?
         let lastName: String?
@@ -11,8 +12,11 @@ public struct OTPRequests: Sendable {
         let authSession: String?
 
         /// A decoded request.
-        public init(email: EmailAddress, firstName: String?, lastName: String?, clientID: String?, authSession: String?)
-        {
+        public init(
+            _ kind: SignInStore.CodeRequest.Kind, email: EmailAddress, firstName: String?, lastName: String?,
+            clientID: String?, authSession: String?
+        ) {
+            self.kind = kind
             self.email = email
             self.firstName = firstName
             self.lastName = lastName
@@ -62,14 +66,17 @@ public struct OTPRequests: Sendable {
             .init(.source, source),
         ]
         if let client { subjects.append(.init(.client, client.clientID)) }
+        if let app = realm.app { subjects.append(.init(.app, app.slug)) }
         let claim = try limiter.claim(.nativeOTP, subjects, realm: realm)
 
         let handle = AuthSessionHandle(emailKey: request.email.key)
         let resendOf = request.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
         let code = SignInStore.CodeRequest(
-            realm: realm.id, id: handle.id, resendOf: resendOf?.emailKey == request.email.key ? resendOf?.id : nil,
-            email: request.email.text, emailKey: request.email.key, client: client?.key, firstName: request.firstName,
-            lastName: request.lastName, lifetime: Int32(clamping: realm.policy.otpLifetime), permits: claim.permits)
+            kind: request.kind, realm: realm.id, id: handle.id,
+            resendOf: resendOf?.emailKey == request.email.key ? resendOf?.id : nil,
+            email: request.email.text, emailKey: request.email.key, client: client?.key, app: realm.app?.slug,
+            firstName: request.firstName, lastName: request.lastName,
+            lifetime: Int32(clamping: realm.policy.otpLifetime), permits: claim.permits)
         let answered: [UInt8]?
         do {
             let (handle, verdict) = try await signIns.request(code)

@@ -9,6 +9,16 @@ public struct SignInStore: Sendable {
 
     /// A request for a code. Never reads the users table: a worker decides later.
     public struct CodeRequest: Sendable {
+        /// What the code is asked for.
+        public enum Kind: String, Sendable {
+            /// To sign in, and under posture `JitOnOtp` to register.
+            case otp
+            /// To register, under posture `ExplicitEndpoint`.
+            case register
+        }
+
+        /// What the code is asked for.
+        public let kind: Kind
         /// The tenant.
         public let realm: UUIDValue
         /// The new handle's id, 16 random bytes.
@@ -21,6 +31,8 @@ public struct SignInStore: Sendable {
         public let emailKey: String
         /// Set when the request named a client.
         public let client: UUIDValue?
+        /// The App whose host was asked.
+        public let app: String?
         /// Given name.
         public let firstName: String?
         /// Family name.
@@ -32,9 +44,12 @@ public struct SignInStore: Sendable {
 
         /// Takes the parts as they are.
         public init(
-            realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, email: String, emailKey: String, client: UUIDValue?,
-            firstName: String?, lastName: String?, lifetime: Int32, permits: PermitRequest
+            kind: Kind, realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, email: String, emailKey: String,
+            client: UUIDValue?, app: String?, firstName: String?, lastName: String?, lifetime: Int32,
+            permits: PermitRequest
         ) {
+            self.kind = kind
+            self.app = app
             self.realm = realm
             self.id = id
             self.resendOf = resendOf
@@ -52,11 +67,12 @@ public struct SignInStore: Sendable {
     public func request(_ request: CodeRequest) async throws(StoreError) -> (handle: [UInt8]?, verdict: PermitVerdict) {
         let parameters: [Parameter] =
             [
-                .uuid(request.realm), .bytes(request.id), request.resendOf.map { .bytes($0) } ?? .null, .text("otp"),
+                .uuid(request.realm), .bytes(request.id), request.resendOf.map { .bytes($0) } ?? .null,
+                .text(request.kind.rawValue),
                 .text(request.email), .text(request.emailKey), request.client.map { .uuid($0) } ?? .null,
                 request.firstName.map { .text($0) } ?? .null, request.lastName.map { .text($0) } ?? .null,
                 .int(request.lifetime),
-            ] + request.permits.parameters
+            ] + request.permits.parameters + [request.app.map { .text($0) } ?? .null]
         let rows = try await database.query(Self.requestCode, parameters) { (row) throws(StoreError) in
             let verdict = try row.permitVerdict(granted: 4, refused: 2, retryAfter: 3)
             return try row.text(0) == "accepted" ? (try row.bytes(1), verdict) : (nil, verdict)
@@ -201,7 +217,7 @@ public struct SignInStore: Sendable {
         name: "request_code",
         sql: """
             SELECT outcome, handle, limit_ord, retry_after, granted
-              FROM postern.request_code($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+              FROM postern.request_code($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
             """,
         effect: .once)
     private static let takeRequests = Statement(

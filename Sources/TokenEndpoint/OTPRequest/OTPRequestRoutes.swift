@@ -1,19 +1,28 @@
 import Grants
 import HTTPTypes
 import Logging
+import Persistence
 
-/// `POST /api/account/native/otp/request` (contract §4.2): one uniform answer, whoever asks, at a fixed time.
+/// `POST /api/account/native/otp/request` and `…/register` (contract §4.2): one uniform answer each, whoever asks, at a fixed time.
 struct OTPRequestRoutes: Sendable {
     let requests: OTPRequests
     let deadline: UniformDeadline
 
-    var routes: [Route] { [Route("/api/account/native/otp/request", [.post: { await request($0) }])] }
+    var routes: [Route] {
+        [
+            Route("/api/account/native/otp/request", [.post: { await request(.otp, $0) }]),
+            Route("/api/account/native/register", [.post: { await request(.register, $0) }]),
+        ]
+    }
 
-    private func request(_ exchange: Exchange) async -> Answer {
+    private typealias Kind = SignInStore.CodeRequest.Kind
+
+    private func request(_ kind: Kind, _ exchange: Exchange) async -> Answer {
         do {
-            let receipt = try await requests.record(decode(exchange), realm: exchange.realm, source: exchange.source)
+            let request = try await decode(kind, exchange)
+            let receipt = try await requests.record(request, realm: exchange.realm, source: exchange.source)
             await deadline.hold(exchange)
-            return Self.answer(receipt)
+            return Self.answer(kind, receipt)
         } catch let refusal as Refusal {
             return refusal.answer
         } catch let error as TokenError {
@@ -28,7 +37,7 @@ struct OTPRequestRoutes: Sendable {
         }
     }
 
-    private func decode(_ exchange: Exchange) async throws -> OTPRequests.Request {
+    private func decode(_ kind: Kind, _ exchange: Exchange) async throws -> OTPRequests.Request {
         let body = try await exchange.json()
         guard exchange.realm.nativeGrantsEnabled else {
             throw Refusal(.nativeGrantsDisabled)
@@ -36,31 +45,36 @@ struct OTPRequestRoutes: Sendable {
         guard let email = try body.string("Email").flatMap({ EmailAddress($0) }) else {
             throw Refusal(.error(.badRequest, "Email is invalid."))
         }
-        let firstName = try Self.name(body, "FirstName", required: exchange.realm.registrationFields.firstName)
-        let lastName = try Self.name(body, "LastName", required: exchange.realm.registrationFields.lastName)
+        let firstName = try Self.name(body, "FirstName", exchange.realm.registrationFields.firstName)
+        let lastName = try Self.name(body, "LastName", exchange.realm.registrationFields.lastName)
         return OTPRequests.Request(
-            email: email, firstName: firstName, lastName: lastName,
+            kind, email: email, firstName: firstName, lastName: lastName,
             clientID: try body.string("ClientId"), authSession: try body.string("AuthSession"))
     }
 
-    /// A person's name: bounded, and free of anything that could break a line or hide text in a mail.
-    private static func name(_ body: JSONMembers, _ member: String, required: RegistrationFields.Rule) throws -> String?
-    {
+    /// A person's name: bounded as the users table bounds it, and free of anything that could break a line or hide text in a mail.
+    private static func name(_ body: JSONMembers, _ member: String, _ rule: RegistrationFields.Rule) throws -> String? {
+        guard rule != .off else { return nil }
         let label = member == "FirstName" ? "Firstname" : "Lastname"
         let value = try body.string(member).map { String($0.trimmingSpaces) }.flatMap { $0.isEmpty ? nil : $0 }
         guard let value else {
-            guard required != .required else { throw Refusal(.error(.badRequest, "\(label) is required.")) }
+            guard rule != .required else { throw Refusal(.error(.badRequest, "\(label) is required.")) }
             return nil
         }
-        guard value.utf8.count <= 200, PersonalText.isPrintable(value) else {
+        guard value.unicodeScalars.count <= 100, PersonalText.isPrintable(value) else {
             throw Refusal(.error(.badRequest, "\(label) is invalid."))
         }
         return value
     }
 
-    private static func answer(_ receipt: OTPRequests.Receipt) -> Answer {
+    private static func answer(_ kind: Kind, _ receipt: OTPRequests.Receipt) -> Answer {
+        let message =
+            switch kind {
+            case .otp: "If your email is registered, you will receive a verification code."
+            case .register: "If registration is available, you will receive a verification code."
+            }
         var object = JSONWriter()
-        object.member("Message", "If your email is registered, you will receive a verification code.")
+        object.member("Message", message)
         object.member("AuthSession", receipt.authSession)
         object.member("ExpiresIn", receipt.expiresIn)
         object.member("ResendAfter", receipt.resendAfter)

@@ -7,6 +7,7 @@ import uuid
 
 from . import authenticator
 from .jose import Forger
+from .pepper import set_code
 
 LIMIT = 5
 
@@ -22,6 +23,8 @@ class CaseWorld:
         self.a = world.realm("a")
         self.b = world.realm("b")
         self.off = world.realm("off", native=False)
+        self.fields = world.realm("fields")
+        world.admin.call("set_registration_fields", self.fields.slug, firstname="Required")
         self.a.native(session_lifetime="1 day")
         self._trusting = None
         app = self.a.app("disabled")
@@ -75,6 +78,7 @@ class Fixtures:
         self._fresh = {"random", "random_ip", "random_token"} | ({"email_unknown"} if case.repeat else set())
         self._passkeys = {}
         self.before = None
+        self._fixed_code = "000123" if "fixture:otp_is_000123" in (case.needs or []) else None
 
     def prepare(self, names):
         """Makes what the case needs: time travellers first, codes late (a sign-in kills the codes of its address), what answers
@@ -137,6 +141,7 @@ class Fixtures:
 
     def make_host(self): return self.a.host
     def make_host_b(self): return self.b.host
+    def make_host_fields(self): return self.shared.fields.host
     def make_host_off(self): return self.shared.off.host
     def make_client_id(self): return self.a.client("app")
     def make_client_id_2(self): return self.a.client("app-2")
@@ -180,7 +185,11 @@ class Fixtures:
     def make_user_id_other(self): return self.a.put_user(self("email_2"))
     def make_email_unconfirmed(self): return self.a.user(email_verified=False)
     def make_email_disabled(self): return self.a.user()
-    def make_otp(self): return self._code(self("email"))
+    def make_otp(self):
+        """The mailed code, or the one the case is about."""
+        code = self._code(self("email"))
+        return set_code(self.world, self.a, self("email"), self._fixed_code) if self._fixed_code else code
+
     def make_otp_wrong(self): return f"{(int(self('otp')) + 1) % 1_000_000:06}"
 
     def make_otp_issued(self):

@@ -1,0 +1,59 @@
+-- Registration by a code: the moment at which a mailbox is proven and an account comes into being.
+SET LOCAL ROLE postern_owner;
+
+-- Makes the registration code that was presented the code of a user, who is created, or confirmed, or (made by an administrator
+-- meanwhile) taken as is. False when there is no such code, or when it may not register any more; nothing is written then.
+-- Called with the lock of the address held and only for tries that opened no user's code, so ordinary redemptions never come here.
+-- Of a user who exists and is confirmed nothing is changed: a stranger may have typed the names.
+CREATE OR REPLACE FUNCTION postern.adopt_registration(
+    p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_source text)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_code record;
+    v_user record;
+BEGIN
+    SELECT c.id, c.email, c.app,
+           -- Whoever redeems by handle gave that handle its names.
+           coalesce(s.first_name, c.first_name) AS first_name, coalesce(s.last_name, c.last_name) AS last_name
+      INTO v_code
+      FROM postern.login_code AS c
+      JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app AND a.registration <> 'Off' AND a.native_grants_enabled
+      JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
+      JOIN postern.realm AS r ON r.id = p_realm AND r.enabled AND r.native_grants_enabled
+      LEFT JOIN postern.auth_session AS s ON s.realm_id = p_realm AND s.id = p_handle
+     WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.email IS NOT NULL AND c.user_id IS NULL
+       AND (p_handle IS NULL OR c.id = ANY (p_codes)) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
+       AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
+     LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO postern.user_account AS u (realm_id, email, first_name, last_name)
+    VALUES (p_realm, v_code.email, v_code.first_name, v_code.last_name)
+        ON CONFLICT (realm_id, email_key) DO UPDATE
+       SET email_verified = true, first_name = coalesce(u.first_name, excluded.first_name), last_name = coalesce(u.last_name, excluded.last_name)
+     WHERE u.enabled AND NOT u.email_verified
+    RETURNING u.id, CASE WHEN u.xmax = 0 THEN 'user_registered' ELSE 'user_confirmed' END AS event INTO v_user;
+    IF NOT FOUND THEN
+        SELECT u.id, NULL AS event INTO v_user
+          FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key AND u.enabled;
+        IF NOT FOUND THEN
+            RETURN false;
+        END IF;
+    END IF;
+    UPDATE postern.login_code AS c SET user_id = v_user.id WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.id = v_code.id;
+    IF v_user.event IS NOT NULL THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+        VALUES (p_realm, v_user.event, p_client, v_user.id, p_source, jsonb_build_object('app', v_code.app));
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.adopt_registration(uuid, uuid, text, text, bytea, uuid[], bytea[], text) IS
+    'Makes a presented registration code that of a user, created or confirmed by it; false when there is none';
+REVOKE ALL ON FUNCTION postern.adopt_registration(uuid, uuid, text, text, bytea, uuid[], bytea[], text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.adopt_registration(uuid, uuid, text, text, bytea, uuid[], bytea[], text) TO postern_app;
+
+RESET ROLE;
