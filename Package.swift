@@ -197,37 +197,52 @@ let package = Package(
     ]
 )
 
-// Tools of the verifier that ordinary builds do not see. Each of these builds holds the verifier alone, so that it is quick.
-let verifierTools: [Target] =
-    if Context.environment["POSTERN_FUZZ"] != nil {
-        [
-            .systemLibrary(name: "CLibFuzzer", path: "Fuzz/CLibFuzzer"),
-            .executableTarget(
-                name: "WebAuthnFuzz", dependencies: ["WebAuthnFuzzTargets", "CLibFuzzer"], path: "Fuzz/WebAuthn",
-                swiftSettings: settings,
-                // gold trips over the debug information of this combination.
-                linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]),
-        ]
-    } else if Context.environment["POSTERN_BENCH"] != nil {
-        [
-            .systemLibrary(
-                name: "CFIDO2", path: "Benchmarks/CFIDO2", pkgConfig: "libfido2", providers: [.apt(["libfido2-dev"])]),
-            .executableTarget(
-                name: "WebAuthnBench",
-                dependencies: [
-                    "WebAuthnVerify", "SoftwareAuthenticator", "CFIDO2",
-                    .product(name: "Crypto", package: "swift-crypto"),
-                ],
-                path: "Benchmarks/WebAuthn", exclude: ["assertions.py"], swiftSettings: settings),
-        ]
-    } else {
-        []
-    }
-if !verifierTools.isEmpty || !stepProof.isEmpty {
+// Tools that ordinary builds do not see. With fuzzing or the step proof the package holds the verifier alone, so that it is quick.
+if Context.environment["POSTERN_FUZZ"] != nil || !stepProof.isEmpty {
     package.products = []
-    package.targets =
-        package.targets.filter {
-            ["COpenSSL", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets", "WebAuthnVerifyTests"]
-                .contains($0.name)
-        } + verifierTools
+    package.targets = package.targets.filter {
+        ["COpenSSL", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets", "WebAuthnVerifyTests"]
+            .contains($0.name)
+    }
+}
+if Context.environment["POSTERN_FUZZ"] != nil {
+    package.targets += [
+        .systemLibrary(name: "CLibFuzzer", path: "Fuzz/CLibFuzzer"),
+        .executableTarget(
+            name: "WebAuthnFuzz", dependencies: ["WebAuthnFuzzTargets", "CLibFuzzer"], path: "Fuzz/WebAuthn",
+            swiftSettings: settings,
+            // gold trips over the debug information of this combination.
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]),
+    ]
+}
+if Context.environment["POSTERN_BENCH"] != nil {
+    package.targets += [
+        .systemLibrary(
+            name: "CFIDO2", path: "Benchmarks/CFIDO2", pkgConfig: "libfido2", providers: [.apt(["libfido2-dev"])]),
+        .executableTarget(
+            name: "WebAuthnBench",
+            dependencies: [
+                "WebAuthnVerify", "SoftwareAuthenticator", "CFIDO2",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            path: "Benchmarks/WebAuthn", exclude: ["assertions.py"], swiftSettings: settings),
+        // Makes tokens, codes and assertions as the server would, for the load generator to present.
+        .executableTarget(
+            name: "BenchSeed",
+            dependencies: [
+                "Grants", "Persistence", "SoftwareAuthenticator", "WebAuthnVerify",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            path: "Benchmarks/Seed", swiftSettings: settings),
+        // The floor of every route: Hummingbird answering fixed bytes.
+        .executableTarget(
+            name: "BenchStatic",
+            dependencies: [
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Benchmarks/Static", swiftSettings: settings),
+    ]
 }

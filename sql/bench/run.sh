@@ -35,7 +35,7 @@ for round in $(seq "$rounds"); do
                     redeem*) psql -Xq -d $db -c "SELECT $schema.seed_otps($run, $clients, $((seconds * 9000 / clients)))" >/dev/null ;;
                 esac
                 psql -Xq -d $db -c CHECKPOINT
-                out=$(pgbench -U $user -M prepared -n -c "$clients" -j 2 -T "$seconds" -f "$script" -D run=$run -D i=0 $db 2>&1) || { echo "$out" >&2; exit 1; }
+                out=$(pgbench -U $user -M prepared -n -c "$clients" -j 2 -T "$seconds" -f "$script" -D run=$run -D i=0 -D clients=$clients -D users=100000 -D sessions=500000 $db 2>&1) || { echo "$out" >&2; exit 1; }
                 tps=$(sed -n 's/^tps = \([0-9.]*\).*/\1/p' <<<"$out")
                 echo "$what $clients $side $tps"
             done

@@ -1,8 +1,8 @@
 import Crypto
-import Persistence
+package import Persistence
 
 /// A six-digit code: how it is drawn and how it is remembered.
-enum OneTimeCode {
+package enum OneTimeCode {
     /// Six digits, each of the million values equally likely.
     static func random() -> String {
         let number = Int.random(in: 0..<1_000_000)
@@ -13,7 +13,7 @@ enum OneTimeCode {
     /// What the database may know of a code: an HMAC under a key it does not hold (design decision 8).
     ///
     /// The row's salt is added by an outer SHA-256 in the statement, so that one round trip compares without a read first.
-    static func keyed(_ code: String, realm: UUIDValue, emailKey: String, under key: ServerKey) -> [UInt8] {
+    package static func keyed(_ code: String, realm: UUIDValue, emailKey: String, under key: ServerKey) -> [UInt8] {
         key.hmac(.codePepper, [realm.bytes, Array(emailKey.utf8), Array("otp".utf8), Array(code.utf8)])
     }
 }
@@ -21,13 +21,13 @@ enum OneTimeCode {
 /// The `auth_session` handle returned to whoever asked for a code (design decision 9).
 ///
 /// Text: `pas_` + base64url of the sealed id and address, so that redemption by handle alone knows the address without asking.
-struct AuthSessionHandle: Equatable {
+package struct AuthSessionHandle: Equatable {
     static let prefix = "pas_"
     /// 16 random bytes: `auth_session.id`.
-    let id: [UInt8]
+    package let id: [UInt8]
     let emailKey: String
 
-    init(emailKey: String) {
+    package init(emailKey: String) {
         id = randomBytes(16)
         self.emailKey = emailKey
     }
@@ -53,7 +53,7 @@ struct AuthSessionHandle: Equatable {
         self.emailKey = emailKey
     }
 
-    func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
+    package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
         guard let sealed = try? keyring.seal(id + Array(emailKey.utf8), aad: Self.aad(realm)) else {
             throw .unavailable("seal")
         }

@@ -1,10 +1,10 @@
-import Persistence
+package import Persistence
 
 /// A WebAuthn ceremony between begin and redemption: a sealed blob, nothing in the database (design decision 10).
 ///
 /// Text: `pcm_` + base64url of the sealed fields. Bound to realm, kind, client and RP-ID, an enrolment also to its session.
 /// Single use comes from inserting ``id`` when it is presented.
-struct PasskeyCeremony: Sendable, Equatable {
+package struct PasskeyCeremony: Sendable, Equatable {
     enum Kind: UInt8 {
         case login = 1
         case enrolment = 2
@@ -24,7 +24,7 @@ struct PasskeyCeremony: Sendable, Equatable {
     /// Seconds since the epoch.
     let expiresAt: Int
     /// 32 random bytes.
-    let challenge: [UInt8]
+    package let challenge: [UInt8]
     let rpID: String
 
     private init(
@@ -40,7 +40,7 @@ struct PasskeyCeremony: Sendable, Equatable {
     }
 
     /// A login ceremony.
-    static func login(client: UUIDValue, rpID: String, expiresAt: Int) -> PasskeyCeremony {
+    package static func login(client: UUIDValue, rpID: String, expiresAt: Int) -> PasskeyCeremony {
         PasskeyCeremony(
             kind: .login, id: randomBytes(16), client: client, session: .random(), expiresAt: expiresAt,
             challenge: randomBytes(32), rpID: rpID)
@@ -68,7 +68,7 @@ struct PasskeyCeremony: Sendable, Equatable {
             expiresAt: Int(truncatingIfNeeded: expiresAt), challenge: Array(fields[58..<90]), rpID: rpID)
     }
 
-    func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
+    package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
         var fields = [Self.version, kind.rawValue] + id + client.bytes + session.bytes
         fields += bigEndianBytes(Int64(expiresAt)) + challenge + Array(rpID.utf8)
         guard let sealed = try? keyring.seal(fields, aad: Self.aad(realm)) else { throw .unavailable("seal") }

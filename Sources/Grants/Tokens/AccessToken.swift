@@ -42,7 +42,7 @@ public struct AccessToken: Sendable, Equatable {
 ///
 /// Nothing is stored per token, so a dump of the database holds none, and revoking the session ends all of its tokens at once.
 /// The seal is the server's key; `proof` is keyed with the session row's salt, so the key file alone mints nothing either.
-struct SealedReference {
+package struct SealedReference {
     static let prefix = "pat_"
     private static let version: UInt8 = 1
     private static let fixedCount = 1 + 16 + 16 + 8 + 8
@@ -58,7 +58,7 @@ struct SealedReference {
     private let proof: [UInt8]
 
     /// - Parameter authTime: of the session, seconds since the epoch.
-    static func text(
+    package static func text(
         _ token: AccessToken, authTime: Int, realm: UUIDValue, salt: [UInt8], keyring: Keyring
     ) throws(TokenError) -> String {
         var body = [version] + token.session.bytes + token.jti

@@ -1,0 +1,89 @@
+"""scripts/bench http: see --help."""
+
+import argparse
+import json
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import paths
+import process
+from database import Database
+from measure import Bench
+from paths import BINARIES, REPOSITORY, say
+from realm import Realm
+from report import ratios, table
+from scenarios import SCENARIOS
+from server import Server, StaticServer, fetch
+
+
+def arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench http", description="Measures every endpoint over HTTP beside its own statement under pgbench and the floors, in one run.")
+    names = ", ".join(SCENARIOS)
+    parser.add_argument("--scenario", default=",".join(SCENARIOS), metavar="NAME,…", help=f"which ones: {names} (default: all)")
+    parser.add_argument("--seconds", type=float, default=5, help="of each run (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="the medians of so many are shown (default %(default)s)")
+    parser.add_argument("--connections", default="16,64", metavar="N,…", help="of the load generator (default %(default)s)")
+    parser.add_argument("--db-connections", type=int, default=16, help="of the server (default %(default)s)")
+    parser.add_argument("--users", type=int, default=100_000, help="people in the realm (default %(default)s)")
+    parser.add_argument("--sessions", type=int, default=500_000, help="live refresh families (default %(default)s)")
+    parser.add_argument("--json", metavar="FILE", help="where everything goes as JSON as well")
+    parser.add_argument("--peer", action="store_true", help="Debian's glewlwyd on the same PostgreSQL beside it")
+    parser.add_argument("--keep", action="store_true", help="leave the server's log and the generator's files behind")
+    options = parser.parse_args()
+    options.scenario = options.scenario.split(",")
+    for name in options.scenario:
+        if name not in SCENARIOS:
+            parser.error(f"there is no scenario {name}: {names}")
+    options.connections = [int(n) for n in options.connections.split(",")]
+    return options
+
+
+def meta(options):
+    """What the figures were made with."""
+    commit = subprocess.run(["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    model = next((l.split(":")[1].strip() for l in Path("/proc/cpuinfo").read_text().splitlines() if l.startswith("model name")), "")
+    return {"commit": commit, "cpu": model, "cores": len(__import__("os").sched_getaffinity(0)), "kernel": platform.release(),
+            "options": {k: v for k, v in vars(options).items() if k not in ("json", "keep")}}
+
+
+def main():
+    options = arguments()
+    directory = Path(tempfile.mkdtemp(prefix="postern-bench-"))
+    database = Database(options.users, options.sessions)
+    server = static = None
+    report = {"meta": meta(options), "scenarios": {}}
+    try:
+        database.open(BINARIES / "postern")
+        server = Server(database, options.db_connections, directory)
+        realm = Realm(database, directory, server.key_file)
+        server.start()
+        static = StaticServer(fetch(server.port, "/.well-known/jwks"), directory)
+        bench = Bench(database, server, static, realm, directory, options.seconds, options.rounds, options.connections)
+        for name in options.scenario:
+            result = report["scenarios"][name] = bench.measure(SCENARIOS[name])
+            result["ratios"] = {what: round(value, 4) for what, value, _, _ in ratios(SCENARIOS[name], result)}
+            print(table(SCENARIOS[name], result), flush=True)
+        idle, (now, peak) = server.idle_mib, process.memory(server.pid)
+        report["server"] = {"first_answer_ms": round(server.first_answer_ms), "idle_mib": idle, "now_mib": now, "peak_mib": peak}
+        print(f"\nserver: first answer {server.first_answer_ms:.0f} ms after start (wanted <= 1000); memory idle {idle} MiB (<= 60), "
+              f"now {now}, peak {peak} (<= 150)")
+    finally:
+        for one in (static, server):
+            if one:
+                one.stop()
+        database.remove()
+        if options.keep:
+            say(f"kept {directory}")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+    if options.json:
+        Path(options.json).write_text(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()

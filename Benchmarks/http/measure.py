@@ -1,0 +1,87 @@
+"""One scenario: HTTP, our own statement, the floor and the static route take turns, so that noise falls on all of them."""
+
+import statistics
+
+import load
+from paths import say
+
+
+class Bench:
+    """Everything one invocation works on."""
+
+    def __init__(self, database, server, static, realm, directory, seconds, rounds, connections):
+        self.database, self.server, self.static, self.realm, self.directory = database, server, static, realm, directory
+        self.seconds, self.rounds, self.connections = seconds, rounds, connections
+        self._run = 1000
+        #: Which number of connections a script was fastest with, once it is known.
+        self._best = {}
+
+    def measure(self, scenario):
+        """All rounds of a scenario: {"http": {connections: run}, "own": {…}, "floor": {name: {…}}, "static": {…}, "half": run}."""
+        values = scenario.material(self.realm, self.seconds) if scenario.reusable else None
+        # Once and not before each run: else every run would log whole pages again, and whoever touches more pages more of them.
+        self.database.sql("CHECKPOINT")
+        http, static, statements = {}, {}, {}
+        scripts = {"own": scenario.own} if scenario.own else {}
+        scripts.update({name: s for name, s in scenario.floors.items() if self.database.has_floor})
+        for number in range(self.rounds):
+            for connections in self.connections:
+                http.setdefault(connections, []).append(self._http(scenario, connections, values))
+                if scenario.static:
+                    static.setdefault(connections, []).append(self._static(connections))
+            for name, statement in scripts.items():
+                best = self._best.get(statement.script)
+                for connections in [best] if best else (1, 4, 16, 64):
+                    statements.setdefault(name, {}).setdefault(connections, []).append(self._statement(name, statement, connections))
+                if not best:
+                    self._best[statement.script] = max(statements[name], key=lambda c: statements[name][c][0]["rate"])
+        result = {"http": _medians(http), "static": _medians(static), "floor": {}, "own": {}}
+        for name, runs in statements.items():
+            if name == "own":
+                result["own"] = _medians(runs)
+            else:
+                result["floor"][name] = _medians(runs)
+        peak = max(run["rate"] for run in result["http"].values())
+        result["half"] = self._http(scenario, max(self.connections), values, "--rate", round(peak / 2))
+        return result
+
+    def _http(self, scenario, connections, values, *options):
+        if values is None:
+            values = scenario.material(self.realm, self.seconds)
+        self.database.settle()
+        options = [*scenario.options, *options]
+        if "--rotate" in options:
+            options += ["--keep", values]
+        run = load.http(self.database, self.server.pid, self.server.port, self.directory, scenario.request(self.realm), values, connections,
+                        self.seconds, *options)
+        paced = " at half of that" if "--rate" in options else ""
+        say(f"{scenario.name:18} http  {connections:3}{paced}: {run['rate']:8.0f}/s  p50 {run['p50']:6.0f}  p99 {run['p99']:6.0f} µs  CPU µs: "
+            f"server {run['server_us']:.0f}, PostgreSQL {run['postgres_us']:.0f}, generator {run['generator_us']:.1f}")
+        return run
+
+    def _static(self, connections):
+        run = load.http(self.database, self.static.pid, self.static.port, self.directory, "GET / HTTP/1.1\r\nHost: bench\r\n\r\n",
+                        self.realm.nothing(), connections, self.seconds, "--cyclic")
+        say(f"{'static route':18} http  {connections:3}: {run['rate']:8.0f}/s  p50 {run['p50']:6.0f}  p99 {run['p99']:6.0f} µs  CPU µs: "
+            f"server {run['server_us']:.0f}")
+        return run
+
+    def _statement(self, name, statement, connections):
+        self._run += 1
+        database, role = ("floor", "postgres") if statement.floor else (self.database.database, "bench_app")
+        if statement.seed:
+            self.database.sql(statement.seed(self._run, connections, self.seconds), database=database)
+        self.database.settle()
+        run = load.pgbench(self.database, statement.script, database, role, connections, self.seconds, statement.check, run=self._run)
+        say(f"{statement.script.stem:18} {'floor' if statement.floor else 'own':5} {connections:3}: {run['rate']:8.0f}/s  CPU µs: "
+            f"PostgreSQL {run['postgres_us']:.0f}  WAL {run['wal_bytes']:.0f}")
+        return run
+
+
+def _medians(runs):
+    """For each number of connections the run with the median rate, and the rates of all."""
+    result = {}
+    for connections, several in runs.items():
+        middle = statistics.median_low([run["rate"] for run in several])
+        result[str(connections)] = {**next(run for run in several if run["rate"] == middle), "rates": [run["rate"] for run in several]}
+    return result

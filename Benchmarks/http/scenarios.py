@@ -1,0 +1,125 @@
+"""What is measured: the request, the material behind it, our own statement under pgbench, and the floor's."""
+
+from dataclasses import dataclass, field
+
+from paths import FLOOR, SQL
+from server import HOST
+
+_FORM = "application/x-www-form-urlencoded"
+#: More than this per second nothing here does; how much single-use material a run gets.
+_CEILING = {"codes": 9000, "assertions": 6000, "addresses": 14000}
+
+
+def get(path, *headers):
+    """A GET request as the load generator's template."""
+    return "\r\n".join([f"GET {path} HTTP/1.1", f"Host: {HOST}", *headers, "", ""])
+
+
+def post(path, body, *headers, kind=_FORM):
+    """A POST request as the load generator's template."""
+    return "\r\n".join([f"POST {path} HTTP/1.1", f"Host: {HOST}", f"Content-Type: {kind}", "Content-Length: {length}", *headers, "", body])
+
+
+@dataclass
+class Statement:
+    """A pgbench script with what it needs: `seed(run, connections, seconds)` is SQL, `check` counts its effects."""
+
+    script: object
+    seed: object = None
+    check: str = None
+    floor: bool = False
+
+
+@dataclass
+class Scenario:
+    """One row of the table. `material(realm, seconds)` returns the values' path; it is called before each run unless reusable."""
+
+    name: str
+    request: object
+    material: object
+    options: tuple = ()
+    reusable: bool = False
+    own: Statement = None
+    floors: dict = field(default_factory=dict)
+    static: bool = False
+    #: Ratios that are wanted: of HTTP to our own statement (or the static route), and of our statement to the floor's.
+    http_target: float = None
+    floor_target: float = None
+
+
+def _enough(kind, seconds):
+    return int(_CEILING[kind] * (seconds + 1))
+
+
+def _chains(schema):
+    return lambda run, connections, seconds: f"SELECT {schema}.seed_chains({run}, {connections})"
+
+
+def _codes(schema):
+    return lambda run, connections, seconds: f"SELECT {schema}.seed_otps({run}, {connections}, {int(seconds * 9000 / connections)})"
+
+
+_REFRESH = Statement(SQL / "refresh.sql", _chains("bench"), "SELECT sum(generation) FROM postern.session WHERE client_id LIKE 'client-%'")
+_SESSIONS = "SELECT count(*) FROM postern.session"
+_REDEEM = {by: Statement(SQL / f"redeem_{by}.sql", _codes("bench"), _SESSIONS) for by in ("handle", "address")}
+_REQUEST = Statement(SQL / "request_code.sql", lambda *_: "TRUNCATE postern.auth_session", "SELECT count(*) FROM postern.auth_session")
+_PASSKEY = Statement(SQL / "passkey.sql", None, _SESSIONS)
+_INTROSPECT = Statement(SQL / "introspect.sql")
+_ROTATE = Statement(FLOOR / "rotate_func.sql", _chains("public"), "SELECT count(*) FROM refresh_tokens", floor=True)
+_ROTATE_CTE = Statement(FLOOR / "rotate_cte.sql", _chains("public"), "SELECT count(*) FROM refresh_tokens", floor=True)
+_FLOOR_REDEEM = Statement(FLOOR / "otp_redeem.sql", _codes("public"), "SELECT count(*) FROM refresh_tokens", floor=True)
+_FLOOR_INTROSPECT = Statement(FLOOR / "introspect.sql", floor=True)
+
+
+def _token(grant, client, rest):
+    return lambda realm: post("/connect/token", f"grant_type={grant}&client_id={client}&{rest}{{value}}")
+
+
+def _refresh(name, client, scope, expect, target):
+    return Scenario(
+        name, _token("refresh_token", client, "refresh_token="), lambda realm, seconds: realm.refresh_tokens(256, client, scope),
+        ("--rotate", "refresh_token", "--expect", expect), reusable=True, own=_REFRESH,
+        floors={"rotate_func": _ROTATE, "rotate_cte": _ROTATE_CTE}, http_target=target, floor_target=0.70)
+
+
+def _redeem(name, client, scope, by, expect, target):
+    return Scenario(
+        name, _token("urn:cocoar:otp", client, f"scope={scope}&otp_code=123456&"),
+        lambda realm, seconds: realm.codes(_enough("codes", seconds), by), ("--expect", expect),
+        own=_REDEEM["handle" if by == "auth_session" else "address"], floors={"otp_redeem": _FLOOR_REDEEM}, http_target=target,
+        floor_target=0.70)
+
+
+def _request(name, known):
+    return Scenario(
+        name, lambda realm: post("/api/account/native/otp/request", '{"Email":"{value}"}', kind="application/json"),
+        lambda realm, seconds: realm.addresses(_enough("addresses", seconds), known), ("--expect", '"AuthSession"'), own=_REQUEST,
+        http_target=None if known else 0.75)
+
+
+def _static(name, path):
+    return Scenario(name, lambda realm: get(path), lambda realm, seconds: realm.nothing(), ("--cyclic",), reusable=True, static=True, http_target=0.85)
+
+
+_ALL = [
+    _refresh("refresh", "bench-app", "{profile,offline_access}", '"access_token":"pat_', 0.80),
+    _refresh("refresh-jwt", "bench-jwt", "{openid,profile,offline_access}", '"id_token":"', 0.72),
+    _redeem("otp", "bench-app", "profile+offline_access", "auth_session", '"refresh_token":"', 0.80),
+    _redeem("otp-address", "bench-app", "profile+offline_access", "username", '"refresh_token":"', 0.80),
+    _redeem("otp-jwt", "bench-jwt", "openid+profile+offline_access", "auth_session", '"id_token":"', 0.72),
+    _request("otp-request", known=False),
+    _request("otp-request-known", known=True),
+    Scenario("passkey-begin", lambda realm: post("/connect/passkey/begin", "client_id=bench-app"), lambda realm, seconds: realm.nothing(),
+             ("--cyclic", "--expect", '"ceremonyId"'), reusable=True, static=True),
+    Scenario("passkey", _token("urn:cocoar:passkey", "bench-app", "scope=profile+offline_access&"),
+             lambda realm, seconds: realm.assertions(_enough("assertions", seconds)), ("--expect", '"refresh_token":"'), own=_PASSKEY,
+             http_target=0.50),
+    Scenario("introspection", lambda realm: post("/connect/introspect", "token={value}", f"Authorization: Basic {realm.basic}"),
+             lambda realm, seconds: realm.access_tokens(50_000), ("--cyclic", "--expect", '"active":true'), reusable=True, own=_INTROSPECT,
+             floors={"introspect": _FLOOR_INTROSPECT}, http_target=0.45, floor_target=0.80),
+    Scenario("userinfo", lambda realm: get("/connect/userinfo", "Authorization: Bearer {value}"),
+             lambda realm, seconds: realm.access_tokens(50_000), ("--cyclic", "--expect", '"sub"'), reusable=True, own=_INTROSPECT),
+    _static("discovery", "/.well-known/openid-configuration"),
+    _static("jwks", "/.well-known/jwks"),
+]
+SCENARIOS = {scenario.name: scenario for scenario in _ALL}
