@@ -62,6 +62,7 @@ extension Server {
             + AppInfoRoutes().routes
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
+            + SessionRoutes(sessions: OwnSessionStore(database), bearer: bearer).routes
             + AssociationRoutes().routes
             + IntrospectionRoutes(verifier: verifier, refreshTokens: refreshTokens, clock: clock).routes
             + RevocationRoutes(verifier: verifier, keyring: keyring, sessions: sessions, clock: clock).routes
