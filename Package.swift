@@ -35,8 +35,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         // Event loops and byte buffers underneath Hummingbird.
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
-        // The HTTP part types of Hummingbird's pipeline, for the handler of `Expect: 100-continue`.
-        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.0"),
         // PEM certificate and key for TLS that ends here.
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
         // Subcommands, options and --help of the executable.
@@ -135,8 +133,7 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
@@ -191,7 +188,8 @@ let package = Package(
             name: "TokenEndpointTests",
             dependencies: [
                 "TokenEndpoint",
-                .product(name: "HummingbirdTesting", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: settings),
     ]

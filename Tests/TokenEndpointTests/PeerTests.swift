@@ -1,4 +1,5 @@
 import HTTPTypes
+import NIOHTTP1
 @testable import TokenEndpoint
 import Testing
 
@@ -28,11 +29,11 @@ struct PeerTests {
     private func peer(
         _ address: String, forwardedFor: [String] = [], forwardedHost: String? = nil, trusted: [String] = ["10.0.0.0/8"]
     ) -> Peer {
-        var fields = HTTPFields()
-        for value in forwardedFor { fields.append(HTTPField(name: .xForwardedFor, value: value)) }
-        if let forwardedHost { fields[.xForwardedHost] = forwardedHost }
-        let head = HTTPRequest(method: .get, scheme: nil, authority: "a.example", path: "/", headerFields: fields)
-        return Peer(head: head, address: IPAddress(address), trusted: trusted.compactMap { CIDR($0) })
+        var headers: HTTPHeaders = ["Host": "a.example"]
+        for value in forwardedFor { headers.add(name: "X-Forwarded-For", value: value) }
+        if let forwardedHost { headers.add(name: "X-Forwarded-Host", value: forwardedHost) }
+        let request = Request(HTTPRequestHead(version: .http1_1, method: .GET, uri: "/", headers: headers))
+        return Peer(request, address: IPAddress(address), trusted: trusted.compactMap { CIDR($0) })
     }
 
     @Test func `forwarded headers of an untrusted peer are not read`() {
@@ -79,11 +80,9 @@ struct PeerTests {
 
 @Suite("Request targets")
 struct RequestTargetTests {
-    private func path(_ path: String?, authority: String? = "a.example", extraHost: String? = nil) -> String? {
-        var fields = HTTPFields()
-        if let extraHost { fields.append(HTTPField(name: .host, value: extraHost)) }
-        return RequestTarget.path(
-            of: HTTPRequest(method: .get, scheme: nil, authority: authority, path: path, headerFields: fields))
+    private func path(_ target: String, hosts: [String] = ["a.example"]) -> String? {
+        let headers = HTTPHeaders(hosts.map { ("Host", $0) })
+        return Request(HTTPRequestHead(version: .http1_1, method: .GET, uri: target, headers: headers)).path
     }
 
     @Test func `the path is taken as sent, without the query`() {
@@ -94,19 +93,44 @@ struct RequestTargetTests {
     }
 
     @Test func `no host and two hosts are refused`() {
-        #expect(path("/", authority: nil) == nil)
-        #expect(path("/", extraHost: "a.example") == nil)
-        #expect(path("/", extraHost: "") == nil)
+        #expect(path("/", hosts: []) == nil)
+        #expect(path("/", hosts: ["a.example", "a.example"]) == nil)
+        #expect(path("/", hosts: ["a.example", ""]) == nil)
+    }
+
+    @Test func `a method that is no token is refused`() {
+        let headers: HTTPHeaders = ["Host": "a.example"]
+        let head = HTTPRequestHead(version: .http1_1, method: .RAW(value: "GE T"), uri: "/", headers: headers)
+        #expect(Request(head).path == nil)
     }
 
     @Test(
-        "a target is the host's own in origin form, or in absolute form with the same authority",
+        "a target is in origin form, or in absolute form with the authority of Host",
         arguments: [
-            ("/connect/token", true), ("http://a.example/connect/token", true), ("HTTPS://A.example", true),
-            ("http://b.example/connect/token", false), ("http://a.example:81/", false), ("http://a.example@b/", false),
-            ("ftp://a.example/", false), ("connect/token", false), ("*", false), ("a.example:443", false),
+            ("/connect/token", "/connect/token"), ("http://a.example/connect/token?x", "/connect/token"),
+            ("HTTPS://A.example", "/"), ("http://b.example/connect/token", nil), ("http://a.example:81/", nil),
+            ("http://a.example@b/", nil), ("ftp://a.example/", nil), ("connect/token", nil), ("*", nil),
+            ("a.example:443", nil),
         ])
-    func absoluteForm(_ uri: String, _ isOwn: Bool) {
-        #expect(TargetHandler.isOwn(uri, host: "a.example") == isOwn)
+    func absoluteForm(_ target: String, _ expected: String?) {
+        #expect(path(target) == expected)
+    }
+
+    @Test func `a header field is found whatever its case, several are joined`() {
+        let headers: HTTPHeaders = ["Host": "a.example", "x-THING": "1", "X-Thing": "2"]
+        let request = Request(HTTPRequestHead(version: .http1_1, method: .GET, uri: "/", headers: headers))
+        let name = HTTPField.Name("X-Thing")
+        #expect(name.flatMap { request.headers[$0] } == "1, 2")
+        #expect(name.map { request.headers[values: $0] } == ["1", "2"])
+    }
+}
+
+@Suite("Date header")
+struct HTTPDateTests {
+    @Test(
+        "a time is written as RFC 9110 wants it",
+        arguments: [(784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"), (0, "Thu, 01 Jan 1970 00:00:00 GMT")])
+    func format(_ second: Int, _ text: String) {
+        #expect(HTTPDate.text(of: second) == text)
     }
 }

@@ -5,6 +5,7 @@ import HummingbirdCore
 import HummingbirdTLS
 public import Logging
 import NIOCore
+import NIOPosix
 import NIOSSL
 public import Persistence
 public import ServiceLifecycle
@@ -70,7 +71,8 @@ extension Server {
             + extraRoutes
         let realms = RealmDirectory(store: ConfigurationStore(database))
         let responder = Responder(
-            routes: routes, realms: realms, trustedProxies: configuration.trustedProxies, metrics: metrics)
+            routes: routes, realms: realms, trustedProxies: configuration.trustedProxies, metrics: metrics,
+            logger: logger)
 
         let worker = OTPWorker(
             signIns: signIns, keyring: keyring, wake: wakeWorker, wakeDelivery: wakeDelivery, logger: logger)
@@ -79,14 +81,10 @@ extension Server {
             listener(databaseConfiguration, realms, logger),
             OTPWorkerService(worker: worker),
             Sweeper(database: database, logger: logger),
-            Application(
-                responder: responder, server: try publicServer(configuration),
-                configuration: .init(address: .hostname(configuration.listen.host, port: configuration.listen.port)),
-                onServerRunning: { _ in
-                    logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
-                    onServing()
-                },
-                logger: logger),
+            try publicServer(configuration, responder, logger) {
+                logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
+                onServing()
+            },
         ]
         if let operations = configuration.operationsListen {
             let ready = Readiness(database: database)
@@ -110,21 +108,27 @@ extension Server {
         }
     }
 
-    private static func publicServer(_ configuration: ServerConfiguration) throws -> HTTPServerBuilder {
-        // Far below NIO's defaults: nothing here needs more (RX-04).
-        let http1 = HTTP1Channel.Configuration(
-            additionalChannelHandlers: [ConnectionHandler()], idleTimeout: .seconds(30),
-            httpDecoderConfiguration: .init(
-                maxHeaderFieldSize: 12 * 1024, maxHeaderListSize: 16 * 1024, maxHeaderFieldCount: 100))
-        guard let tls = configuration.tls else { return .http1(configuration: http1) }
+    private static func publicServer(
+        _ configuration: ServerConfiguration, _ responder: Responder, _ logger: Logger,
+        onServing: @escaping @Sendable () -> Void
+    ) throws -> any Service {
+        let connections = ConnectionChannel(responder: responder, executors: EventLoopExecutors())
+        let address = BindAddress.hostname(configuration.listen.host, port: configuration.listen.port)
+        func server(_ channel: some ServerChildChannel) -> any Service {
+            channel.server(
+                configuration: .init(address: address), onServerRunning: { _ in onServing() },
+                eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
+        }
+        guard let tls = configuration.tls else { return server(connections) }
         let chain = try reading("POSTERN_TLS_CERT", tls.certificate) {
             try NIOSSLCertificate.fromPEMFile(tls.certificate).map { NIOSSLCertificateSource.certificate($0) }
         }
         let key = try reading("POSTERN_TLS_KEY", tls.key) { try NIOSSLPrivateKey(file: tls.key, format: .pem) }
         return try reading("POSTERN_TLS_KEY", "\(tls.key), for the certificate \(tls.certificate)") {
-            try .tls(
-                .http1(configuration: http1),
-                tlsConfiguration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key)))
+            server(
+                try TLSChannel(
+                    connections,
+                    tlsConfiguration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))))
         }
     }
 

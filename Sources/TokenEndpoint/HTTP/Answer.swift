@@ -1,7 +1,6 @@
 import Grants
 public import HTTPTypes
-import HummingbirdCore
-import NIOCore
+import NIOHTTP1
 
 /// An answer before it becomes a response: status, headers and the whole body.
 public struct Answer: Sendable, Equatable {
@@ -64,25 +63,29 @@ public struct Answer: Sendable, Equatable {
         return answer
     }
 
-    /// The response on the wire; `no-store` unless the answer says how it may be cached.
-    func response(to method: HTTPRequest.Method) -> Response {
-        var headers = headers
+    /// The head on the wire; `no-store` unless the answer says how it may be cached.
+    func head(isLast: Bool) -> HTTPResponseHead {
+        var fields = HTTPHeaders()
+        fields.reserveCapacity(headers.count + 6)
+        for field in headers { fields.add(name: field.name.rawName, value: field.value) }
         if headers[.cacheControl] == nil {
-            headers[.cacheControl] = "no-store"
-            headers[.pragma] = "no-cache"
+            fields.add(name: "Cache-Control", value: "no-store")
+            fields.add(name: "Pragma", value: "no-cache")
         }
-        headers[.xContentTypeOptions] = "nosniff"
-        let content = method == .head ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: body))
-        return Response(status: status, headers: headers, body: content)
+        fields.add(name: "X-Content-Type-Options", value: "nosniff")
+        if status != .noContent, status != .notModified { fields.add(name: "Content-Length", value: String(body.count)) }
+        fields.add(name: "Date", value: HTTPDate.now)
+        if isLast { fields.add(name: "Connection", value: "close") }
+        return HTTPResponseHead(
+            version: .http1_1,
+            status: HTTPResponseStatus(statusCode: status.code, reasonPhrase: status.reasonPhrase), headers: fields)
     }
 }
 
 // swift-format-ignore: NeverForceUnwrap
 // Literals: a wrong one stops the first test.
 extension HTTPField.Name {
-    static let pragma = HTTPField.Name("Pragma")!
     static let retryAfter = HTTPField.Name("Retry-After")!
-    static let xContentTypeOptions = HTTPField.Name("X-Content-Type-Options")!
     static let host = HTTPField.Name("Host")!
     static let xForwardedFor = HTTPField.Name("X-Forwarded-For")!
     static let xForwardedHost = HTTPField.Name("X-Forwarded-Host")!

@@ -1,12 +1,11 @@
 public import Grants
 import HTTPTypes
-public import HummingbirdCore
 public import Logging
 import NIOCore
 
 /// One request on its way through a handler, with the realm its host named.
 public struct Exchange: Sendable {
-    /// The request as Hummingbird gives it.
+    /// The request, body and all.
     public let request: Request
     /// The tenant, as the host shows it: on an App's host with `realm.app`.
     public let realm: Realm
@@ -18,27 +17,24 @@ public struct Exchange: Sendable {
     public let source: String
     /// When the request's head had arrived: fixed deadlines count from here.
     public let arrivedAt: ContinuousClock.Instant
-    /// Carries the request id.
-    public let logger: Logger
+    /// The number of the request since the process started.
+    let number: UInt64
+    let baseLogger: Logger
 
-    /// The largest body any endpoint reads (contract §4.1 step 1).
-    static let maximumBodyBytes = 64 * 1024
+    /// Carries the request's number; made when something is to be logged.
+    public var logger: Logger {
+        var logger = baseLogger
+        logger[metadataKey: "request"] = "\(number)"
+        return logger
+    }
 
-    /// Collects the body. - Throws: the answer to give for a body that is too large or encoded.
-    func body() async throws(Refusal) -> ByteBuffer {
+    /// The body. - Throws: the answer to give for a body that is too large or encoded.
+    func body() throws(Refusal) -> ByteBuffer {
         if let encoding = request.headers[.contentEncoding], encoding.lowercased() != "identity" {
             throw Refusal(.error(.unsupportedMediaType, "invalid_request"))
         }
-        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > Self.maximumBodyBytes {
-            throw Refusal(.error(.contentTooLarge, "invalid_request"))
-        }
-        do {
-            return try await request.body.collect(upTo: Self.maximumBodyBytes)
-        } catch is NIOTooManyBytesError {
-            throw Refusal(.error(.contentTooLarge, "invalid_request"))
-        } catch {
-            throw Refusal(.error(.badRequest, "invalid_request"))
-        }
+        guard !request.isBodyTooLarge else { throw Refusal(.error(.contentTooLarge, "invalid_request")) }
+        return request.body
     }
 
     /// Whether the one `Content-Type` is `type`, with no parameter but `charset=utf-8`.
@@ -51,12 +47,12 @@ public struct Exchange: Sendable {
     }
 
     /// Parses a form body. - Throws: `invalid_request` (contract §4.1 step 1).
-    func form() async throws(Refusal) -> FormParameters {
+    func form() throws(Refusal) -> FormParameters {
         guard hasContentType("application/x-www-form-urlencoded") else {
             throw Refusal(
                 .oauth(TokenError(.invalidRequest, "The content type must be application/x-www-form-urlencoded.")))
         }
-        let body = try await body()
+        let body = try body()
         do {
             return try FormParameters(parsing: body.readableBytesView)
         } catch {

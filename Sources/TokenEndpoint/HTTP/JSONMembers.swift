@@ -18,7 +18,7 @@ struct JSONMembers: Sendable {
 
     /// Parses one object and nothing behind it.
     init(parsing bytes: [UInt8]) throws(JSONError) {
-        try JSONReader.validate(bytes.span, maximumLength: Exchange.maximumBodyBytes)
+        try JSONReader.validate(bytes.span, maximumLength: Request.maximumBodyBytes)
         var json = JSONReader(validated: bytes.span)
         var members = try json.object()
         while let key = try json.key(of: &members) {
@@ -61,7 +61,7 @@ extension Exchange {
         guard hasContentType("application/json") else {
             throw Refusal(.error(.unsupportedMediaType, "The content type must be application/json."))
         }
-        let body = try await body()
+        let body = try body()
         do {
             return try JSONMembers(parsing: Array(body.readableBytesView))
         } catch {

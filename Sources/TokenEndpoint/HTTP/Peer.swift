@@ -10,20 +10,20 @@ struct Peer: Sendable {
     /// - Parameters:
     ///   - address: the address at the other end of the connection.
     ///   - trusted: the proxies whose `X-Forwarded-*` headers are read.
-    init(head: HTTPRequest, address: IPAddress?, trusted: [CIDR]) {
+    init(_ request: Request, address: IPAddress?, trusted: [CIDR]) {
         guard let address, trusted.contains(where: { $0.contains(address) }) else {
-            authority = head.authority
+            authority = request.authority
             source = address?.limitKey ?? "unknown"
             return
         }
-        authority = head.headerFields[values: .xForwardedHost].last ?? head.authority
-        source = Self.origin(of: head, proxy: address, trusted: trusted).limitKey
+        authority = request.headers[values: .xForwardedHost].last ?? request.authority
+        source = Self.origin(of: request, proxy: address, trusted: trusted).limitKey
     }
 
     /// The rightmost hop that is not a trusted proxy; what cannot be read counts as the hop that sent it.
-    private static func origin(of head: HTTPRequest, proxy: IPAddress, trusted: [CIDR]) -> IPAddress {
+    private static func origin(of request: Request, proxy: IPAddress, trusted: [CIDR]) -> IPAddress {
         var last = proxy
-        let hops = head.headerFields[values: .xForwardedFor].joined(separator: ",").split(separator: ",").suffix(32)
+        let hops = request.headers[values: .xForwardedFor].joined(separator: ",").split(separator: ",").suffix(32)
         for hop in hops.reversed() {
             guard let address = IPAddress(hop.trimmingSpaces) else { return last }
             last = address

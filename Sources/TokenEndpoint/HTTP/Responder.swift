@@ -1,22 +1,7 @@
 public import Grants
 public import HTTPTypes
-public import Hummingbird
-import HummingbirdCore
-import Logging
-import NIOCore
-
-/// What Hummingbird makes for each request; keeps the channel for the caller's address.
-public struct ConnectionContext: RequestContext {
-    /// Hummingbird's own storage.
-    public var coreContext: CoreRequestContextStorage
-    let remoteAddress: SocketAddress?
-
-    /// Called by Hummingbird.
-    public init(source: Source) {
-        coreContext = .init(source: source)
-        remoteAddress = source.channel.remoteAddress
-    }
-}
+public import Logging
+import Synchronization
 
 /// Answers a request for a known realm.
 public typealias Handler = @Sendable (Exchange) async -> Answer
@@ -55,52 +40,48 @@ public struct Route: Sendable {
 /// Host to realm, exact path to route, method to handler: nothing is normalised, so no alias of a path exists (TE-39).
 ///
 /// Stands in for Hummingbird's router, which treats `//connect/token/` as `/connect/token`; see docs/decisions/0003.
-public struct Responder: HTTPResponder {
-    /// Hummingbird's context.
-    public typealias Context = ConnectionContext
-
+public final class Responder: Sendable {
     private let routes: [String: Route]
     private let parameterRoutes: [Route]
     private let realms: RealmDirectory
     private let trustedProxies: [CIDR]
     private let metrics: Metrics
+    private let logger: Logger
+    private let lastNumber = Atomic<UInt64>(0)
 
     /// Creates a responder.
-    public init(routes: [Route], realms: RealmDirectory, trustedProxies: [CIDR], metrics: Metrics) {
+    public init(
+        routes: [Route], realms: RealmDirectory, trustedProxies: [CIDR], metrics: Metrics, logger: Logger
+    ) {
         self.routes = Dictionary(uniqueKeysWithValues: routes.filter { !$0.hasParameter }.map { ($0.path, $0) })
         parameterRoutes = routes.filter(\.hasParameter)
         self.realms = realms
         self.trustedProxies = trustedProxies
         self.metrics = metrics
+        self.logger = logger
     }
 
-    /// Never throws: every failure is an answer.
-    public func respond(to request: Request, context: ConnectionContext) async throws -> Response {
-        let arrivedAt = ContinuousClock.now
-        guard let path = RequestTarget.path(of: request.head) else {
-            return Answer(.badRequest).response(to: request.method)
-        }
+    /// - Parameter address: the other end of the connection.
+    func respond(to request: Request, from address: IPAddress?) async -> Answer {
+        guard let path = request.path else { return Answer(.badRequest) }
         let (route, parameter) = find(path)
-        let answer = await answer(
-            request, context, route: route, parameter: parameter, arrivedAt: arrivedAt)
+        let answer = await answer(request, address, route: route, parameter: parameter)
         metrics.count(
             route: route?.path ?? "other", status: answer.status.code,
-            seconds: arrivedAt.duration(to: .now) / .seconds(1))
-        return answer.response(to: request.method)
+            seconds: request.arrivedAt.duration(to: .now) / .seconds(1))
+        return answer
     }
 
     private func answer(
-        _ request: Request, _ context: ConnectionContext, route: Route?, parameter: String,
-        arrivedAt: ContinuousClock.Instant
+        _ request: Request, _ address: IPAddress?, route: Route?, parameter: String
     ) async -> Answer {
-        let address = context.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
-        let peer = Peer(head: request.head, address: address, trusted: trustedProxies)
+        let peer = Peer(request, address: address, trusted: trustedProxies)
         guard let host = peer.authority.flatMap({ HostName.canonical($0) }) else { return Answer(.notFound) }
         let realm: Realm?
         do {
             realm = try await realms.realm(forHost: host)
         } catch {
-            context.logger.warning("realm configuration is not available", metadata: ["error": "\(error)"])
+            logger.warning("realm configuration is not available", metadata: ["error": "\(error)"])
             return .unavailable
         }
         guard let realm, let route else { return Answer(.notFound) }
@@ -113,8 +94,8 @@ public struct Responder: HTTPResponder {
         return await handler(
             Exchange(
                 request: request, realm: realm, host: host, pathParameter: parameter, source: peer.source,
-                arrivedAt: arrivedAt,
-                logger: context.logger))
+                arrivedAt: request.arrivedAt, number: lastNumber.add(1, ordering: .relaxed).newValue,
+                baseLogger: logger))
     }
 
     private func find(_ path: String) -> (Route?, parameter: String) {
@@ -124,19 +105,5 @@ public struct Responder: HTTPResponder {
             if !parameter.isEmpty, !parameter.contains("/") { return (route, String(parameter)) }
         }
         return (nil, "")
-    }
-}
-
-/// The path of a request: nothing decoded, nothing normalised.
-enum RequestTarget {
-    /// `nil` for a request without a host, with two, or without a path; the answer is 400 (RFC 9112 §3.2).
-    static func path(of head: HTTPRequest) -> String? {
-        // A second Host header is left among the fields by the HTTP/1 codec.
-        guard head.headerFields[values: .host].isEmpty, head.authority != nil, let target = head.path,
-            target.hasPrefix("/")
-        else {
-            return nil
-        }
-        return String(target.prefix { $0 != "?" })
     }
 }

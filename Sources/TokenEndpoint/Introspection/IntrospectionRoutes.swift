@@ -15,7 +15,7 @@ struct IntrospectionRoutes: Sendable {
     private func introspect(_ exchange: Exchange) async -> Answer {
         do {
             let credentials = try exchange.clientCredentials()
-            let form = try await exchange.form()
+            let form = try exchange.form()
             let client = try exchange.realm.authenticate(form, credentials)
             guard client.isConfidential else {
                 throw TokenError(.invalidClient, "Client authentication failed.", reason: "public client")

@@ -2,24 +2,31 @@ import Synchronization
 
 /// Counters and durations in the Prometheus text format. Labels are routes, grants and outcomes: nothing a caller chooses.
 public final class Metrics: Sendable {
-    private struct Series: Hashable {
-        let name: StaticName
-        let labels: String
+    private struct Answered: Hashable {
+        let route: String
+        let status: Int
     }
 
-    private enum StaticName: String {
-        case requests = "postern_http_requests_total"
-        case grants = "postern_grants_total"
+    private struct Redeemed: Hashable {
+        let grantType: String
+        let outcome: String
     }
 
     private struct Histogram {
         var buckets = [UInt64](repeating: 0, count: Metrics.bounds.count + 1)
         var sum = 0.0
         var count: UInt64 = 0
+
+        mutating func add(_ seconds: Double, to bucket: Int) {
+            buckets[bucket] += 1
+            sum += seconds
+            count += 1
+        }
     }
 
     private struct State {
-        var counters: [Series: UInt64] = [:]
+        var requests: [Answered: UInt64] = [:]
+        var grants: [Redeemed: UInt64] = [:]
         var durations: [String: Histogram] = [:]
     }
 
@@ -33,20 +40,16 @@ public final class Metrics: Sendable {
     /// Counts an answered request.
     func count(route: String, status: Int, seconds: Double) {
         state.withLock { state in
-            state.counters[Series(name: .requests, labels: "route=\"\(route)\",status=\"\(status)\""), default: 0] += 1
-            var histogram = state.durations[route] ?? Histogram()
+            state.requests[Answered(route: route, status: status), default: 0] += 1
             let bucket = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
-            histogram.buckets[bucket] += 1
-            histogram.sum += seconds
-            histogram.count += 1
-            state.durations[route] = histogram
+            state.durations[route, default: Histogram()].add(seconds, to: bucket)
         }
     }
 
     /// Counts a token request by grant and outcome.
     func countGrant(_ grantType: String, outcome: String) {
         state.withLock {
-            $0.counters[Series(name: .grants, labels: "grant=\"\(grantType)\",outcome=\"\(outcome)\""), default: 0] += 1
+            $0.grants[Redeemed(grantType: grantType, outcome: outcome), default: 0] += 1
         }
     }
 
@@ -54,14 +57,10 @@ public final class Metrics: Sendable {
     func text() -> String {
         let state = state.withLock { $0 }
         var lines: [String] = []
-        for name in [StaticName.requests, .grants] {
-            lines.append("# TYPE \(name.rawValue) counter")
-            for (series, value) in state.counters.filter({ $0.key.name == name }).sorted(by: {
-                $0.key.labels < $1.key.labels
-            }) {
-                lines.append("\(name.rawValue){\(series.labels)} \(value)")
-            }
-        }
+        lines += Self.counter(
+            "postern_http_requests_total", state.requests.map { ("route=\"\($0.route)\",status=\"\($0.status)\"", $1) })
+        lines += Self.counter(
+            "postern_grants_total", state.grants.map { ("grant=\"\($0.grantType)\",outcome=\"\($0.outcome)\"", $1) })
         let durations = "postern_http_request_duration_seconds"
         lines.append("# TYPE \(durations) histogram")
         for (route, histogram) in state.durations.sorted(by: { $0.key < $1.key }) {
@@ -75,5 +74,10 @@ public final class Metrics: Sendable {
             lines.append("\(durations)_count{route=\"\(route)\"} \(histogram.count)")
         }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func counter(_ name: String, _ series: [(labels: String, value: UInt64)]) -> [String] {
+        ["# TYPE \(name) counter"]
+            + series.sorted { $0.labels < $1.labels }.map { "\(name){\($0.labels)} \($0.value)" }
     }
 }

@@ -1,11 +1,12 @@
 import HTTPTypes
 public import Hummingbird
 import HummingbirdCore
+import NIOCore
 
 /// The operator's listener: `/healthz`, `/readyz`, `/metrics`. Never on the public address.
 public struct OperationsResponder: HTTPResponder {
     /// Hummingbird's context.
-    public typealias Context = ConnectionContext
+    public typealias Context = BasicRequestContext
 
     private let metrics: Metrics
     private let isReady: @Sendable () async -> String?
@@ -17,11 +18,16 @@ public struct OperationsResponder: HTTPResponder {
     }
 
     /// Never throws.
-    public func respond(to request: Request, context: ConnectionContext) async throws -> Response {
-        await answer(request).response(to: request.method)
+    public func respond(to request: Hummingbird.Request, context: Context) async throws -> Response {
+        let answer = await answer(request)
+        var headers = answer.headers
+        headers[.cacheControl] = "no-store"
+        return Response(
+            status: answer.status, headers: headers,
+            body: request.method == .head ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)))
     }
 
-    private func answer(_ request: Request) async -> Answer {
+    private func answer(_ request: Hummingbird.Request) async -> Answer {
         guard request.method == .get || request.method == .head else {
             return Answer(.methodNotAllowed, headers: [.allow: "GET, HEAD"])
         }

@@ -39,7 +39,7 @@ struct PasskeyRoutes: Sendable {
     }
 
     private func beginLogin(_ exchange: Exchange) async throws -> Answer {
-        let form = try await exchange.form()
+        let form = try exchange.form()
         guard let clientID = form["client_id"] else {
             throw TokenError(.invalidRequest, "The parameter client_id is missing.")
         }

@@ -14,7 +14,7 @@ struct RevocationRoutes: Sendable {
     private func revoke(_ exchange: Exchange) async -> Answer {
         do {
             let credentials = try exchange.clientCredentials()
-            let form = try await exchange.form()
+            let form = try exchange.form()
             let client = try exchange.realm.authenticate(form, credentials)
             guard let token = form["token"] else {
                 throw TokenError(.invalidRequest, "The parameter token is missing.", reason: "missing token")

@@ -13,7 +13,7 @@ struct TokenRoutes: Sendable {
     private func token(_ exchange: Exchange) async -> Answer {
         do {
             let credentials = try exchange.clientCredentials()
-            let form = try await exchange.form()
+            let form = try exchange.form()
             return await token(exchange, form, credentials)
         } catch {
             return error.answer

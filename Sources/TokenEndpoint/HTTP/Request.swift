@@ -1,0 +1,86 @@
+public import HTTPTypes
+public import NIOCore
+import NIOHTTP1
+
+/// A request whose body has arrived, or has grown too large to be read.
+public struct Request: Sendable {
+    /// The method.
+    public let method: HTTPRequest.Method
+    /// `Host`; `nil` when there is none, or two.
+    public let authority: String?
+    /// The path as it came, nothing decoded, nothing normalised; `nil` for a request that is answered with 400 (RFC 9112 §3.2).
+    public let path: String?
+    /// The header fields.
+    public let headers: RequestHeaders
+    /// The body; empty when it is too large.
+    public let body: ByteBuffer
+    /// Whether the body exceeds ``maximumBodyBytes``.
+    public let isBodyTooLarge: Bool
+    /// Whether the connection may be used again (RFC 9112 §9.3).
+    let isKeepAlive: Bool
+    /// When all of it had arrived: fixed deadlines count from here.
+    let arrivedAt = ContinuousClock.now
+
+    /// The largest body any endpoint reads (contract §4.1 step 1).
+    static let maximumBodyBytes = 64 * 1024
+
+    init(_ head: HTTPRequestHead, body: ByteBuffer = ByteBuffer(), isBodyTooLarge: Bool = false) {
+        let hosts = head.headers[canonicalForm: "host"]
+        let method = HTTPRequest.Method(head.method)
+        self.method = method ?? .options
+        authority = hosts.count == 1 ? hosts.first.map(String.init) : nil
+        path = method == nil ? nil : authority.flatMap { Self.path(of: head.uri, host: $0) }
+        headers = RequestHeaders(head.headers)
+        self.body = body
+        self.isBodyTooLarge = isBodyTooLarge
+        isKeepAlive = head.isKeepAlive
+    }
+
+    /// An absolute-form target must name the host of `Host`.
+    private static func path(of target: String, host: String) -> String? {
+        if target.utf8.first == UInt8(ascii: "/") { return withoutQuery(target) }
+        guard let scheme = ["http://", "https://"].first(where: target.lowercased().hasPrefix) else { return nil }
+        let rest = target.dropFirst(scheme.count)
+        let authority = rest.prefix { $0 != "/" && $0 != "?" }
+        guard authority.lowercased() == host.lowercased() else { return nil }
+        let path = withoutQuery(String(rest.dropFirst(authority.count)))
+        return path.isEmpty ? "/" : path
+    }
+
+    private static func withoutQuery(_ target: String) -> String {
+        guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return target }
+        return String(target[..<mark])
+    }
+}
+
+/// Header fields of a request, looked up without regard to case.
+public struct RequestHeaders: Sendable {
+    private let fields: HTTPHeaders
+
+    init(_ fields: HTTPHeaders) {
+        self.fields = fields
+    }
+
+    /// The value; several are joined by commas (RFC 9110 §5.3).
+    public subscript(name: HTTPField.Name) -> String? {
+        let values = fields[name.rawName]
+        return values.count > 1 ? values.joined(separator: ", ") : values.first
+    }
+
+    /// Every value, in order.
+    public subscript(values name: HTTPField.Name) -> [String] { fields[name.rawName] }
+}
+
+extension HTTPRequest.Method {
+    /// `nil` for what is no token.
+    init?(_ method: HTTPMethod) {
+        switch method {
+        case .GET: self = .get
+        case .HEAD: self = .head
+        case .POST: self = .post
+        case .PATCH: self = .patch
+        case .DELETE: self = .delete
+        default: self.init(method.rawValue)
+        }
+    }
+}
