@@ -34,6 +34,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var wantsRead = false
     /// The connection ends after the answer under way.
     private var isLast = false
+    private var hasUnreadBody = false
     private var address: IPAddress?
     private var check: RepeatedTask?
 
@@ -109,7 +110,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             state = .receiving(head, ByteBuffer())
         case (.body(var bytes), .receiving(let head, var body)):
             if body.readableBytes + bytes.readableBytes > Request.maximumBodyBytes {
-                isLast = true
+                (isLast, hasUnreadBody) = (true, true)
                 return answer(Request(head, isBodyTooLarge: true), context)
             }
             if body.readableBytes == 0 { body = bytes } else { body.writeBuffer(&bytes) }
@@ -139,7 +140,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             let body = context.channel.allocator.buffer(bytes: answer.body)
             context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
         }
-        guard !isLast else { return end(context) }
+        guard !isLast else { return end(context, mayHaveMore: hasUnreadBody) }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
         state = .idle
         since = .now()
@@ -156,14 +157,19 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// Answers without the responder and closes.
     private func refuse(_ status: HTTPResponse.Status, _ context: ChannelHandlerContext) {
         context.write(wrapOutboundOut(.head(Answer(status).head(isLast: true))), promise: nil)
-        end(context)
+        end(context, mayHaveMore: true)
     }
 
-    private func end(_ context: ChannelHandlerContext) {
+    /// Closes after the answer. Closing on input that was not read would reset the connection, and the client might lose the
+    /// answer (RFC 9112 §9.6): then only our side closes, and ``checkTime(_:)`` ends the rest.
+    private func end(_ context: ChannelHandlerContext, mayHaveMore: Bool = false) {
         state = .closed
+        since = .now()
         waiting.removeAll()
         let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in bound.value.close(promise: nil) }
+        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in
+            bound.value.close(mode: mayHaveMore ? .output : .all, promise: nil)
+        }
     }
 
     /// No further request: now if there is none, or one that can no longer arrive; else after the answer.
@@ -173,7 +179,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .idle, .receiving:
             state = .closed
             context.close(promise: nil)
-        case .closed: break
+        case .closed: if isCut { context.close(promise: nil) }
         }
     }
 
@@ -184,7 +190,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
             state = .closed
             context.close(promise: nil)
         case .receiving where age > Self.bodyTimeout: refuse(.requestTimeout, context)
-        case .idle, .receiving, .answering, .closed: break
+        case .closed: context.close(promise: nil)
+        case .idle, .receiving, .answering: break
         }
     }
 
