@@ -25,10 +25,10 @@ public struct Request: Sendable {
     static let maximumBodyBytes = 64 * 1024
 
     init(_ head: HTTPRequestHead, body: ByteBuffer = ByteBuffer(), isBodyTooLarge: Bool = false) {
-        let hosts = head.headers[canonicalForm: "host"]
+        let hosts = head.headers["host"]
         let method = HTTPRequest.Method(head.method)
         self.method = method ?? .options
-        authority = hosts.count == 1 ? hosts.first.map(String.init) : nil
+        authority = hosts.count == 1 ? hosts.first : nil
         path = method == nil ? nil : authority.flatMap { Self.path(of: head.uri, host: $0) }
         headers = RequestHeaders(head.headers)
         self.body = body
