@@ -146,6 +146,12 @@ def check_after(case, fixtures, shared):
             for name in ("email", "email_2", "email_unknown"):
                 if name in case.names():
                     shared.silent[fixtures(name)] = case.id
+        elif after == "mail_link_host_is_realm_https" or after.startswith("mail_excludes:"):
+            email = fixtures("email")
+            fixtures.expect_mail(email)
+            mail = fixtures.world.mailbox.wait(email, shared.expected_mails[email])
+            assert mail.link.startswith(fixtures.a.issuer + "/magic-login?"), after
+            assert after.partition(":")[2] not in mail.text or ":" not in after, f"{after}: {mail.text}"
         elif after in ("no_credential_row", "passkeys_unchanged"):
             assert fixtures.passkeys() == fixtures.before, after
         elif after == "passkey_still_there":

@@ -45,13 +45,16 @@ $$;
 COMMENT ON FUNCTION postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[], text) IS
     'Records a request for a code under the rate limits given; the same work for every address';
 
+-- Replaced rather than redefined, since a result may have gained a column.
+DROP FUNCTION IF EXISTS postern.take_requests(integer);
 CREATE OR REPLACE FUNCTION postern.take_requests(p_limit integer)
 RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text, client uuid,
-               display_name text, public_origin text, otp_lifetime integer)
+               display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client,
-           coalesce(p.display_name, r.display_name), coalesce(r.public_origin, 'https://' || r.primary_domain), postern.seconds(r.otp_lifetime)
+           coalesce(p.display_name, r.display_name), coalesce(r.public_origin, 'https://' || r.primary_domain), postern.seconds(r.otp_lifetime),
+           postern.seconds(r.magic_link_lifetime)
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
       LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
      WHERE a.pending

@@ -76,6 +76,7 @@ BEGIN
         SELECT * FROM (VALUES
             ('auth_session', 't.expires_at < now()'),
             ('login_code', 't.expires_at < now()'),
+            ('login_link', 't.expires_at < now()'),
             ('rate_bucket', 't.tat < now()'),
             ('spent_ceremony', 't.expires_at < now()'),
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),

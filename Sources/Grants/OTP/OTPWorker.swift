@@ -1,7 +1,7 @@
 public import Logging
 public import Persistence
 
-/// Decides recorded requests for codes: the only place that looks whether an address has an account, out of any caller's sight.
+/// Decides recorded requests for codes and links: the only place that looks whether an address has an account, out of any caller's sight.
 public struct OTPWorker: Sendable {
     private let signIns: SignInStore
     private let keyring: Keyring
@@ -43,9 +43,12 @@ public struct OTPWorker: Sendable {
     /// Decides one batch. - Returns: how many requests it held.
     func decideBatch() async throws(StoreError) -> Int {
         let keyring = keyring
-        let (decided, mails) = try await signIns.decide(limit: Self.batch) { (request) throws(StoreError) in
-            try Self.draft(request, keyring: keyring)
-        }
+        let (decided, mails) = try await signIns.decide(
+            limit: Self.batch,
+            draft: { (request) throws(StoreError) in try Self.draft(request, keyring: keyring) },
+            link: { (request, user) throws(StoreError) in
+                try MagicLink.draft(request, user: user, originHost: Self.host(of: request.publicOrigin), keyring)
+            })
         if mails > 0 { wakeDelivery() }
         return decided
     }

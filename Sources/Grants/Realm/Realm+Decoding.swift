@@ -18,7 +18,8 @@ extension Realm {
         policy = Policy(
             accessTokenLifetime: record.accessTokenLifetime, refreshTokenLifetime: record.refreshTokenLifetime,
             refreshRetryWindow: record.refreshRetryWindow, sessionLifetime: record.sessionLifetime,
-            otpLifetime: record.otpLifetime, otpAttempts: record.otpAttempts, resendCooldown: record.resendCooldown,
+            otpLifetime: record.otpLifetime, magicLinkLifetime: record.magicLinkLifetime,
+            otpAttempts: record.otpAttempts, resendCooldown: record.resendCooldown,
             ceremonyLifetime: record.ceremonyLifetime)
         clients = Dictionary(record.clients.map { ($0.clientId, Client($0)) }) { first, _ in first }
         scopes = Dictionary(record.scopes.map { ($0.name, Scope($0)) }) { first, _ in first }
@@ -118,6 +119,7 @@ private struct RealmRecord: Decodable {
     let refreshRetryWindow: Int
     let sessionLifetime: Int
     let otpLifetime: Int
+    let magicLinkLifetime: Int
     let otpAttempts: Int
     let resendCooldown: Int
     let ceremonyLifetime: Int

@@ -48,6 +48,8 @@ public struct Realm: Sendable {
         public let sessionLifetime: Int
         /// Lifetime of a mailed code.
         public let otpLifetime: Int
+        /// Lifetime of a magic link and of the handle that polls for it.
+        public let magicLinkLifetime: Int
         /// Tries per `auth_session` handle.
         public let otpAttempts: Int
         /// Time between two mails to one address.

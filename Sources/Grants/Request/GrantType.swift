@@ -10,6 +10,8 @@ public struct GrantType: RawRepresentable, Hashable, Sendable, CustomStringConve
 
     /// E-mail code.
     public static let otp = GrantType(rawValue: "urn:cocoar:otp")
+    /// Magic link.
+    public static let magic = GrantType(rawValue: "urn:cocoar:magic")
     /// Refresh (RFC 6749 §6).
     public static let refreshToken = GrantType(rawValue: "refresh_token")
 

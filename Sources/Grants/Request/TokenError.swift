@@ -12,6 +12,12 @@ public struct TokenError: Error, Equatable, Sendable {
         case unsupportedGrantType = "unsupported_grant_type"
         case invalidScope = "invalid_scope"
         case invalidTarget = "invalid_target"
+        /// The link has not been answered yet (RFC 8628 §3.5).
+        case authorizationPending = "authorization_pending"
+        /// Polled sooner than the interval, which is five seconds longer from now on (RFC 8628 §3.5).
+        case slowDown = "slow_down"
+        /// Somebody picked a wrong number (RFC 8628 §3.5).
+        case accessDenied = "access_denied"
         /// Our own fault; an app must keep its session (contract §4.1 rule 8).
         case temporarilyUnavailable = "temporarily_unavailable"
         case rateLimited = "rate_limited"

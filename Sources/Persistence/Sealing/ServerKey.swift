@@ -10,6 +10,8 @@ public struct ServerKey: Sendable {
         case refreshSuccessor = "refresh derive"
         /// The authenticity of a refresh token.
         case refreshTag = "refresh tag"
+        /// The numbers a link's page offers beside the right one.
+        case matchDecoys = "match decoys"
         /// Addresses and accounts in logs and audit rows.
         case pseudonym = "pseudonym"
     }

@@ -87,6 +87,8 @@ public struct SignInStore: Sendable {
         public let realm: UUIDValue
         /// The row's id.
         public let id: [UInt8]
+        /// `otp`, `register` or `magic`.
+        let kind: String
         /// The folded address.
         public let emailKey: String
         /// The realm's name for users.
@@ -95,6 +97,8 @@ public struct SignInStore: Sendable {
         public let publicOrigin: String
         /// Seconds.
         public let otpLifetime: Int32
+        /// Seconds.
+        public let magicLinkLifetime: Int32
     }
 
     /// A code made for a pending request, in case the decision is to send one.
@@ -120,19 +124,28 @@ public struct SignInStore: Sendable {
         }
     }
 
-    /// Decides up to `limit` pending requests in one transaction: each becomes a code and a queued mail, or nothing.
+    /// Decides up to `limit` pending requests in one transaction: each becomes a code or a link and a queued mail, or nothing.
+    /// - Parameters:
+    ///   - draft: makes a code, in case the decision is to send one.
+    ///   - link: makes a link for a user.
     /// - Returns: the number of requests decided and of mails queued.
     public func decide(
-        limit: Int32, draft: @escaping @Sendable (PendingRequest) throws(StoreError) -> CodeDraft
+        limit: Int32, draft: @escaping @Sendable (PendingRequest) throws(StoreError) -> CodeDraft,
+        link: @escaping @Sendable (PendingRequest, UUIDValue) throws(StoreError) -> MagicLinkStore.Draft
     ) async throws(StoreError) -> (decided: Int, mails: Int) {
         try await database.transaction { (transaction) throws(StoreError) in
             let pending = try transaction.query(Self.takeRequests, [.int(limit)]) { (row) throws(StoreError) in
                 PendingRequest(
-                    realm: try row.uuid(0), id: try row.bytes(1), emailKey: try row.text(2),
-                    displayName: try row.text(3), publicOrigin: try row.text(4), otpLifetime: try row.int(5))
+                    realm: try row.uuid(0), id: try row.bytes(1), kind: try row.text(6), emailKey: try row.text(2),
+                    displayName: try row.text(3), publicOrigin: try row.text(4), otpLifetime: try row.int(5),
+                    magicLinkLifetime: try row.int(7))
             }
             var mails = 0
             for request in pending {
+                if request.kind == "magic" {
+                    if try MagicLinkStore.decide(request, in: transaction, draft: link) { mails += 1 }
+                    continue
+                }
                 let code = try draft(request)
                 let outcome = try transaction.query(
                     Self.decideOTP,
@@ -222,7 +235,10 @@ public struct SignInStore: Sendable {
         effect: .once)
     private static let takeRequests = Statement(
         name: "take_requests",
-        sql: "SELECT realm_id, id, email_key, display_name, public_origin, otp_lifetime FROM postern.take_requests($1)",
+        sql: """
+            SELECT realm_id, id, email_key, display_name, public_origin, otp_lifetime, kind, magic_link_lifetime
+              FROM postern.take_requests($1)
+            """,
         effect: .once)
     private static let decideOTP = Statement(
         name: "decide_otp", sql: "SELECT postern.decide_otp($1, $2, $3, $4, $5, $6, $7, $8)", effect: .once)

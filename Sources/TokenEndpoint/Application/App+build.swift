@@ -42,10 +42,12 @@ extension Server {
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
         let limiter = RateLimiter(permits: PermitStore(database))
         let wakeWorker = WakeSignal()
+        let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
         let service = TokenService([
             OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+            MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
             PasskeyGrant(
                 passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
             RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
@@ -53,6 +55,9 @@ extension Server {
         let verifier = AccessTokenVerifier(keyring: keyring, signingKeys: signingKeys, sessions: sessions)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let requests = OTPRequests(signIns: signIns, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
+        let linkRequests = MagicLinkRequests(
+            links: links, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
+        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, keyring: keyring)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
         let metrics = Metrics()
         let deadline = configuration.uniformDeadline
@@ -61,6 +66,8 @@ extension Server {
             TokenRoutes(service: service, deadline: deadline, metrics: metrics).routes
             + OTPRequestRoutes(requests: requests, deadline: deadline).routes
             + AppInfoRoutes().routes
+            + MagicLinkRequestRoutes(requests: linkRequests, deadline: deadline).routes
+            + MagicLoginRoutes(confirmation: confirmation).routes
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
             + SessionRoutes(sessions: OwnSessionStore(database), bearer: bearer).routes

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import Grants
 import HTTPTypes
@@ -15,9 +14,9 @@ public struct DevPasskeyRoutes: Sendable {
     ///   - rpID: its RP-ID, to be shown.
     ///   - email: a user to begin with.
     public init(clientID: String, rpID: String, email: String) {
-        let style = Self.template("dev-passkey.css")
-        let script = Self.template("dev-passkey.js")
-        var html = Self.template("dev-passkey.html")
+        let style = PageTemplate.embedded("dev-passkey.css")
+        let script = PageTemplate.embedded("dev-passkey.js")
+        var html = PageTemplate.embedded("dev-passkey.html")
         let text = ["client": clientID, "rpID": rpID, "email": email].mapValues(HTMLText.escape)
         // Style and script last: what they contain is not looked at again.
         for (name, value) in text.map({ ($0, $1) }) + [("style", style), ("script", script)] {
@@ -26,7 +25,7 @@ public struct DevPasskeyRoutes: Sendable {
         page = Answer(
             html: html,
             policy: [
-                "default-src 'none'", "style-src '\(Self.hash(style))'", "script-src '\(Self.hash(script))'",
+                "default-src 'none'", "style-src '\(PageTemplate.hash(style))'", "script-src '\(PageTemplate.hash(script))'",
                 "img-src data:",
                 "connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'",
             ])
@@ -35,14 +34,5 @@ public struct DevPasskeyRoutes: Sendable {
     /// The route.
     public var routes: [Route] {
         [Route("/dev/passkey", [.get: { [page] _ in page }])]
-    }
-
-    /// A source expression (CSP Level 3 §2.3.1).
-    private static func hash(_ text: String) -> String {
-        "sha256-" + Data(SHA256.hash(data: Data(text.utf8))).base64EncodedString()
-    }
-
-    private static func template(_ name: String) -> String {
-        Embedded.templates.first { $0.name == name }?.text ?? ""
     }
 }

@@ -86,6 +86,8 @@ public struct Answer: Sendable, Equatable {
 // Literals: a wrong one stops the first test.
 extension HTTPField.Name {
     static let retryAfter = HTTPField.Name("Retry-After")!
+    static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
+    static let xRobotsTag = HTTPField.Name("X-Robots-Tag")!
     static let host = HTTPField.Name("Host")!
     static let xForwardedFor = HTTPField.Name("X-Forwarded-For")!
     static let xForwardedHost = HTTPField.Name("X-Forwarded-Host")!

@@ -13,7 +13,8 @@ extension Answer {
             var answer = Answer(.unauthorized, json: body(error))
             if basicUsed { answer.headers[.wwwAuthenticate] = "Basic realm=\"postern\", charset=\"UTF-8\"" }
             return answer
-        case .invalidRequest, .invalidGrant, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget:
+        case .invalidRequest, .invalidGrant, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget,
+            .authorizationPending, .slowDown, .accessDenied:
             return Answer(.badRequest, json: body(error))
         }
     }

@@ -37,14 +37,28 @@ struct TokenRoutes: Sendable {
         } catch {
             metrics.countGrant(grantType, outcome: error.code.rawValue)
             exchange.logger.log(
-                level: error.code == .temporarilyUnavailable ? .warning : .info, "token",
+                level: Self.level(error.code), "token",
                 metadata: [
                     "realm": "\(exchange.realm.slug)", "client": "\(client)", "grant": "\(grantType)",
                     "outcome": "\(error.code.rawValue)",
                     "reason": "\(error.reason)", "source": "\(exchange.source)",
                 ])
-            if error.code == .invalidGrant { await deadline.hold(exchange) }
+            if Self.isAboutAccount(error.code) { await deadline.hold(exchange) }
             return .oauth(error, basicUsed: exchange.usedAuthorization)
+        }
+    }
+
+    /// What leaves at the fixed deadline.
+    private static func isAboutAccount(_ code: TokenError.Code) -> Bool {
+        [.invalidGrant, .authorizationPending, .slowDown, .accessDenied].contains(code)
+    }
+
+    /// An app that polls says so every few seconds: nothing to note.
+    private static func level(_ code: TokenError.Code) -> Logger.Level {
+        switch code {
+        case .temporarilyUnavailable: .warning
+        case .authorizationPending: .debug
+        default: .info
         }
     }
 }

@@ -98,6 +98,7 @@ struct DevCommand: AsyncParsableCommand {
               curl -s \(origin)/connect/introspect -u \(DevRealm.apiClientID):\(secret) -d token=$ACCESS; echo
 
             Or let a headless app do it:  postern try otp --url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)
+                                             postern try magic --url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)
                                              postern try passkey --url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)
             Ctrl-C stops everything; the data stays in .postern/ (--reset starts over).
 

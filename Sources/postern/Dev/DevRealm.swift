@@ -26,6 +26,8 @@ enum DevRealm {
             SELECT admin.set_code_policy('demo', resend_cooldown => interval '0');
             SELECT admin.set_rate_limit('demo', 'native-otp', 'target', 1000, interval '1 minute');
             SELECT admin.set_rate_limit('demo', 'native-otp', 'target-total', 1000, interval '1 minute');
+            SELECT admin.set_rate_limit('demo', 'magic-link', 'target', 1000, interval '1 minute');
+            SELECT admin.set_rate_limit('demo', 'magic-link', 'target-total', 1000, interval '1 minute');
             SELECT admin.put_client('demo', '\(clientID)', 'public', 'Demo App', rp_id => '\(rpID)');
             SELECT admin.put_web_origin('demo', '\(clientID)', '\(origin)');
             SELECT admin.grant_permission('demo', '\(clientID)', 'gt:urn:cocoar:otp', 'gt:urn:cocoar:magic',

@@ -36,18 +36,28 @@ struct HeadlessApp {
 
     /// Posts to the token endpoint.
     func token(_ form: [(String, String)]) async throws -> Tokens {
+        try decodeTokens(try await post("/connect/token", form: form))
+    }
+
+    /// Reads a success of the token endpoint.
+    func decodeTokens(_ answer: Data) throws -> Tokens {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
-        return try decode(try await post("/connect/token", form: form), with: decoder)
+        return try decode(answer, with: decoder)
     }
 
     /// Posts a form.
     func post(_ path: String, form: [(String, String)]) async throws -> Data {
+        try await exchange(
+            .post, path, contentType: "application/x-www-form-urlencoded", body: Self.encode(form))
+    }
+
+    /// A form as it is sent.
+    static func encode(_ form: [(String, String)]) -> String {
         let unreserved = CharacterSet(
             charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-        let body = form.map { "\($0)=\($1.addingPercentEncoding(withAllowedCharacters: unreserved) ?? "")" }
-        return try await exchange(
-            .post, path, contentType: "application/x-www-form-urlencoded", body: body.joined(separator: "&"))
+        return form.map { "\($0)=\($1.addingPercentEncoding(withAllowedCharacters: unreserved) ?? "")" }
+            .joined(separator: "&")
     }
 
     /// Posts JSON, with an access token if given.
@@ -59,6 +69,15 @@ struct HeadlessApp {
     func exchange(
         _ method: Method, _ path: String, tokens: Tokens? = nil, contentType: String? = nil, body: String? = nil
     ) async throws -> Data {
+        let (status, answer) = try await attempt(method, path, tokens: tokens, contentType: contentType, body: body)
+        guard (200..<300).contains(status) else { throw CommandFailure("the server answered \(status)") }
+        return answer
+    }
+
+    /// Sends one request and prints it and its answer, whatever it is.
+    func attempt(
+        _ method: Method, _ path: String, tokens: Tokens? = nil, contentType: String? = nil, body: String? = nil
+    ) async throws -> (status: UInt, answer: Data) {
         var request = HTTPClientRequest(url: options.url + path)
         request.method = HTTPMethod(rawValue: method.rawValue)
         say("> \(method.rawValue) \(path)")
@@ -74,14 +93,29 @@ struct HeadlessApp {
         let (status, answer) = try await send(request)
         let text = String(decoding: answer, as: UTF8.self)
         say("< \(status.code) \(status.reasonPhrase)\(text.isEmpty ? "" : "\n< \(text)")\n")
-        guard (200..<300).contains(status.code) else { throw CommandFailure("the server answered \(status.code)") }
-        return answer
+        return (status.code, answer)
     }
 
     /// Reads JSON without printing anything; `nil` when the server has no such thing.
     func quietly<Value: Decodable>(get path: String) async throws -> Value? {
         let (status, answer) = try await send(HTTPClientRequest(url: options.url + path))
         return status == .ok ? try decode(answer) : nil
+    }
+
+    /// Reads text without printing anything.
+    func quietlyText(get path: String) async throws -> String {
+        let (_, answer) = try await send(HTTPClientRequest(url: options.url + path))
+        return String(decoding: answer, as: UTF8.self)
+    }
+
+    /// Posts a form as a browser would, without printing anything.
+    func attemptQuietly(_ path: String, form: [(String, String)]) async throws -> (status: UInt, answer: String) {
+        var request = HTTPClientRequest(url: options.url + path)
+        request.method = .POST
+        request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
+        request.body = .bytes(ByteBuffer(string: Self.encode(form)))
+        let (status, answer) = try await send(request)
+        return (status.code, String(decoding: answer, as: UTF8.self))
     }
 
     /// - Throws: ``CommandFailure`` when the answer has another shape than the contract says.

@@ -7,6 +7,7 @@ import uuid
 
 from . import authenticator
 from .jose import Forger
+from .links import Links
 from .pepper import set_code
 
 LIMIT = 5
@@ -77,6 +78,7 @@ class Fixtures:
         self._known = {}
         self._fresh = {"random", "random_ip", "random_token"} | ({"email_unknown"} if case.repeat else set())
         self._passkeys = {}
+        self._links = {}
         self.before = None
         self._fixed_code = "000123" if "fixture:otp_is_000123" in (case.needs or []) else None
 
@@ -233,6 +235,27 @@ class Fixtures:
         for step in range(5):
             self.a.app().redeem(f"{(int(code) + 1 + step) % 1_000_000:06}", email=self("email"))
         return code
+
+    # -- magic links -----------------------------------------------------------------------------------
+
+    def _link(self, key, email=None, realm=None):
+        """A live link; `magic` is that of `email`."""
+        if key not in self._links:
+            email = email or (realm or self.a).user()
+            self.expect_mail(email)
+            self._links[key] = Links((realm or self.a).app()).link(email)
+        return self._links[key]
+
+    def make_magic(self): return self._link("magic", self("email"))
+    def make_magic_user_id(self): return self("magic").user_id
+    def make_magic_token(self): return self("magic").token
+    def make_magic_user_id_b(self): return self._link("b", realm=self.b).user_id
+    def make_magic_token_b(self): return self._link("b", realm=self.b).token
+
+    def make_magic_token_used(self):
+        """Redeemed once."""
+        assert Links(self.a.app()).redeem(self("magic")).status == 200
+        return self("magic").token
 
     # -- tokens -------------------------------------------------------------------------------------
 
@@ -392,6 +415,8 @@ class Fixtures:
         """The positive control of `after`: the same secret then succeeds. Returns the answer."""
         if name == "ceremony":
             return self.a.app().redeem_passkey(self._login_ceremony(), self._assertion("ok"))
+        if name == "magic":
+            return Links(self.a.app()).redeem(self("magic"))
         if name == "otp":
             return self.a.app().redeem(self("otp"), email=self("email"))
         app = {

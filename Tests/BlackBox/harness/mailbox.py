@@ -3,6 +3,7 @@
 import asyncio
 import email
 import email.policy
+import html
 import re
 import threading
 import time
@@ -12,6 +13,7 @@ from aiosmtpd.controller import Controller
 
 from .ports import free_port
 
+_LINK = re.compile(r"https?://\S+/magic-login\?\S+")
 _CODE = re.compile(r"(?<![0-9])[0-9]{6}(?![0-9])")
 
 
@@ -37,6 +39,15 @@ class Mail:
         """The six digits of the mail; they must be the same wherever it shows six digits first."""
         found = _CODE.search(self.text)
         assert found, f"no code in the mail: {self.text!r}"
+        return found.group()
+
+    @property
+    def link(self):
+        """The link of the mail; the HTML part must have the same one."""
+        found = _LINK.search(self.text)
+        assert found, f"no link in the mail: {self.text!r}"
+        page = self.message.get_body(("html",)).get_content()
+        assert f'href="{html.escape(found.group())}"' in page, page
         return found.group()
 
 

@@ -6,11 +6,13 @@ import time
 from . import wire
 from .app import PASSKEY, NativeApp
 from .ledger import LEDGER
+from .links import MAGIC
 from .postgres import literal
 
 OTP = "urn:cocoar:otp"
 UNLIMITED = [
     *[("native-otp", dimension) for dimension in ("target", "target-total", "source", "client", "app")],
+    *[("magic-link", dimension) for dimension in ("target", "target-total", "source", "client", "app")],
     ("token", "source"),
     ("passkey-begin", "source"),
 ]
@@ -76,7 +78,7 @@ class Realm:
     def _provision(self, native, cooldown, limits, primary_domain):
         realm = self.slug
         everything = [
-            "gt:" + OTP, "gt:" + PASSKEY, "gt:refresh_token", "ept:revocation", "scp:profile", "scp:email", "scp:" + self.granted_scope,
+            "gt:" + OTP, "gt:" + MAGIC, "gt:" + PASSKEY, "gt:refresh_token", "ept:revocation", "scp:profile", "scp:email", "scp:" + self.granted_scope,
         ]
         without_refresh = [p for p in everything if p != "gt:refresh_token"]
         statements = [

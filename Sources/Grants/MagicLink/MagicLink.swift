@@ -1,0 +1,78 @@
+import Crypto
+public import Persistence
+
+/// What a link carries: whose it is, and 256 random bits of which the database knows the SHA-256.
+public struct MagicLink: Sendable, Equatable {
+    /// The account it signs in to.
+    public let user: UUIDValue
+    /// 32 bytes.
+    public let token: [UInt8]
+
+    /// A new link for a user.
+    init(for user: UUIDValue) {
+        self.user = user
+        token = randomBytes(32)
+    }
+
+    /// Reads `user_id` and `magic_token`; `nil` for every spelling but the one in the link (MG-03, MG-07).
+    public init?(userID: String?, token: String?) {
+        guard let userID, let user = UUIDValue(userID), user.description == userID,
+            let token, token.utf8.count == 43, let bytes = Base64.urlDecode(token), bytes.count == 32
+        else { return nil }
+        self.user = user
+        self.token = bytes
+    }
+
+    /// Reads what ``formUserID`` and ``formToken`` wrote.
+    public init?(formUserID: String?, formToken: String?) {
+        guard let formUserID, formUserID.utf8.count == 32, let id = Hex.decode(formUserID),
+            let user = UUIDValue(bytes: id),
+            let formToken, formToken.utf8.count == 64, let bytes = Hex.decode(formToken)
+        else { return nil }
+        self.user = user
+        token = bytes
+    }
+
+    /// A link nobody was sent, always the same for the same text: what the page shows of a text that is no link.
+    public init(standingInFor text: String) {
+        let digest = Array(SHA512.hash(data: Array(text.utf8)))
+        user = UUIDValue(bytes: digest[..<16]) ?? .random()  // 16 bytes are one
+        token = Array(digest[16..<48])
+    }
+
+    /// The user in hexadecimal, for the page's form: nothing that was sent comes back in the same spelling.
+    public var formUserID: String { Hex.encode(user.bytes) }
+    /// The token in hexadecimal.
+    public var formToken: String { Hex.encode(token) }
+
+    /// What the database keeps of the token.
+    var tokenHash: [UInt8] { Array(SHA256.hash(data: token)) }
+
+    /// The address to open. The origin is the realm's own, never a request's (MG-11).
+    func url(origin: String) -> String {
+        "\(origin)/magic-login?userId=\(user)&token=\(Base64.urlEncode(token))"
+    }
+
+    /// Makes a link and its mail for a request that the database decided to answer.
+    static func draft(
+        _ request: SignInStore.PendingRequest, user: UUIDValue, originHost: String, _ keyring: Keyring
+    ) throws(StoreError) -> MagicLinkStore.Draft {
+        let link = MagicLink(for: user)
+        let mailID = UUIDValue.random()
+        let mail = MailPayload(
+            realmName: request.displayName, originHost: originHost,
+            content: .magicLink(
+                link: link.url(origin: request.publicOrigin), minutes: Int(request.magicLinkLifetime + 59) / 60))
+        guard let payload = try? mail.sealed(under: keyring, realm: request.realm, mail: mailID) else {
+            throw .malformedResult
+        }
+        return MagicLinkStore.Draft(tokenHash: link.tokenHash, mailID: mailID, payload: payload)
+    }
+}
+
+extension Hex {
+    static func encode(_ bytes: [UInt8]) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,96 @@
+public import Persistence
+
+/// `urn:cocoar:magic`: sign-in by a link from the mailbox (contract §4.1, §4.2), opened in the app or confirmed elsewhere.
+public struct MagicLinkGrant: Grant {
+    /// `urn:cocoar:magic`.
+    public let grantType = GrantType.magic
+    /// Gated by the realm's native-grants flag.
+    public let isNative = true
+
+    private let links: MagicLinkStore
+    private let sessions: SessionStore
+    private let issuer: TokenIssuer
+    private let limiter: RateLimiter
+    private let keyring: Keyring
+
+    /// What a link proves (RFC 8176): a secret from the mailbox that works once, as a code does; nothing more.
+    private static let amr = ["otp"]
+
+    /// Creates the grant.
+    public init(
+        links: MagicLinkStore, sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, keyring: Keyring
+    ) {
+        self.links = links
+        self.sessions = sessions
+        self.issuer = issuer
+        self.limiter = limiter
+        self.keyring = keyring
+    }
+
+    /// `user_id` and `magic_token`, or `auth_session` alone.
+    public func requireParameters(_ form: FormParameters) throws(TokenError) {
+        switch (form["user_id"], form["magic_token"], form["auth_session"]) {
+        case (.some, .some, _), (nil, nil, .some): return
+        case (nil, .some, _): throw .missing("user_id")
+        case (_, nil, _): throw .missing("magic_token")
+        }
+    }
+
+    /// Consumes the link, or its confirmation, and opens the session in one statement.
+    public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
+        let signIn = try await NewSignIn(request, issuer: issuer)
+        let claim = try limiter.claim(.token, request.subjects, realm: request.realm)
+        let signedIn =
+            request.form["magic_token"] != nil
+            ? try await open(request, signIn, claim) : try await poll(request, signIn, claim)
+        return try signIn.respond(signedIn, amr: Self.amr)
+    }
+
+    /// The app has the link itself.
+    private func open(
+        _ request: TokenRequest, _ signIn: NewSignIn, _ claim: RateLimiter.Claim
+    ) async throws(TokenError) -> SignedIn {
+        guard let link = MagicLink(userID: request.form["user_id"], token: request.form["magic_token"]) else {
+            try await limiter.take(claim)
+            throw Self.refused("malformed")
+        }
+        let redemption = MagicLinkStore.Redemption(
+            realm: request.realm.id, client: request.client.key, permission: grantType.permission, user: link.user,
+            tokenHash: link.tokenHash, session: signIn.record(amr: Self.amr), permits: claim.permits)
+        return try await signIn.decide(sessions: sessions, refused: Self.refused) {
+            let (outcome, verdict) = try await links.redeem(redemption)
+            try limiter.settle(claim, verdict)
+            return outcome
+        }
+    }
+
+    /// The app waits for the link to be confirmed.
+    private func poll(
+        _ request: TokenRequest, _ signIn: NewSignIn, _ claim: RateLimiter.Claim
+    ) async throws(TokenError) -> SignedIn {
+        guard
+            let handle = AuthSessionHandle(
+                request.form["auth_session"] ?? "", realm: request.realm.id, keyring: keyring)
+        else {
+            try await limiter.take(claim)
+            throw Self.refused("malformed")
+        }
+        let poll = MagicLinkStore.Poll(
+            realm: request.realm.id, client: request.client.key, permission: grantType.permission, handle: handle.id,
+            session: signIn.record(amr: Self.amr), permits: claim.permits)
+        return try await signIn.decide(sessions: sessions, refused: Self.refused) {
+            let (outcome, verdict) = try await links.poll(poll)
+            try limiter.settle(claim, verdict)
+            switch outcome {
+            case .pending: throw TokenError(.authorizationPending, "The link has not been confirmed yet.")
+            case .slowDown: throw TokenError(.slowDown, "Polled too early: wait five seconds longer between polls.")
+            case .denied: throw TokenError(.accessDenied, "The link was refused.")
+            case .decided(let outcome): return outcome
+            }
+        }
+    }
+
+    private static func refused(_ reason: String) -> TokenError {
+        TokenError(.invalidGrant, "Invalid or expired link.", reason: reason)
+    }
+}

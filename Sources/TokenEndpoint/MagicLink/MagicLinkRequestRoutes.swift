@@ -1,0 +1,53 @@
+import Grants
+import HTTPTypes
+import Logging
+
+/// `POST /api/account/magic-link/request` (contract §4.2): one uniform answer, whoever asks, at a fixed time.
+struct MagicLinkRequestRoutes: Sendable {
+    let requests: MagicLinkRequests
+    let deadline: UniformDeadline
+
+    var routes: [Route] { [Route("/api/account/magic-link/request", [.post: { await request($0) }])] }
+
+    private func request(_ exchange: Exchange) async -> Answer {
+        do {
+            let receipt = try await requests.record(decode(exchange), realm: exchange.realm, source: exchange.source)
+            await deadline.hold(exchange)
+            return Self.answer(receipt)
+        } catch let refusal as Refusal {
+            return refusal.answer
+        } catch let error as TokenError {
+            exchange.logger.log(
+                level: error.code == .temporarilyUnavailable ? .warning : .info, "magic link request",
+                metadata: [
+                    "realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)",
+                ])
+            return error.code == .invalidClient ? .error(.badRequest, "invalid_client") : .oauth(error)
+        } catch {
+            return .unavailable
+        }
+    }
+
+    private func decode(_ exchange: Exchange) async throws -> MagicLinkRequests.Request {
+        let body = try await exchange.json()
+        guard exchange.realm.nativeGrantsEnabled else {
+            throw Refusal(.nativeGrantsDisabled)
+        }
+        guard let email = try body.string("Email").flatMap({ EmailAddress($0) }) else {
+            throw Refusal(.error(.badRequest, "Email is invalid."))
+        }
+        return MagicLinkRequests.Request(
+            email: email, clientID: try body.string("ClientId"), authSession: try body.string("AuthSession"))
+    }
+
+    private static func answer(_ receipt: MagicLinkRequests.Receipt) -> Answer {
+        var object = JSONWriter()
+        object.member("Message", "If your email is registered, you will receive a login link.")
+        object.member("AuthSession", receipt.authSession)
+        object.member("ExpiresIn", receipt.expiresIn)
+        object.member("ResendAfter", receipt.resendAfter)
+        object.member("Interval", receipt.interval)
+        object.member("MatchNumber", receipt.matchNumber)
+        return Answer(json: object.finish())
+    }
+}
