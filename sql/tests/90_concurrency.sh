@@ -14,7 +14,7 @@ check() { # what expected got
 q >/dev/null <<'SQL'
 SELECT admin.put_realm('race', 'race.example');
 SELECT admin.set_native_grants('race', true);
-SELECT admin.put_client('race', 'app'), admin.grant_permission('race', 'app', 'gt:urn:cocoar:otp', 'gt:refresh_token');
+SELECT admin.put_client('race', 'app'), admin.grant_permission('race', 'app', 'gt:urn:cocoar:otp', 'gt:urn:cocoar:magic', 'gt:refresh_token');
 SELECT admin.put_user('race', 'u' || n || '@example.com') FROM generate_series(1, 1000) AS n;
 CREATE SCHEMA race;
 CREATE TABLE race.result (what text, round int, outcome text, hash bytea);
@@ -42,6 +42,34 @@ BEGIN
     SELECT * INTO answer FROM postern.refresh(f.realm, f.client, md5('session' || n)::uuid, 0, sha256('t0'), ARRAY[sha256('t1')], 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}');
     INSERT INTO race.result VALUES ('refresh', n, answer.outcome, answer.current_hash);
     RETURN answer.outcome;
+END $$;
+-- Opens a link, or polls for it.
+CREATE FUNCTION race.magic(n int, open boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    f race.fixed;
+    answer record;
+BEGIN
+    SELECT * INTO f FROM race.fixed;
+    IF open THEN
+        SELECT * INTO answer FROM postern.redeem_magic(f.realm, f.client, 'gt:urn:cocoar:magic', (SELECT l.u FROM race.link AS l WHERE l.n = magic.n), sha256(('l' || n)::bytea), gen_random_uuid(),
+            decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}');
+    ELSE
+        SELECT * INTO answer FROM postern.poll_magic(f.realm, f.client, 'gt:urn:cocoar:magic', decode(md5('lh' || n), 'hex'), gen_random_uuid(),
+            decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}');
+    END IF;
+    INSERT INTO race.result VALUES ('magic', n, answer.outcome);
+    RETURN answer.outcome;
+END $$;
+-- One client in sixteen confirms, one in two opens the link, the others poll: whoever ends the link, one is signed in.
+CREATE FUNCTION race.mixed(n int, c int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    f race.fixed;
+BEGIN
+    IF c % 16 = 1 THEN
+        SELECT * INTO f FROM race.fixed;
+        RETURN (SELECT outcome FROM postern.confirm_link(f.realm, (SELECT l.u FROM race.link AS l WHERE l.n = mixed.n), sha256(('l' || n)::bytea), postern.match_number(decode(md5('lh' || n), 'hex')), NULL, '{}', '{}', '{}', '{}', '{}'));
+    END IF;
+    RETURN race.magic(n, c % 2 = 0);
 END $$;
 CREATE FUNCTION race.take(n int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -72,6 +100,12 @@ DELETE FROM postern.login_code AS c USING race.fixed AS f WHERE c.email_key IN (
 INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at, refresh_expires_at, token_salt, current_hash, scope, resource, amr)
 SELECT f.realm, md5('session' || n)::uuid, u.id, f.client, 'app', u.security_stamp, now(), now() + interval '1 day', now() + interval '1 day', decode(md5('s'), 'hex'), sha256('t0'), '{}', '{}', '{}'
   FROM race.fixed AS f, generate_series(1, 1000) AS n JOIN postern.user_account AS u ON u.email = 'u' || n || '@example.com';
+CREATE TABLE race.link AS SELECT n, u.id AS u FROM generate_series(1, 400) AS n JOIN postern.user_account AS u ON u.email = 'u' || n || '@example.com';
+GRANT SELECT ON race.link TO app_login;
+INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at, pending)
+SELECT f.realm, decode(md5('lh' || l.n), 'hex'), 'magic', 'u' || l.n || '@example.com', 'u' || l.n || '@example.com', now() + interval '10 minutes', false FROM race.fixed AS f, race.link AS l;
+INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, expires_at)
+SELECT f.realm, l.u, sha256(('l' || l.n)::bytea), decode(md5('lh' || l.n), 'hex'), 'u' || l.n || '@example.com', 'x', now() + interval '10 minutes' FROM race.fixed AS f, race.link AS l;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA race TO app_login;
 SQL
 
@@ -82,7 +116,11 @@ for round in $(seq "$rounds"); do
     cat >"$work/refresh.sql" <<<"SELECT race.refresh($round);"
     cat >"$work/permit.sql" <<<"SELECT race.take($round);"
     cat >"$work/decide.sql" <<<"SELECT race.decide($decided, :client_id + 1);"
-    for what in handle address refresh permit decide; do
+    cat >"$work/open.sql" <<<"SELECT race.magic($round, true);"
+    cat >"$work/poll.sql" <<<"SELECT race.magic($((100 + round)), false);"
+    cat >"$work/mixed.sql" <<<"SELECT race.mixed($((200 + round)), :client_id);"
+    q -c "SELECT postern.confirm_link(f.realm, l.u, sha256(('l' || l.n)::bytea), postern.match_number(decode(md5('lh' || l.n), 'hex')), NULL, '{}', '{}', '{}', '{}', '{}') FROM race.fixed AS f, race.link AS l WHERE l.n = $((100 + round))" >/dev/null
+    for what in handle address refresh permit decide open poll mixed; do
         pgbench -U app_login -n -c 48 -j 2 -t 1 -f "$work/$what.sql" >"$work/out" 2>&1 || { cat "$work/out"; failures=$((failures + 1)); }
     done
 done
@@ -93,7 +131,13 @@ check "of them refused" 47 "$(count handle refused)"
 check "OT-11: tries counted on the handle, never more than five" 5 "$(q -c "SELECT max(attempts) FROM postern.auth_session")"
 check "OT-05: $rounds rounds of 48 redemptions by address: ok per round" 1 "$(count address ok)"
 check "of them refused" 47 "$(count address refused)"
-check "sessions made, one per success" $((2 * rounds)) "$(q -c "SELECT count(*) FROM postern.session WHERE id NOT IN (SELECT md5('session' || n)::uuid FROM generate_series(1, 1000) AS n)")"
+won() { q -c "SELECT string_agg(DISTINCT n::text, ',') FROM (SELECT count(*) FILTER (WHERE outcome = 'ok') AS n FROM race.result WHERE what = 'magic' AND round BETWEEN $1 + 1 AND $1 + $rounds GROUP BY round) AS x"; }
+check "MG-15: $rounds rounds of 48 redemptions of one link: ok per round" 1 "$(won 0)"
+check "MG-15: $rounds rounds of 48 polls of one confirmed link: ok per round" 1 "$(won 100)"
+mixed=$(q -c "SELECT max(n) FROM (SELECT count(*) FILTER (WHERE outcome = 'ok') AS n FROM race.result WHERE what = 'magic' AND round > 200 GROUP BY round) AS x")
+check "MG-15: $rounds rounds of confirmations, redemptions and polls of one link: ok per round, at most" 1 "$mixed"
+linked=$(q -c "SELECT count(*) FROM race.result WHERE what = 'magic' AND outcome = 'ok'")
+check "sessions made, one per success" $((2 * rounds + linked)) "$(q -c "SELECT count(*) FROM postern.session WHERE id NOT IN (SELECT md5('session' || n)::uuid FROM generate_series(1, 1000) AS n)")"
 check "RT-12: $rounds rounds of 48 refreshes of one token: rotated per round" 1 "$(count refresh rotated)"
 check "of them the same successor again" 47 "$(count refresh retried)"
 check "different successors handed out" 1 "$(q -c "SELECT count(DISTINCT hash) FROM race.result WHERE what = 'refresh'")"
