@@ -16,7 +16,7 @@ COMMENT ON FUNCTION postern.match_number(bytea) IS 'The number of a handle, 10 t
 -- Records a request; never reads user_account, the same work for every address.
 CREATE OR REPLACE FUNCTION postern.request_link(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text, p_lifetime integer,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[], p_app text DEFAULT NULL,
     OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
@@ -37,7 +37,7 @@ BEGIN
         UPDATE postern.auth_session AS a
            SET pending = true, source = p_source, expires_at = now() + make_interval(secs => p_lifetime)
          WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = 'magic'
-           AND a.client IS NOT DISTINCT FROM p_client AND a.expires_at > now()
+           AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
            -- A handle that was answered is of no more use: its owner gets a new one.
            AND a.confirmed_user IS NULL AND NOT a.denied;
         IF FOUND THEN
@@ -45,12 +45,12 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, source, expires_at)
-    VALUES (p_realm, p_id, 'magic', p_email, p_email_key, p_client, p_source, now() + make_interval(secs => p_lifetime));
+    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, source, expires_at)
+    VALUES (p_realm, p_id, 'magic', p_email, p_email_key, p_client, p_app, p_source, now() + make_interval(secs => p_lifetime));
     handle := p_id;
 END
 $$;
-COMMENT ON FUNCTION postern.request_link(uuid, bytea, bytea, text, text, uuid, text, integer, text[], integer[], integer[], double precision[], integer[]) IS
+COMMENT ON FUNCTION postern.request_link(uuid, bytea, bytea, text, text, uuid, text, integer, text[], integer[], integer[], double precision[], integer[], text) IS
     'Records a request for a link under the rate limits given; the same work for every address';
 
 -- Outcomes: send (the caller makes a link for user_id and calls add_link in the same transaction), cooldown (the link sent a moment ago to
@@ -65,9 +65,10 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.email_key, a.client, a.source, a.expires_at > now() AND a.confirmed_user IS NULL AND NOT a.denied AS live, r.resend_cooldown,
-           r.enabled AND r.native_grants_enabled AS open
+           r.enabled AND r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL) AS open
       INTO v_request
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
+      LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
      WHERE a.realm_id = p_realm AND a.id = p_request AND a.pending AND a.kind = 'magic';
     IF NOT FOUND THEN
         outcome := 'ignored';

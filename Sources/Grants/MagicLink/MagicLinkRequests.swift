@@ -48,13 +48,15 @@ public struct MagicLinkRequests: Sendable {
         self.wakeWorker = wakeWorker
     }
 
-    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `temporarily_unavailable`.
+    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for another
+    /// App's, `temporarily_unavailable`.
     public func record(_ request: Request, realm: Realm, source: String) async throws(TokenError) -> Receipt {
         var client: Client?
         if let clientID = request.clientID {
             guard let known = realm.clients[clientID], known.enabled else {
                 throw TokenError(.invalidClient, "Client authentication failed.", reason: "ClientId")
             }
+            try realm.requireAdmission(of: known)
             client = known
         }
         var subjects: [RateLimiter.Subject] = [
@@ -62,13 +64,15 @@ public struct MagicLinkRequests: Sendable {
             .init(.source, source),
         ]
         if let client { subjects.append(.init(.client, client.clientID)) }
+        if let app = realm.app { subjects.append(.init(.app, app.slug)) }
         let claim = try limiter.claim(.magicLink, subjects, realm: realm)
 
         let handle = AuthSessionHandle(emailKey: request.email.key)
         let resendOf = request.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
         let link = MagicLinkStore.LinkRequest(
             realm: realm.id, id: handle.id, resendOf: resendOf?.emailKey == request.email.key ? resendOf?.id : nil,
-            email: request.email.text, emailKey: request.email.key, client: client?.key, source: source,
+            email: request.email.text, emailKey: request.email.key, client: client?.key,
+            app: realm.app?.slug, source: source,
             lifetime: Int32(clamping: realm.policy.magicLinkLifetime), permits: claim.permits)
         let answered: [UInt8]?
         do {

@@ -21,6 +21,8 @@ public struct MagicLinkStore: Sendable {
         public let emailKey: String
         /// Set when the request named a client.
         public let client: UUIDValue?
+        /// The App whose host was asked.
+        public let app: String?
         /// Where it came from: an address, IPv6 by /64.
         public let source: String
         /// Seconds the handle lives.
@@ -31,7 +33,7 @@ public struct MagicLinkStore: Sendable {
         /// Takes the parts as they are.
         public init(
             realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, email: String, emailKey: String, client: UUIDValue?,
-            source: String, lifetime: Int32, permits: PermitRequest
+            app: String?, source: String, lifetime: Int32, permits: PermitRequest
         ) {
             self.realm = realm
             self.id = id
@@ -39,6 +41,7 @@ public struct MagicLinkStore: Sendable {
             self.email = email
             self.emailKey = emailKey
             self.client = client
+            self.app = app
             self.source = source
             self.lifetime = lifetime
             self.permits = permits
@@ -52,7 +55,7 @@ public struct MagicLinkStore: Sendable {
                 .uuid(request.realm), .bytes(request.id), request.resendOf.map { .bytes($0) } ?? .null,
                 .text(request.email), .text(request.emailKey), request.client.map { .uuid($0) } ?? .null,
                 .text(request.source), .int(request.lifetime),
-            ] + request.permits.parameters
+            ] + request.permits.parameters + [request.app.map { .text($0) } ?? .null]
         let rows = try await database.query(Self.requestLink, parameters) { (row) throws(StoreError) in
             let verdict = try row.permitVerdict(granted: 4, refused: 2, retryAfter: 3)
             return try row.text(0) == "accepted" ? (try row.bytes(1), verdict) : (nil, verdict)
@@ -219,7 +222,7 @@ extension MagicLinkStore {
         name: "request_link",
         sql: """
             SELECT outcome, handle, limit_ord, retry_after, granted
-              FROM postern.request_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+              FROM postern.request_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
             """,
         effect: .once)
     private static let linkNumber = Statement(

@@ -25,7 +25,8 @@ public struct DevPasskeyRoutes: Sendable {
         page = Answer(
             html: html,
             policy: [
-                "default-src 'none'", "style-src '\(PageTemplate.hash(style))'", "script-src '\(PageTemplate.hash(script))'",
+                "default-src 'none'", "style-src '\(PageTemplate.hash(style))'",
+                "script-src '\(PageTemplate.hash(script))'",
                 "img-src data:",
                 "connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'",
             ])

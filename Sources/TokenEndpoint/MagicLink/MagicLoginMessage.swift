@@ -62,7 +62,7 @@ enum MagicLoginMessage {
         case .answered, .redeemed: "A link works once. If you are not signed in, ask for a new one in your app."
         case .superseded: "A newer link took its place. Open the newest mail, or ask for a new link in your app."
         case .expired: "Ask for a new link in your app, and open it soon after."
-        case .unknown: "Perhaps it was cut off on its way. Open it from the mail again, or ask for a new one in your app."
+        case .unknown: "Perhaps it was cut off. Open it from the mail again, or ask for a new one in your app."
         case .unanswered: "The link still works: open it from the mail again and choose a number."
         case .limited: "Wait a minute, then open the link from the mail again."
         case .unavailable: "The link still works: open it from the mail again in a moment."
