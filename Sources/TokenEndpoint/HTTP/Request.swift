@@ -10,6 +10,8 @@ public struct Request: Sendable {
     public let authority: String?
     /// The path as it came, nothing decoded, nothing normalised; `nil` for a request that is answered with 400 (RFC 9112 §3.2).
     public let path: String?
+    /// The target as it came; for ``query`` alone, since a link's token is in it.
+    private let target: String
     /// The header fields.
     public let headers: RequestHeaders
     /// The body; empty when it is too large.
@@ -30,11 +32,15 @@ public struct Request: Sendable {
         self.method = method ?? .options
         authority = hosts.count == 1 ? hosts.first : nil
         path = method == nil ? nil : authority.flatMap { Self.path(of: head.uri, host: $0) }
+        target = head.uri
         headers = RequestHeaders(head.headers)
         self.body = body
         self.isBodyTooLarge = isBodyTooLarge
         isKeepAlive = head.isKeepAlive
     }
+
+    /// What follows the `?` of the target, nothing decoded; empty without one.
+    var query: Substring { target[(target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex)...].dropFirst() }
 
     /// An absolute-form target must name the host of `Host`.
     private static func path(of target: String, host: String) -> String? {

@@ -11,7 +11,7 @@ struct MagicLinkRequestRoutes: Sendable {
 
     private func request(_ exchange: Exchange) async -> Answer {
         do {
-            let receipt = try await requests.record(decode(exchange), realm: exchange.realm, source: exchange.source)
+            let receipt = try await requests.record(Self.decode(exchange), realm: exchange.realm, source: exchange.source)
             await deadline.hold(exchange)
             return Self.answer(receipt)
         } catch let refusal as Refusal {
@@ -28,7 +28,7 @@ struct MagicLinkRequestRoutes: Sendable {
         }
     }
 
-    private func decode(_ exchange: Exchange) async throws -> MagicLinkRequests.Request {
+    private static func decode(_ exchange: Exchange) async throws -> MagicLinkRequests.Request {
         let body = try await exchange.json()
         guard exchange.realm.nativeGrantsEnabled else {
             throw Refusal(.nativeGrantsDisabled)

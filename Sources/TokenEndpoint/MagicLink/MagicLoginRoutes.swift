@@ -1,6 +1,5 @@
 import Grants
 import HTTPTypes
-import HummingbirdCore
 import Logging
 import Persistence
 
@@ -18,8 +17,7 @@ struct MagicLoginRoutes: Sendable {
 
     /// Anything that came in the query gets the same page: whether a link is alive only its answer tells.
     private func ask(_ exchange: Exchange) async -> Answer {
-        let query = (exchange.request.head.path ?? "").utf8.drop { $0 != UInt8(ascii: "?") }.dropFirst()
-        let form = (try? FormParameters(parsing: query)) ?? FormParameters()
+        let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
         let link =
             MagicLink(userID: form["userId"], token: form["token"])
             ?? MagicLink(standingInFor: "\(form["userId"] ?? "")&\(form["token"] ?? "")")
@@ -37,7 +35,7 @@ struct MagicLoginRoutes: Sendable {
     private func answer(_ exchange: Exchange) async -> Answer {
         let form: FormParameters
         do {
-            form = try await exchange.form()
+            form = try exchange.form()
         } catch {
             return error.answer
         }
