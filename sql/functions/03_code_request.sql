@@ -67,7 +67,8 @@ COMMENT ON FUNCTION postern.take_requests(integer) IS 'The oldest undecided requ
 -- Who is sent a code: a confirmed user, by kind otp; and an address without a confirmed user, to register it, by kind otp on the host of
 -- an App whose posture is JitOnOtp and by kind register where it is ExplicitEndpoint. A disabled user is sent nothing.
 -- Outcomes: sent, cooldown (a live code was sent less than resend_cooldown ago: this handle opens it), ignored (nobody to write to),
--- busy (another worker is deciding for this address at this moment: the request stays pending and comes up again).
+-- busy (another worker is deciding for this address at this moment: the request stays pending and comes up again),
+-- test_identity (nothing is sent: the handle opens the fixed code).
 CREATE OR REPLACE FUNCTION postern.decide_otp(
     p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea, p_template text)
 RETURNS text
@@ -93,6 +94,9 @@ BEGIN
     -- Two requests for one address decided at once would both miss the other's code.
     IF NOT pg_try_advisory_xact_lock(hashtextextended(v_request.email_key, uuid_hash_extended(p_realm, 1))) THEN
         RETURN 'busy';
+    END IF;
+    IF postern.answer_test_identity(p_realm, p_request, v_request.email_key) THEN
+        RETURN 'test_identity';
     END IF;
     SELECT u.id, u.email, u.enabled, u.enabled AND u.email_verified AS confirmed INTO v_user
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = v_request.email_key;

@@ -102,7 +102,7 @@ BEGIN
                               FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
                              WHERE c.realm_id = p_realm AND c.email_key = v_key AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])
                                AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client) AND c.mac = sha256(c.salt || v_keyed)
-                               AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = v_key AND u.enabled AND u.email_verified
+                               AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = v_key AND u.enabled AND (u.email_verified OR c.is_test)
                                AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
                                AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
                              LIMIT 1) AS hit

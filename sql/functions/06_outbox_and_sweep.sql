@@ -101,6 +101,7 @@ BEGIN
     UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, last_error = coalesce(m.last_error, 'expired')
      WHERE (m.realm_id, m.id) IN (SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
                                    WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at <= now() LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);
+    PERFORM postern.end_test_identities();
     -- A secret that has been replaced for good.
     UPDATE postern.client AS c SET previous_secret_hash = NULL, previous_secret_expires_at = NULL WHERE c.previous_secret_expires_at <= now();
     RETURN v_total;

@@ -164,7 +164,8 @@ BEGIN
     IF v_id IS NULL THEN
         RETURN NULL;
     END IF;
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) VALUES (p_realm, p_mail_id, v_user.email, 'passkey-added', p_payload);
+    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
+    SELECT p_realm, p_mail_id, v_user.email, 'passkey-added', p_payload WHERE NOT postern.is_test_identity(v_user.id);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_added', v_user.client, v_user.id, p_session, p_source, jsonb_build_object('passkey', v_id));
     RETURN v_id;
@@ -219,7 +220,8 @@ BEGIN
         RETURN false;
     END IF;
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
-    SELECT p_realm, p_mail_id, u.email, 'passkey-removed', p_payload FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
+    SELECT p_realm, p_mail_id, u.email, 'passkey-removed', p_payload FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user
+       AND NOT postern.is_test_identity(u.id);
     SELECT s.client INTO v_client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_deleted', v_client, p_user, p_session, p_source, jsonb_build_object('passkey', p_id));

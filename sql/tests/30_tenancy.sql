@@ -3,7 +3,8 @@ SELECT no_plan();
 -- One row in every table, in each of two realms.
 SELECT admin.put_scope(r, 'x'), admin.set_rate_limit(r, 'token', 'client', 1, '1 s'), admin.rotate_signing_key(r), admin.put_app(r, 'shop', client_ids => ARRAY['app']), admin.put_web_origin(r, 'app', 'https://' || r || '.example'),
        admin.put_ios_app(r, 'app', 'A1B2C3D4E5', 'a.b'), admin.put_android_app(r, 'app', 'a.b', ARRAY['14:6D:E9:83:C5:73:06:50:D8:EE:B9:95:2F:34:FC:64:16:A0:83:42:E6:1D:BE:A8:8A:04:96:B2:3F:CF:44:E5']),
-       admin.put_client(r, 'robot', 'confidential'), admin.put_service_account(r, 'robot', 'robot') FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
+       admin.put_client(r, 'robot', 'confidential'), admin.put_service_account(r, 'robot', 'robot'),
+       admin.put_test_identity(r, 'review@example.com', 'app') FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
 INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private) SELECT id, 'k', 'ES256', '{}', '\x00' FROM postern.realm;
 INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at, token_salt, scope, resource, amr)
 SELECT u.realm_id, pg_temp.uu('s'), u.id, c.id, 'app', u.security_stamp, now(), now() + interval '1 day', pg_temp.b16('s'), '{}', '{}', '{}' FROM postern.user_account AS u JOIN postern.client AS c ON c.realm_id = u.realm_id AND c.client_id = 'app' WHERE u.email_key = 'ada@example.com';
@@ -53,9 +54,9 @@ SELECT is(current_setting('postern.realm'), pg_temp.other()::text, 'for the tran
 SET LOCAL plan_cache_mode = force_generic_plan;
 PREPARE mine AS SELECT string_agg(email, ',' ORDER BY email_key) FROM postern.user_account;
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
-SELECT results_eq('EXECUTE mine', ARRAY['Ada@example.com,bob@example.com'], '4.3 (f): a generic plan in one realm');
+SELECT results_eq('EXECUTE mine', ARRAY['Ada@example.com,bob@example.com,review@example.com'], '4.3 (f): a generic plan in one realm');
 SELECT set_config('postern.realm', pg_temp.other()::text, true) \g /dev/null
-SELECT results_eq('EXECUTE mine', ARRAY['ada@example.com'], '4.3 (f): and in another');
+SELECT results_eq('EXECUTE mine', ARRAY['ada@example.com,review@example.com'], '4.3 (f): and in another');
 
 -- AD-04: what the app role may not do.
 SELECT throws_ok(v.statement, '42501', NULL, 'AD-04: ' || v.statement) FROM (VALUES

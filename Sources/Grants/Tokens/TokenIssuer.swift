@@ -113,6 +113,7 @@ public struct TokenIssuer: Sendable {
         claims.member("amr", authentication.amr)
         claims.member("sid", token.session.description)
         claims.member("realm", realm.slug)
+        claims.testIdentity(authentication.user)
         return claims.finish()
     }
 
@@ -130,8 +131,16 @@ public struct TokenIssuer: Sendable {
         claims.member("amr", authentication.amr)
         claims.member("sid", token.session.description)
         claims.member("realm", realm.slug)
+        claims.testIdentity(authentication.user)
         claims.member("at_hash", Base64.urlEncode(Array(SHA256.hash(data: Array(accessToken.utf8)).prefix(16))))
         return claims.finish()
+    }
+}
+
+extension JSONWriter {
+    /// `test_identity`: only there, and true, when the user is one that an administrator made for app-store review.
+    public mutating func testIdentity(_ user: UUIDValue) {
+        if user.isTestIdentity { member("test_identity", true) }
     }
 }
 

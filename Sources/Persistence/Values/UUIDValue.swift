@@ -45,6 +45,9 @@ public struct UUIDValue: Sendable, Hashable, LosslessStringConvertible {
             low: generator.next() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
     }
 
+    /// The version (RFC 9562 §4.2), 0 to 15.
+    public var version: Int { Int(high >> 12 & 0xF) }
+
     /// The 16 bytes in network order.
     public var bytes: [UInt8] {
         Array(unsafeUninitializedCapacity: 16) { buffer, count in

@@ -87,6 +87,8 @@ extension Server {
             database,
             listener(databaseConfiguration, realms, logger),
             OTPWorkerService(worker: worker),
+            TestCodeService(
+                worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(database: database, logger: logger),
             try publicServer(configuration, responder, logger) {
                 logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])

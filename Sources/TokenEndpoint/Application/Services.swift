@@ -12,6 +12,15 @@ struct OTPWorkerService: Service {
     }
 }
 
+/// Runs the worker that keys the codes of test identities.
+struct TestCodeService: Service {
+    let worker: TestCodeWorker
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { await worker.run() }
+    }
+}
+
 /// Deletes expired rows in bounded batches; an advisory lock lets one node at a time do it (design decision 14).
 struct Sweeper: Service {
     let database: Database

@@ -72,6 +72,7 @@ struct IntrospectionRoutes: Sendable {
         object.member("amr", live.amr)
         object.member("sid", session.description)
         object.member("realm", realm.slug)
+        object.testIdentity(live.user)
         return object.finish()
     }
 }

@@ -23,6 +23,7 @@ struct UserInfoRoutes: Sendable {
         let session = verified.session
         var claims = JSONWriter()
         claims.member("sub", session.user.description)
+        claims.testIdentity(session.user)
         if verified.token.scope.contains("email") {
             claims.member("email", session.email)
             claims.member("email_verified", session.emailVerified)

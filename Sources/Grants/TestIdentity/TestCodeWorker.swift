@@ -1,0 +1,39 @@
+public import Logging
+public import Persistence
+
+/// Keys the fixed codes of test identities: SQL cannot, since the key is not in the database (docs/decisions/0015).
+public struct TestCodeWorker: Sendable {
+    private let store: TestIdentityStore
+    private let keyring: Keyring
+    private let logger: Logger
+
+    /// How long a code stands in the database in clear.
+    private static let interval = Duration.seconds(1)
+
+    /// Creates a worker.
+    public init(store: TestIdentityStore, keyring: Keyring, logger: Logger) {
+        self.store = store
+        self.keyring = keyring
+        self.logger = logger
+    }
+
+    /// Works until cancelled.
+    public func run() async {
+        while !Task.isCancelled {
+            do {
+                for pending in try await store.pending() {
+                    try await store.store(pending, salt: randomBytes(16), keyed: keyed(pending))
+                    logger.notice("test identity keyed", metadata: ["realm": "\(pending.realm)", "user": "\(pending.user)"])
+                }
+            } catch {
+                logger.debug(
+                    "codes of test identities wait: the database is not available", metadata: ["error": "\(error)"])
+            }
+            try? await Task.sleep(for: Self.interval)
+        }
+    }
+
+    private func keyed(_ pending: TestIdentityStore.PendingCode) -> [UInt8] {
+        OneTimeCode.keyed(pending.code, realm: pending.realm, emailKey: pending.emailKey, under: keyring.newest)
+    }
+}

@@ -1,0 +1,208 @@
+-- Test identities: provisioning, and what servers do about them (docs/decisions/0015).
+SET LOCAL ROLE postern_owner;
+
+-- Six digits are guessed a few at a time: those that everybody tries first are refused.
+CREATE OR REPLACE FUNCTION postern.is_test_code(candidate text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN candidate COLLATE "C" ~ '\A[0-9]{6,12}\Z'
+    AND (SELECT count(DISTINCT digit) FROM regexp_split_to_table(candidate, '') AS digit) >= 4
+    AND position(candidate IN '012345678901234567890') = 0 AND position(candidate IN '098765432109876543210') = 0;
+COMMENT ON FUNCTION postern.is_test_code(text) IS '6 to 12 digits, four different ones at least, and no run such as 123456';
+
+-- Six digits from 122 random bits.
+CREATE OR REPLACE FUNCTION postern.new_test_code() RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_code text;
+BEGIN
+    LOOP
+        v_code := lpad((('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint % 1000000)::text, 6, '0');
+        EXIT WHEN postern.is_test_code(v_code);
+    END LOOP;
+    RETURN v_code;
+END
+$$;
+COMMENT ON FUNCTION postern.new_test_code() IS 'A random code for a test identity';
+
+CREATE OR REPLACE FUNCTION admin.put_test_identity(realm text, email text, client_id text, code text DEFAULT NULL, expires_at timestamptz DEFAULT NULL)
+RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+    v_user uuid;
+    v_old record;
+    v_expires_at timestamptz;
+    v_code text := code;
+BEGIN
+    IF email IS NULL OR NOT postern.is_email(email) THEN
+        PERFORM postern.refuse(format('email %s is not an address', postern.shown(email)), 'Allowed is one plain mailbox such as review@example.com.');
+    END IF;
+    IF code IS NOT NULL AND NOT postern.is_test_code(code) THEN
+        PERFORM postern.refuse('code is not fit for a test identity',
+            'Allowed are 6 to 12 digits, at least four different ones, and no run such as 123456; NULL draws a code at random and returns it.');
+    END IF;
+    SELECT u.id INTO v_user FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C");
+    IF v_user IS NOT NULL AND NOT postern.is_test_identity(v_user) THEN
+        PERFORM postern.refuse(format('email %s is an ordinary user', postern.shown(email)),
+            'A test identity has an address of its own that no user of the realm has, such as review@example.com.');
+    END IF;
+    SELECT t.client, t.expires_at, t.ended_at INTO v_old FROM postern.test_identity AS t WHERE t.realm_id = v_realm AND t.user_id = v_user;
+    v_expires_at := coalesce(expires_at, CASE WHEN v_old.expires_at > now() THEN v_old.expires_at END, now() + interval '30 days');
+    IF v_expires_at <= now() OR v_expires_at > now() + interval '30 days' THEN
+        PERFORM postern.refuse(format('expires_at %s is out of range', postern.shown(expires_at::text)), 'Allowed is a time within the next 30 days; NULL is the latest.');
+    END IF;
+    IF v_user IS NULL THEN
+        -- What strangers asked for under this address is not the test identity's.
+        DELETE FROM postern.auth_session AS a WHERE a.realm_id = v_realm AND a.email_key = lower(email COLLATE "C");
+        DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm AND c.email_key = lower(email COLLATE "C");
+        INSERT INTO postern.user_account (realm_id, id, email, email_verified) VALUES (v_realm, postern.test_identity_id(), email, false)
+        RETURNING id INTO v_user;
+    ELSE
+        IF v_old.client <> v_client THEN
+            PERFORM postern.end_access(v_realm, v_user);
+        END IF;
+        UPDATE postern.user_account AS u SET enabled = true WHERE u.realm_id = v_realm AND u.id = v_user AND NOT u.enabled AND v_old.ended_at IS NOT NULL;
+    END IF;
+    IF v_code IS NULL AND (v_old.client IS NULL OR v_old.ended_at IS NOT NULL) THEN
+        v_code := postern.new_test_code();
+    END IF;
+    INSERT INTO postern.test_identity AS t (realm_id, user_id, client, expires_at, pending_code) VALUES (v_realm, v_user, v_client, v_expires_at, v_code)
+        ON CONFLICT (realm_id, user_id) DO UPDATE
+       SET client = v_client, put_at = now(), expires_at = v_expires_at, ended_at = NULL, pending_code = coalesce(v_code, t.pending_code);
+    -- A code that is replaced ends here; one that is kept follows the identity.
+    UPDATE postern.login_code AS c SET client = v_client, expires_at = CASE WHEN v_code IS NULL THEN v_expires_at ELSE now() END
+     WHERE c.realm_id = v_realm AND c.email_key = lower(email COLLATE "C") AND c.is_test;
+    PERFORM postern.admin_audit(v_realm, CASE WHEN v_old.client IS NULL THEN 'test_identity_created' ELSE 'test_identity_updated' END, v_client, v_user,
+        jsonb_build_object('expires_at', v_expires_at, 'new_code', v_code IS NOT NULL));
+    RETURN CASE WHEN code IS NULL THEN v_code END;
+END
+$$;
+COMMENT ON FUNCTION admin.put_test_identity(text, text, text, text, timestamptz) IS
+'Creates or updates a test identity, an account for app-store review: a fixed code in place of a mailbox, for one client, for 30 days at most.
+code: 6 to 12 digits, hard to guess; NULL draws one (returned, shown once) for a new or ended identity and keeps that of a living one. It works as
+soon as a running server has keyed it (a second or so), any number of times. expires_at: NULL is 30 days from now, or leaves a living one as it is.
+The address must not belong to a user; nothing is ever sent there. Its tokens carry test_identity: true. Every sign-in is in the audit log.
+Example: SELECT admin.put_test_identity(''acme'', ''review@acme.example'', ''acme-app'', ''418305'', now() + interval ''14 days'');';
+
+CREATE OR REPLACE FUNCTION admin.delete_test_identity(realm text, email text)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_user uuid := postern.admin_user(v_realm, email);
+BEGIN
+    IF NOT postern.is_test_identity(v_user) THEN
+        PERFORM postern.refuse(format('email %s is an ordinary user', postern.shown(email)), 'SELECT email FROM admin.test_identities WHERE realm = … lists the test identities.');
+    END IF;
+    DELETE FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.id = v_user;
+    PERFORM postern.admin_audit(v_realm, 'test_identity_deleted', user_id => v_user);
+END
+$$;
+COMMENT ON FUNCTION admin.delete_test_identity(text, text) IS
+'Deletes a test identity with its user and sessions; its code and tokens die at once.
+Example: SELECT admin.delete_test_identity(''acme'', ''review@acme.example'');';
+
+CREATE OR REPLACE VIEW admin.test_identities AS
+SELECT r.slug AS realm, u.email, c.client_id, t.user_id, t.created_at, t.put_at, t.expires_at,
+       CASE WHEN t.expires_at <= now() THEN 'ended' WHEN t.pending_code IS NOT NULL THEN 'pending' WHEN NOT u.enabled THEN 'disabled' ELSE 'live' END AS state
+  FROM postern.test_identity AS t JOIN postern.realm AS r ON r.id = t.realm_id
+  JOIN postern.user_account AS u ON u.realm_id = t.realm_id AND u.id = t.user_id
+  JOIN postern.client AS c ON c.realm_id = t.realm_id AND c.id = t.client;
+COMMENT ON VIEW admin.test_identities IS 'Accounts for app-store review, without their codes; pending: no server has keyed the code yet';
+REVOKE ALL ON admin.test_identities FROM PUBLIC;
+GRANT SELECT ON admin.test_identities TO postern_admin;
+
+CREATE OR REPLACE FUNCTION postern.pending_test_codes()
+RETURNS TABLE (realm_id uuid, user_id uuid, email_key text, code text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    SELECT t.realm_id, t.user_id, u.email_key, t.pending_code
+      FROM postern.test_identity AS t JOIN postern.user_account AS u ON u.realm_id = t.realm_id AND u.id = t.user_id
+     WHERE t.pending_code IS NOT NULL AND t.expires_at > now()
+$$;
+COMMENT ON FUNCTION postern.pending_test_codes() IS 'Codes of test identities that no server has keyed yet, of all realms';
+
+-- p_code: the code that was keyed, in case an administrator has put another one meanwhile. True when this call stored it.
+CREATE OR REPLACE FUNCTION postern.key_test_code(p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_identity record;
+BEGIN
+    UPDATE postern.test_identity AS t SET pending_code = NULL
+      FROM postern.user_account AS u
+     WHERE t.realm_id = p_realm AND t.user_id = p_user AND t.pending_code = p_code AND u.realm_id = p_realm AND u.id = p_user
+    RETURNING t.code_id, t.client, t.expires_at, u.email_key INTO v_identity;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO postern.login_code AS c (realm_id, email_key, id, user_id, client, expires_at, salt, mac, is_test)
+    VALUES (p_realm, v_identity.email_key, v_identity.code_id, p_user, v_identity.client, v_identity.expires_at, p_salt, sha256(p_salt || p_keyed), true)
+        ON CONFLICT (realm_id, email_key, id) DO UPDATE
+       SET client = excluded.client, expires_at = excluded.expires_at, salt = excluded.salt, mac = excluded.mac;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.key_test_code(uuid, uuid, text, bytea, bytea) IS 'Stores the keyed form of a test identity''s code and forgets the code';
+
+-- A request for a code by a test identity: nothing is sent, the handle opens the fixed code. False for everybody else's address.
+CREATE OR REPLACE FUNCTION postern.answer_test_identity(p_realm uuid, p_request bytea, p_email_key text)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_identity record;
+BEGIN
+    SELECT t.code_id, t.user_id INTO v_identity
+      FROM postern.user_account AS u JOIN postern.test_identity AS t ON t.realm_id = u.realm_id AND t.user_id = u.id
+     WHERE u.realm_id = p_realm AND u.email_key = p_email_key;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE postern.auth_session AS a
+       SET pending = false, code_ids = CASE WHEN v_identity.code_id = ANY (a.code_ids) THEN a.code_ids ELSE a.code_ids || v_identity.code_id END
+     WHERE a.realm_id = p_realm AND a.id = p_request;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id)
+    SELECT p_realm, 'test_identity_requested', a.client, v_identity.user_id FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_request;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.answer_test_identity(uuid, bytea, text) IS 'Points a handle at the fixed code, if the address is a test identity''s';
+
+-- Carried out by the sweeper: sessions end, the user is disabled until the identity is put again.
+CREATE OR REPLACE FUNCTION postern.end_test_identities() RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_ended record;
+    v_count integer := 0;
+BEGIN
+    FOR v_ended IN
+        UPDATE postern.test_identity AS t SET ended_at = now(), pending_code = NULL WHERE t.expires_at <= now() AND t.ended_at IS NULL
+        RETURNING t.realm_id, t.user_id, t.client
+    LOOP
+        UPDATE postern.user_account AS u SET enabled = false WHERE u.realm_id = v_ended.realm_id AND u.id = v_ended.user_id;
+        PERFORM postern.end_access(v_ended.realm_id, v_ended.user_id);
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id) VALUES (v_ended.realm_id, 'test_identity_ended', v_ended.client, v_ended.user_id);
+        v_count := v_count + 1;
+    END LOOP;
+    RETURN v_count;
+END
+$$;
+COMMENT ON FUNCTION postern.end_test_identities() IS 'Ends the test identities whose time is over; returns how many';
+
+REVOKE ALL ON FUNCTION postern.is_test_code(text), postern.new_test_code(), postern.pending_test_codes(), postern.key_test_code(uuid, uuid, text, bytea, bytea),
+    postern.answer_test_identity(uuid, bytea, text), postern.end_test_identities() FROM PUBLIC;
+REVOKE ALL ON FUNCTION admin.put_test_identity(text, text, text, text, timestamptz), admin.delete_test_identity(text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION admin.put_test_identity(text, text, text, text, timestamptz), admin.delete_test_identity(text, text) TO postern_admin;
+GRANT EXECUTE ON FUNCTION postern.pending_test_codes(), postern.key_test_code(uuid, uuid, text, bytea, bytea),
+    postern.answer_test_identity(uuid, bytea, text) TO postern_app;
+
+RESET ROLE;
