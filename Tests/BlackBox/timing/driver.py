@@ -21,12 +21,15 @@ class Times:
     first: tuple = field(default_factory=lambda: ([], []))
     last: tuple = field(default_factory=lambda: ([], []))
     answers: tuple = field(default_factory=lambda: ([], []))
+    #: The shortest time from before the last byte was written to the first byte read: never less than what the server waited.
+    quickest: float = float("inf")
 
     def extend(self, other):
         """Adds the pairs of a further run."""
         for mine, more in ((self.first, other.first), (self.last, other.last), (self.answers, other.answers)):
             for index in (0, 1):
                 mine[index].extend(more[index])
+        self.quickest = min(self.quickest, other.quickest)
         return self
 
 
@@ -42,7 +45,7 @@ class _Line:
         self.tail = None
         self.received = b""
         self.expected = None
-        self.sent_at = self.first_at = 0
+        self.begun_at = self.sent_at = self.first_at = 0
         self.result = None
 
 
@@ -76,6 +79,7 @@ def run(port, pairs, connections=8, seed=1, pause=0.004, late=0.0):
                     line.tail = line.tail[-1:]
                     heapq.heappush(resting, (time.monotonic() + late, index))
                     continue
+                line.begun_at = time.perf_counter_ns()
                 line.socket.sendall(line.tail)
                 line.sent_at = time.perf_counter_ns()
                 line.tail = None
@@ -97,7 +101,8 @@ def run(port, pairs, connections=8, seed=1, pause=0.004, late=0.0):
     times = Times()
     for result in results:
         for index in (0, 1):
-            sent_at, first_at, last_at, answer = result[index]
+            begun_at, sent_at, first_at, last_at, answer = result[index]
+            times.quickest = min(times.quickest, first_at - begun_at)
             times.first[index].append(first_at - sent_at)
             times.last[index].append(last_at - sent_at)
             times.answers[index].append(answer)
@@ -145,7 +150,7 @@ def _content_length(head):
 
 
 def _finish(line, results):
-    line.result[line.order[line.step]] = (line.sent_at, line.first_at, line.last_at, line.received)
+    line.result[line.order[line.step]] = (line.begun_at, line.sent_at, line.first_at, line.last_at, line.received)
     line.step = 1 - line.step
     if line.step == 0:
         results[line.pair] = line.result
