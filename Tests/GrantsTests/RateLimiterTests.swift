@@ -1,5 +1,5 @@
 @testable import Grants
-import Persistence
+@testable import Persistence
 import Synchronization
 import Testing
 
@@ -11,54 +11,190 @@ struct RateLimiterTests {
         try Realm.fixture(rateLimits: [.token: [dimension: limit]])
     }
 
-    @Test func `a narrow dimension asks the database every time`() throws {
+    @Test func `a narrow dimension asks the database every time`() async throws {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
         for _ in 0..<3 {
-            let claim = try limiter.claim(.token, [.init(.target, "a")], realm: realm)
+            let claim = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
             #expect(claim.permits.isEmpty == false)
             try limiter.settle(claim, PermitVerdict(granted: [1], refused: nil, retryAfter: 0))
         }
     }
 
-    @Test func `a leased block is used up before the database is asked again`() throws {
+    @Test func `a leased block is used up before the database is asked again`() async throws {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 640, per: 60, burst: 640, enforced: true), .source)
-        let first = try limiter.claim(.token, [.init(.source, "a")], realm: realm)
+        let first = try await limiter.claim(.token, [.init(.source, "a")], realm: realm)
         try limiter.settle(first, PermitVerdict(granted: [10], refused: nil, retryAfter: 0))
         for _ in 0..<9 {
-            #expect(try limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty)
+            #expect(try await limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty)
         }
-        #expect(try limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty == false)
+        #expect(try await limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty == false)
     }
 
-    @Test func `a lease is forfeited after two seconds`() throws {
+    @Test func `a lease is forfeited after two seconds`() async throws {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 640, per: 60, burst: 640, enforced: true), .source)
-        let first = try limiter.claim(.token, [.init(.source, "a")], realm: realm)
+        let first = try await limiter.claim(.token, [.init(.source, "a")], realm: realm)
         try limiter.settle(first, PermitVerdict(granted: [10], refused: nil, retryAfter: 0))
         now.advance(.milliseconds(2001))
-        #expect(try limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty == false)
+        #expect(try await limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty == false)
     }
 
-    @Test func `a refusal is remembered for two seconds and no longer`() throws {
+    @Test func `a refusal is remembered, and one request in a second asks whether it still stands`() async throws {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
-        let claim = try limiter.claim(.token, [.init(.target, "a")], realm: realm)
         let expected = TokenError.ExceededLimit(policy: .token, dimension: .target, retryAfterSeconds: 12)
-        #expect(throws: TokenError.limited(expected)) {
-            try limiter.settle(claim, PermitVerdict(granted: [0], refused: 0, retryAfter: 11.5))
+        await #expect(throws: TokenError.limited(expected)) {
+            try limiter.settle(
+                try await limiter.claim(.token, [.init(.target, "a")], realm: realm),
+                PermitVerdict(granted: [0], refused: 0, retryAfter: 11.5))
         }
-        #expect(throws: TokenError.limited(expected)) { try limiter.claim(.token, [.init(.target, "a")], realm: realm) }
-        #expect(try limiter.claim(.token, [.init(.target, "b")], realm: realm).permits.isEmpty == false)
-        now.advance(.milliseconds(2001))
-        #expect(try limiter.claim(.token, [.init(.target, "a")], realm: realm).permits.isEmpty == false)
+        await #expect(throws: TokenError.limited(expected)) {
+            try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
+        }
+        #expect(try await limiter.claim(.token, [.init(.target, "b")], realm: realm).permits.isEmpty == false)
+        now.advance(.milliseconds(901))
+        let probe = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
+        #expect(probe.permits.isEmpty == false)
+        for _ in 0..<1000 {
+            await #expect(throws: TokenError.self) {
+                try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
+            }
+        }
+        try limiter.settle(probe, PermitVerdict(granted: [1], refused: nil, retryAfter: 0))
+        #expect(try await limiter.claim(.token, [.init(.target, "a")], realm: realm).permits.isEmpty == false)
     }
 
-    @Test func `a log-only limit asks for nothing`() throws {
+    @Test func `a refusal ends when a permit could be there`() async throws {
         let limiter = RateLimiter(permits: nil, clock: now.read)
+        let realm = try realm(RateLimit(permits: 5, per: 1, burst: 5, enforced: true), .target)
+        try await refuse(limiter, [.init(.target, "a")], realm, retryAfter: 0.2)
+        now.advance(.milliseconds(201))
+        for _ in 0..<3 {
+            #expect(try await limiter.claim(.token, [.init(.target, "a")], realm: realm).permits.isEmpty == false)
+        }
+    }
+
+    @Test func `another limit voids what was remembered at once`() async throws {
+        let limiter = RateLimiter(permits: nil, clock: now.read)
+        var realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
+        try await refuse(limiter, [.init(.target, "a")], realm, retryAfter: 30)
+        realm.rateLimits = [.token: [.target: RateLimit(permits: 50, per: 60, burst: 50, enforced: true)]]
+        #expect(try await limiter.claim(.token, [.init(.target, "a")], realm: realm).permits.isEmpty == false)
+    }
+
+    @Test func `a leased permit goes back when another limit refuses the request`() async throws {
+        let limiter = RateLimiter(permits: nil, clock: now.read)
+        let broad = RateLimit(permits: 640, per: 60, burst: 640, enforced: true)
+        let narrow = RateLimit(permits: 5, per: 60, burst: 5, enforced: true)
+        let realm = try Realm.fixture(rateLimits: [.token: [.source: broad, .target: narrow]])
+        let first = try await limiter.claim(.token, [.init(.source, "s")], realm: realm)
+        try limiter.settle(first, PermitVerdict(granted: [3], refused: nil, retryAfter: 0))
+        try await refuse(limiter, [.init(.target, "a")], realm, retryAfter: 30)
+        for _ in 0..<10 {
+            await #expect(throws: TokenError.self) {
+                try await limiter.claim(.token, [.init(.source, "s"), .init(.target, "a")], realm: realm)
+            }
+        }
+        for _ in 0..<2 { #expect(try await limiter.claim(.token, [.init(.source, "s")], realm: realm).permits.isEmpty) }
+        #expect(try await limiter.claim(.token, [.init(.source, "s")], realm: realm).permits.isEmpty == false)
+    }
+
+    @Test func `a log-only limit is counted and reported and refuses nothing`() async throws {
+        let excesses = Mutex<[RateLimiter.Excess]>([])
+        let limiter = RateLimiter(
+            permits: nil, clock: now.read, observe: { excess in excesses.withLock { $0.append(excess) } })
         let realm = try realm(RateLimit(permits: 1, per: 60, burst: 1, enforced: false), .source)
-        #expect(try limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty)
+        let claim = try await limiter.claim(.token, [.init(.source, "a")], realm: realm)
+        #expect(claim.permits.wanted == [-1])
+        try limiter.settle(claim, PermitVerdict(granted: [1], refused: nil, retryAfter: 0))
+        let second = try await limiter.claim(.token, [.init(.source, "a")], realm: realm)
+        try limiter.settle(second, PermitVerdict(granted: [0], refused: nil, retryAfter: 0))
+        // In a flood the database is not asked again for each.
+        #expect(try await limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty)
+        let seen = excesses.withLock { $0 }
+        #expect(seen.map(\.isNew) == [true, false])
+        #expect(seen.allSatisfy { !$0.enforced && $0.subject == "a" && $0.limit.dimension == .source })
+    }
+
+    @Test func `what is remembered is bounded however many addresses there are`() async throws {
+        let limiter = RateLimiter(permits: nil, clock: now.read)
+        let realm = try realm(RateLimit(permits: 1000, per: 60, burst: 1000, enforced: true), .source)
+        for number in 0..<250_000 {
+            let claim = try await limiter.claim(.token, [.init(.source, "203.0.113.\(number)")], realm: realm)
+            try limiter.settle(claim, PermitVerdict(granted: [1], refused: nil, retryAfter: 0))
+        }
+        #expect(limiter.rememberedKeys <= PermitLedger.maximumEntries)
+    }
+
+    @Test func `about one key one request asks at a time, and the next one asks for all who waited`() async throws {
+        let limiter = RateLimiter(permits: nil, clock: now.read)
+        let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
+        let bucket = Bucket(permits: 5)
+        let first = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
+        let passed = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for _ in 0..<99 {
+                group.addTask {
+                    do {
+                        let claim = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
+                        try limiter.settle(claim, bucket.take(claim.permits))
+                        return true
+                    } catch is TokenError {
+                        return false
+                    }
+                }
+            }
+            while limiter.waitingRequests < 99 { await Task.yield() }
+            try limiter.settle(first, bucket.take(first.permits))
+            return try await group.reduce(into: 1) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(passed == 5)
+        // The first, one for as many of the 99 as there can be permits, and one to learn that there is nothing left.
+        #expect(bucket.questions.prefix(2) == [1, 5] && bucket.questions.count == 3)
+    }
+
+    @Test func `who waits for an answer that never comes asks on its own`() async throws {
+        let limiter = RateLimiter(permits: nil, clock: now.read)
+        let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
+        var first: RateLimiter.Claim? = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
+        #expect(first != nil)
+        async let second = limiter.claim(.token, [.init(.target, "a")], realm: realm)
+        async let third = limiter.claim(.token, [.init(.target, "a")], realm: realm)
+        while limiter.waitingRequests < 2 { await Task.yield() }
+        first = nil
+        let claims = try await [second, third]
+        #expect(claims.allSatisfy { !$0.permits.isEmpty })
+    }
+
+    private func refuse(
+        _ limiter: RateLimiter, _ subjects: [RateLimiter.Subject], _ realm: Realm, retryAfter: Double
+    ) async throws {
+        let claim = try await limiter.claim(.token, subjects, realm: realm)
+        #expect(throws: TokenError.self) {
+            try limiter.settle(claim, PermitVerdict(granted: [0], refused: 0, retryAfter: retryAfter))
+        }
+    }
+}
+
+/// What the database would answer for one key.
+private final class Bucket: Sendable {
+    private let state: Mutex<(left: Int, questions: [Int])>
+
+    init(permits: Int) {
+        state = Mutex((permits, []))
+    }
+
+    var questions: [Int] { state.withLock { $0.questions } }
+
+    func take(_ request: PermitRequest) -> PermitVerdict {
+        guard let wanted = request.wanted.first else { return PermitVerdict(granted: [], refused: nil, retryAfter: 0) }
+        return state.withLock { state in
+            state.questions.append(Int(wanted))
+            let granted = min(Int(wanted), state.left)
+            state.left -= granted
+            return PermitVerdict(granted: [Int32(granted)], refused: granted > 0 ? nil : 0, retryAfter: 12)
+        }
     }
 }
 

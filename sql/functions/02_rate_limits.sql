@@ -3,7 +3,8 @@ SET LOCAL ROLE postern_owner;
 
 -- Takes up to p_wanted[i] permits of key i, in order, and stops at the first key that has none (later keys are not touched).
 -- A refused key has granted = 0 and says when one permit will be there. A key of which none is wanted is skipped: granted = 0,
--- retry_after NULL. The realm is that of the transaction.
+-- retry_after NULL. A negative p_wanted[i] is a limit that is only watched (mode log-only): counted alike, and when nothing is there,
+-- granted = 0 is all that comes of it. The realm is that of the transaction.
 CREATE OR REPLACE FUNCTION postern.take_permits(p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[])
 RETURNS TABLE (ord integer, granted integer, retry_after double precision)
 LANGUAGE plpgsql
@@ -11,36 +12,44 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     v_realm uuid := postern.current_realm();
+    v_wanted integer;
     v_step interval;
     v_tat timestamptz;
     v_free integer;
+    v_overfull interval;
 BEGIN
     FOR i IN 1 .. coalesce(cardinality(p_keys), 0) LOOP
         ord := i;
         granted := 0;
         retry_after := NULL;
-        IF p_wanted[i] > 0 THEN
+        v_wanted := abs(p_wanted[i]);
+        IF v_wanted > 0 THEN
             v_step := make_interval(secs => p_per[i] / p_permits[i]);
+            -- A bucket that is fuller than full was filled under another limit, or another clock: it counts as empty. (By the clock and
+            -- not by now(), which for whoever waited for this row is earlier than what the one before wrote; a second for rounding.)
+            v_overfull := p_burst[i] * v_step + interval '1 second';
             -- All that is wanted, in one statement that waits for whoever holds the row.
             INSERT INTO postern.rate_bucket AS b (realm_id, key, tat)
-            SELECT v_realm, p_keys[i], now() + p_wanted[i] * v_step WHERE p_wanted[i] <= p_burst[i]
+            SELECT v_realm, p_keys[i], now() + v_wanted * v_step WHERE v_wanted <= p_burst[i]
                 ON CONFLICT (realm_id, key) DO UPDATE
-                   SET tat = greatest(b.tat, now()) + p_wanted[i] * v_step
-                 WHERE greatest(b.tat, now()) + p_wanted[i] * v_step <= now() + p_burst[i] * v_step
+                   SET tat = CASE WHEN b.tat > clock_timestamp() + v_overfull THEN now() ELSE greatest(b.tat, now()) END + v_wanted * v_step
+                 WHERE greatest(b.tat, now()) + v_wanted * v_step <= now() + p_burst[i] * v_step
+                    OR b.tat > clock_timestamp() + v_overfull
             RETURNING b.tat INTO v_tat;
             IF FOUND THEN
-                granted := p_wanted[i];
+                granted := v_wanted;
             ELSE
                 -- Less than that: what there is.
                 INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (v_realm, p_keys[i], now())
-                    ON CONFLICT (realm_id, key) DO UPDATE SET tat = greatest(b.tat, now())
+                    ON CONFLICT (realm_id, key) DO UPDATE
+                   SET tat = CASE WHEN b.tat > clock_timestamp() + v_overfull THEN now() ELSE greatest(b.tat, now()) END
                 RETURNING b.tat INTO v_tat;
-                v_free := least(p_wanted[i]::float8, floor(extract(epoch FROM now() + p_burst[i] * v_step - v_tat)::float8
+                v_free := least(v_wanted::float8, floor(extract(epoch FROM now() + p_burst[i] * v_step - v_tat)::float8
                                                            / extract(epoch FROM v_step)::float8 + 1e-6))::integer;
                 IF v_free >= 1 THEN
                     UPDATE postern.rate_bucket AS b SET tat = v_tat + v_free * v_step WHERE b.realm_id = v_realm AND b.key = p_keys[i];
                     granted := v_free;
-                ELSE
+                ELSIF p_wanted[i] > 0 THEN
                     retry_after := greatest(extract(epoch FROM v_tat - now() - (p_burst[i] - 1) * v_step)::float8, 0.001);
                 END IF;
             END IF;

@@ -37,10 +37,21 @@ public struct ClientCredentials: Sendable, Equatable {
     }
 
     let header: Header
+    private let forwardedFor: String?
 
     /// Wraps what the request carried.
-    public init(header: Header) {
+    /// - Parameter forwardedFor: on whose behalf the client says it calls: an address as limits count it.
+    public init(header: Header, forwardedFor: String? = nil) {
         self.header = header
+        self.forwardedFor = forwardedFor
+    }
+
+    /// On whose behalf an authenticated client calls: believed of a trusted forwarder with `Basic` credentials and of nobody else.
+    public func forwardedSource(by client: Client) -> String? {
+        guard let forwardedFor, case .basic = header, client.isConfidential,
+            client.permissions.contains("cap:trusted-forwarder")
+        else { return nil }
+        return forwardedFor
     }
 }
 

@@ -34,6 +34,6 @@ public struct RateLimit: Sendable, Equatable {
     public let per: Double
     /// Permits at once.
     public let burst: Int
-    /// `false` when the mode is `log-only`.
+    /// `false` when the mode is `log-only`: counted and reported, but nothing is refused.
     public let enforced: Bool
 }

@@ -6,7 +6,11 @@ import Synchronization
 /// PostgreSQL holds the truth: one GCRA row per key. So that a thousand users behind one address do not queue for one row lock,
 /// this process leases permits of the broad dimensions in blocks: one at first, twice as many each time a block was used up in
 /// its time. A block is part of the same exact budget, so no number of nodes ever passes more than the limit, and a lone request
-/// never costs more than its own permit. A refusal is remembered for a moment, so a flood hardly reaches the database.
+/// never costs more than its own permit. A refusal is remembered until a permit could be there; of the requests refused meanwhile
+/// one in about a second asks the database whether that is still so, and the others never reach it.
+///
+/// About one key one request of this process asks at a time; others wait for its answer, and the next one asks for all of them.
+/// So whoever floods one key occupies one connection of the pool, not all of them.
 public final class RateLimiter: Sendable {
     /// One thing to count: a dimension and whose budget it is.
     public struct Subject: Sendable, Hashable {
@@ -23,90 +27,166 @@ public final class RateLimiter: Sendable {
     /// What a request must ask the database for, to be handed to the statement and then to ``settle(_:_:)``.
     public struct Claim: Sendable {
         let realm: UUIDValue
+        let realmSlug: String
         let policy: RateLimit.Policy
         let subjects: [(subject: Subject, limit: RateLimit)]
         /// The parallel arrays the statement takes.
         public let permits: PermitRequest
+        /// Lets go of those who wait for the answer, should none come.
+        fileprivate let question: Question?
     }
 
-    private struct Key: Hashable {
-        let realm: UUIDValue
-        let policy: RateLimit.Policy
-        let subject: Subject
+    /// A limit that had no permit for a request, enforced or not.
+    public struct Excess: Sendable {
+        /// The realm's slug.
+        public let realm: String
+        /// Which limit, and when it will have a permit.
+        public let limit: TokenError.ExceededLimit
+        /// Whose budget; `nil` when it names a person.
+        public let subject: String?
+        /// `false` when the limit is only watched (mode `log-only`) and the request went on.
+        public let enforced: Bool
+        /// Whether the database said so just now; `false` when it was remembered, as it is in a flood.
+        public let isNew: Bool
     }
 
-    private struct Entry {
-        /// What the memory below was made under; another limit makes it void.
-        let limit: RateLimit
-        var leased = 0
-        var leasedUntil: ContinuousClock.Instant
-        /// The size of the last block asked for.
-        var block = 1
-        var refusedUntil: ContinuousClock.Instant?
-        /// A refusal is asked for again before it ends: an administrator may have emptied the budget.
-        var recheckAt: ContinuousClock.Instant?
-    }
+    /// How often a request waits for others before it asks on its own.
+    private static let patience = 8
 
-    private let entries = Mutex<[Key: Entry]>([:])
+    private let ledger = Mutex(PermitLedger())
     private let permits: PermitStore?
     private let clock: @Sendable () -> ContinuousClock.Instant
-
-    /// Keys remembered at once; beyond it the memory starts anew, which costs a lease, never an extra permit.
-    private static let maximumEntries = 100_000
-    /// A lease not used within this time is forfeited, so a hoard never adds to a later burst.
-    private static let leaseLifetime = Duration.seconds(2)
-    /// How long a refusal is believed without asking the database.
-    private static let refusalMemory = 0.9
+    private let observe: @Sendable (Excess) -> Void
 
     /// - Parameters:
     ///   - permits: for requests that need no other statement; without it those are not counted.
     ///   - clock: the monotonic clock; injected by tests.
+    ///   - observe: told of every request that exceeded a limit.
     public init(
-        permits: PermitStore?, clock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+        permits: PermitStore?, clock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now },
+        observe: @escaping @Sendable (Excess) -> Void = { _ in }
     ) {
         self.permits = permits
         self.clock = clock
+        self.observe = observe
     }
+
+    /// Keys this process remembers something of.
+    var rememberedKeys: Int { ledger.withLock { $0.count } }
+
+    /// Requests that wait for another one's answer.
+    var waitingRequests: Int { ledger.withLock { $0.waiting } }
 
     /// Takes what this process has leased already and names what the database must still grant.
     /// - Throws: `rate_limited` when a remembered refusal still stands.
     public func claim(
         _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
-    ) throws(TokenError) -> Claim {
+    ) async throws(TokenError) -> Claim {
+        var patience = Self.patience
+        var waitedFor: PermitLedger.Key?
+        while true {
+            let attempt = attempt(policy, subjects, realm: realm, waitedFor: waitedFor, patient: patience > 0)
+            for excess in attempt.excesses { observe(excess) }
+            switch attempt.result {
+            case .claimed(let claim): return claim
+            case .refused(let limit): throw .limited(limit)
+            case .busy(let key):
+                // Where there was no answer nobody waits a second time: a database that is away is not asked one by one.
+                switch await answer(about: key) {
+                case .came: patience -= 1
+                case .failed: patience = 0
+                case .nobodyAsks:
+                    waitedFor = nil
+                    continue
+                }
+                waitedFor = key
+            }
+        }
+    }
+
+    private enum Result {
+        case claimed(Claim)
+        case refused(TokenError.ExceededLimit)
+        case busy(PermitLedger.Key)
+    }
+
+    /// Draws all permits of a request, or none.
+    private func attempt(
+        _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm, waitedFor: PermitLedger.Key?, patient: Bool
+    ) -> (result: Result, excesses: [Excess]) {
         let now = clock()
         var open: [(Subject, RateLimit)] = []
         var permits = PermitRequest()
-        var refusal: TokenError.ExceededLimit?
-        entries.withLock { entries in
-            for subject in subjects {
-                guard let limit = realm.rateLimits[policy]?[subject.dimension], limit.enforced else { continue }
-                let key = Key(realm: realm.id, policy: policy, subject: subject)
-                var wanted = 1
-                if var entry = entries[key], entry.limit == limit {
-                    if let until = entry.refusedUntil, until > now, let recheck = entry.recheckAt, recheck > now {
-                        refusal = Self.exceeded(policy, subject, seconds: now.duration(to: until) / .seconds(1))
-                        return
-                    }
-                    if entry.leased > 0, entry.leasedUntil > now {
-                        entry.leased -= 1
-                        entries[key] = entry
-                        continue
-                    }
-                    // Used up in time: twice as many; lapsed: back to one.
-                    entry.block =
-                        entry.leasedUntil > now ? min(entry.block * 2, Self.maximumBlock(limit, subject.dimension)) : 1
-                    entry.leased = 0
-                    entries[key] = entry
-                    wanted = entry.block
+        var excesses: [Excess] = []
+        var end: Result?
+        ledger.withLock { ledger in
+            let waiting = waitedFor.map { ledger.returned(to: $0) } ?? 1
+            var leased: UInt64 = 0  // which subjects, by their place
+            for (index, subject) in subjects.enumerated() {
+                guard let limit = realm.rateLimits[policy]?[subject.dimension] else { continue }
+                let key = PermitLedger.Key(realm: realm.id, policy: policy, subject: subject)
+                switch ledger.draw(key, limit, demand: key == waitedFor ? waiting : 1, patient: patient, now) {
+                case .leased:
+                    leased |= 1 << UInt64(index)
+                    continue
+                case .ask(let wanted):
+                    open.append((subject, limit))
+                    permits.append(
+                        key: "\(policy.rawValue)|\(subject.dimension.rawValue)|\(subject.value)",
+                        wanted: limit.enforced ? wanted : -wanted, permits: limit.permits, per: limit.per,
+                        burst: limit.burst)
+                    continue
+                case .refused(let seconds):
+                    let exceeded = Self.exceeded(policy, subject, seconds: seconds)
+                    excesses.append(Self.excess(realm.slug, exceeded, subject, limit, isNew: false))
+                    guard limit.enforced else { continue }
+                    end = .refused(exceeded)
+                case .wait:
+                    end = .busy(key)
                 }
-                open.append((subject, limit))
-                permits.append(
-                    key: "\(policy.rawValue)|\(subject.dimension.rawValue)|\(subject.value)",
-                    wanted: wanted, permits: limit.permits, per: limit.per, burst: limit.burst)
+                // What was drawn for this request is there for the next one.
+                for (place, subject) in subjects[..<index].enumerated() where leased & 1 << UInt64(place) != 0 {
+                    ledger.giveBack(PermitLedger.Key(realm: realm.id, policy: policy, subject: subject))
+                }
+                for (subject, _) in open {
+                    _ = ledger.answer(PermitLedger.Key(realm: realm.id, policy: policy, subject: subject))
+                }
+                return
             }
         }
-        if let refusal { throw .limited(refusal) }
-        return Claim(realm: realm.id, policy: policy, subjects: open, permits: permits)
+        if case .busy = end { excesses = [] }
+        let question =
+            open.isEmpty || end != nil
+            ? nil
+            : Question(
+                of: self, about: open.map { PermitLedger.Key(realm: realm.id, policy: policy, subject: $0.0) })
+        let claim = Claim(
+            realm: realm.id, realmSlug: realm.slug, policy: policy, subjects: open, permits: permits, question: question
+        )
+        return (end ?? .claimed(claim), excesses)
+    }
+
+    private enum Answer {
+        case came
+        case failed
+        case nobodyAsks
+    }
+
+    /// Waits until another request's question about a key is answered.
+    private func answer(about key: PermitLedger.Key) async -> Answer {
+        var nobodyAsks = false
+        let came = await withCheckedContinuation { waiter in
+            nobodyAsks = !ledger.withLock { $0.wait(for: key, waiter) }
+            if nobodyAsks { waiter.resume(returning: true) }
+        }
+        return nobodyAsks ? .nobodyAsks : came ? .came : .failed
+    }
+
+    fileprivate func answered(_ keys: [PermitLedger.Key], failed: Bool) {
+        for key in keys {
+            let waiters = ledger.withLock { $0.answer(key) }
+            for waiter in waiters { waiter.resume(returning: !failed) }
+        }
     }
 
     /// Takes a claim on its own, for a request that ends before the statement that would have taken it.
@@ -126,40 +206,66 @@ public final class RateLimiter: Sendable {
     public func settle(_ claim: Claim, _ verdict: PermitVerdict) throws(TokenError) {
         guard !claim.subjects.isEmpty else { return }
         let now = clock()
+        var excesses: [Excess] = []
         var refusal: TokenError.ExceededLimit?
-        entries.withLock { entries in
-            if entries.count > Self.maximumEntries { entries.removeAll(keepingCapacity: true) }
+        ledger.withLock { ledger in
             for (index, (subject, limit)) in claim.subjects.enumerated() {
-                let key = Key(realm: claim.realm, policy: claim.policy, subject: subject)
-                if let entry = entries[key], entry.limit != limit { entries[key] = nil }
-                if index < verdict.granted.count, verdict.granted[index] > 0 {
-                    guard Self.maximumBlock(limit, subject.dimension) > 1 else { continue }
-                    entries[key, default: Entry(limit: limit, leasedUntil: now)].leased +=
-                        Int(verdict.granted[index]) - 1
-                    entries[key]?.leasedUntil = now + Self.leaseLifetime
-                    entries[key]?.refusedUntil = nil
-                } else if index == verdict.refused {
-                    let seconds = min(max(verdict.retryAfter, 0.001), 86_400)
-                    entries[key, default: Entry(limit: limit, leasedUntil: now)].refusedUntil = now + .seconds(seconds)
-                    entries[key]?.recheckAt = now + .seconds(min(seconds, Self.refusalMemory))
-                    refusal = Self.exceeded(claim.policy, subject, seconds: seconds)
+                let key = PermitLedger.Key(realm: claim.realm, policy: claim.policy, subject: subject)
+                guard index < verdict.granted.count else { break }
+                if verdict.granted[index] > 0 {
+                    ledger.granted(Int(verdict.granted[index]), key, limit, now)
+                    continue
                 }
+                guard index == verdict.refused || !limit.enforced else { continue }
+                // A limit that is only watched says when a permit will be there no better than by its rate.
+                let wait = index == verdict.refused ? verdict.retryAfter : limit.per / Double(max(limit.permits, 1))
+                let seconds = min(max(wait, 0.001), 86_400)
+                ledger.refused(for: seconds, key, limit, now)
+                let exceeded = Self.exceeded(claim.policy, subject, seconds: seconds)
+                excesses.append(Self.excess(claim.realmSlug, exceeded, subject, limit, isNew: true))
+                if limit.enforced { refusal = exceeded }
             }
         }
+        claim.question?.answered()
+        for excess in excesses { observe(excess) }
         if let refusal { throw .limited(refusal) }
-    }
-
-    /// Narrow dimensions are asked for one by one; broad ones in blocks of at most a sixty-fourth of the burst.
-    private static func maximumBlock(_ limit: RateLimit, _ dimension: RateLimit.Dimension) -> Int {
-        switch dimension {
-        case .target, .targetTotal, .failures: 1
-        case .source, .client, .app: max(1, min(limit.burst / 64, 4096))
-        }
     }
 
     private static func exceeded(
         _ policy: RateLimit.Policy, _ subject: Subject, seconds: Double
     ) -> TokenError.ExceededLimit {
         .init(policy: policy, dimension: subject.dimension, retryAfterSeconds: max(1, Int(seconds.rounded(.up))))
+    }
+
+    private static func excess(
+        _ realm: String, _ exceeded: TokenError.ExceededLimit, _ subject: Subject, _ limit: RateLimit, isNew: Bool
+    ) -> Excess {
+        let value: String? =
+            switch subject.dimension {
+            case .source, .client, .app: subject.value
+            case .target, .targetTotal, .failures: nil
+            }
+        return Excess(realm: realm, limit: exceeded, subject: value, enforced: limit.enforced, isNew: isNew)
+    }
+}
+
+/// A claim's question to the database, on its way. When it is forgotten without an answer, those who wait for it are told so.
+private final class Question: Sendable {
+    private let limiter: RateLimiter
+    private let keys: [PermitLedger.Key]
+    private let isAnswered = Atomic(false)
+
+    init(of limiter: RateLimiter, about keys: [PermitLedger.Key]) {
+        self.limiter = limiter
+        self.keys = keys
+    }
+
+    deinit {
+        if !isAnswered.load(ordering: .relaxed) { limiter.answered(keys, failed: true) }
+    }
+
+    func answered() {
+        guard !isAnswered.exchange(true, ordering: .relaxed) else { return }
+        limiter.answered(keys, failed: false)
     }
 }

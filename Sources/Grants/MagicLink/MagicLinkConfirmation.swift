@@ -38,7 +38,7 @@ public struct MagicLinkConfirmation: Sendable {
     public func answer(
         _ choice: Choice, for link: MagicLink, realm: Realm, source: String
     ) async throws(TokenError) -> Outcome {
-        let claim = try limiter.claim(.token, [.init(.source, source)], realm: realm)
+        let claim = try await limiter.claim(.token, [.init(.source, source)], realm: realm)
         let number: Int32? = if case .number(let number) = choice { Int32(clamping: number) } else { nil }
         do {
             let (outcome, verdict) = try await links.confirm(

@@ -39,7 +39,7 @@ public struct MagicLinkGrant: Grant {
     /// Consumes the link, or its confirmation, and opens the session in one statement.
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let signIn = try await NewSignIn(request, issuer: issuer)
-        let claim = try limiter.claim(.token, request.subjects, realm: request.realm)
+        let claim = try await limiter.claim(.token, request.subjects, realm: request.realm)
         let signedIn =
             request.form["magic_token"] != nil
             ? try await open(request, signIn, claim) : try await poll(request, signIn, claim)

@@ -65,7 +65,7 @@ public struct MagicLinkRequests: Sendable {
         ]
         if let client { subjects.append(.init(.client, client.clientID)) }
         if let app = realm.app { subjects.append(.init(.app, app.slug)) }
-        let claim = try limiter.claim(.magicLink, subjects, realm: realm)
+        let claim = try await limiter.claim(.magicLink, subjects, realm: realm)
 
         let handle = AuthSessionHandle(emailKey: request.email.key)
         let resendOf = request.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }

@@ -37,7 +37,7 @@ public struct OTPGrant: Grant {
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
         let signIn = try await NewSignIn(request, issuer: issuer)
-        let claim = try limiter.claim(.token, request.subjects, realm: realm)
+        let claim = try await limiter.claim(.token, request.subjects, realm: realm)
         guard let target = Target(request.form, realm: realm.id, keyring: keyring) else {
             try await limiter.take(claim)
             throw Self.refused("no such address")

@@ -67,7 +67,7 @@ public struct OTPRequests: Sendable {
         ]
         if let client { subjects.append(.init(.client, client.clientID)) }
         if let app = realm.app { subjects.append(.init(.app, app.slug)) }
-        let claim = try limiter.claim(.nativeOTP, subjects, realm: realm)
+        let claim = try await limiter.claim(.nativeOTP, subjects, realm: realm)
 
         let handle = AuthSessionHandle(emailKey: request.email.key)
         let resendOf = request.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }

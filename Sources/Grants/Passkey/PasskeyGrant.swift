@@ -36,7 +36,7 @@ public struct PasskeyGrant: Grant {
         let realm = request.realm
         let client = request.client
         let signIn = try await NewSignIn(request, issuer: issuer)
-        let claim = try limiter.claim(.token, request.subjects, realm: realm)
+        let claim = try await limiter.claim(.token, request.subjects, realm: realm)
         guard let ceremony = PasskeyCeremony(request.form["ceremony_id"] ?? "", realm: realm.id, keyring: keyring),
             ceremony.kind == .login, ceremony.client == client.key, ceremony.rpID == realm.rpID(for: client)
         else {

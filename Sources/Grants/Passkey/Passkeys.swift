@@ -37,9 +37,9 @@ public struct Passkeys: Sendable {
     public func beginLogin(
         realm: Realm, client: Client, rpID: String, source: String
     ) async throws(TokenError) -> Options {
-        try await limiter.take(
-            try limiter.claim(
-                .passkeyBegin, [.init(.source, source), .init(.client, client.clientID)], realm: realm))
+        var subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, client.clientID)]
+        if let app = realm.app { subjects.append(.init(.app, app.slug)) }
+        try await limiter.take(try await limiter.claim(.passkeyBegin, subjects, realm: realm))
         let ceremony = PasskeyCeremony.login(client: client.key, rpID: rpID, expiresAt: expiry(realm))
         // PublicKeyCredentialRequestOptionsJSON, WebAuthn L3 §5.1.10
         var options = JSONWriter()

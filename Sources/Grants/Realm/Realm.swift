@@ -24,7 +24,7 @@ public struct Realm: Sendable {
     /// By name.
     public let scopes: [String: Scope]
     /// By policy and dimension; defaults merged with what the administrator set.
-    public let rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]]
+    public internal(set) var rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]]
     /// Which names a new user must give.
     public internal(set) var registrationFields: RegistrationFields
     /// Newest first; the private half is sealed.

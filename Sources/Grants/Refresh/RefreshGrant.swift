@@ -31,7 +31,7 @@ public struct RefreshGrant: Grant {
         let client = request.client
         // The scope is the family's, which only the statement knows: prepare for the most it can be.
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: ["openid"])
-        let claim = try limiter.claim(.token, request.subjects, realm: realm)
+        let claim = try await limiter.claim(.token, request.subjects, realm: realm)
         guard let presented = RefreshToken(request.form["refresh_token"] ?? "", realm: realm.id, keyring: keyring)
         else {
             try await limiter.take(claim)

@@ -6,11 +6,14 @@ public struct TokenRequest: Sendable {
     let client: Client
     let form: FormParameters
     let access: RequestedAccess
-    /// Where it came from: an address, IPv6 by /64.
+    /// Where it came from: an address, IPv6 by /64; the user's own when a trusted forwarder named it.
     let source: String
 
     /// Whose budgets of policy `token` it uses.
-    var subjects: [RateLimiter.Subject] { [.init(.source, source), .init(.client, client.clientID)] }
+    var subjects: [RateLimiter.Subject] {
+        let subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, client.clientID)]
+        return realm.app.map { subjects + [.init(.app, $0.slug)] } ?? subjects
+    }
 }
 
 /// A way to obtain tokens at the token endpoint (RFC 6749 §4.5): three facts and one verb.
@@ -71,6 +74,8 @@ public struct TokenService: Sendable {
         if grant.grantType != .refreshToken { _ = try access.audience(of: access.scope, realm: realm, client: client) }
         try grant.requireParameters(form)
         return try await grant.redeem(
-            TokenRequest(realm: realm, client: client, form: form, access: access, source: source))
+            TokenRequest(
+                realm: realm, client: client, form: form, access: access,
+                source: credentials.forwardedSource(by: client) ?? source))
     }
 }

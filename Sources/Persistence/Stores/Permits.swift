@@ -11,6 +11,7 @@ public struct PermitRequest: Sendable, Equatable {
     public init() {}
 
     /// Adds one budget. Numbers outside what PostgreSQL's `integer` holds are clamped.
+    /// - Parameter wanted: negative for a budget that is counted and refuses nothing.
     public mutating func append(key: String, wanted: Int, permits: Int, per: Double, burst: Int) {
         keys.append(key)
         self.wanted.append(Int32(clamping: wanted))

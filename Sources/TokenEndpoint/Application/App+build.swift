@@ -40,7 +40,8 @@ extension Server {
         let signIns = SignInStore(database)
         let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
-        let limiter = RateLimiter(permits: PermitStore(database))
+        let metrics = Metrics()
+        let limiter = limiter(PermitStore(database), metrics, logger)
         let wakeWorker = WakeSignal()
         let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
@@ -59,7 +60,6 @@ extension Server {
             links: links, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
         let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, keyring: keyring)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
-        let metrics = Metrics()
         let deadline = configuration.uniformDeadline
 
         let routes =
@@ -103,6 +103,23 @@ extension Server {
                     configuration: .init(address: .hostname(operations.host, port: operations.port)), logger: logger))
         }
         return Server(services: services)
+    }
+
+    /// What exceeds a limit is counted; of a limit that is only watched one line is written each time the database says so.
+    private static func limiter(_ permits: PermitStore, _ metrics: Metrics, _ logger: Logger) -> RateLimiter {
+        RateLimiter(
+            permits: permits,
+            observe: { excess in
+                metrics.countExcess(of: excess.limit, enforced: excess.enforced)
+                guard excess.isNew, !excess.enforced else { return }
+                logger.notice(
+                    "rate limit exceeded",
+                    metadata: [
+                        "realm": "\(excess.realm)", "policy": "\(excess.limit.policy.rawValue)",
+                        "dimension": "\(excess.limit.dimension.rawValue)", "mode": "log-only",
+                        "subject": "\(excess.subject ?? "")",
+                    ])
+            })
     }
 
     /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none.

@@ -90,5 +90,6 @@ extension HTTPField.Name {
     static let xRobotsTag = HTTPField.Name("X-Robots-Tag")!
     static let host = HTTPField.Name("Host")!
     static let xForwardedFor = HTTPField.Name("X-Forwarded-For")!
+    static let posternForwardedFor = HTTPField.Name("Postern-Forwarded-For")!
     static let xForwardedHost = HTTPField.Name("X-Forwarded-Host")!
 }

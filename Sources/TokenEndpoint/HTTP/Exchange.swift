@@ -71,7 +71,7 @@ public struct Exchange: Sendable {
         guard parts.count == 2, parts[0].lowercased() == "basic",
             let basic = ClientCredentials.Basic(decoding: parts[1].trimmingSpaces)
         else { return ClientCredentials(header: .unusable) }
-        return ClientCredentials(header: .basic(basic))
+        return ClientCredentials(header: .basic(basic), forwardedFor: forwardedFor)
     }
 
     /// Whether the client tried to authenticate in the header, so that a 401 must answer in kind (RFC 6749 §5.2).

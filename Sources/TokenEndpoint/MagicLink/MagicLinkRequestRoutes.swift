@@ -11,7 +11,8 @@ struct MagicLinkRequestRoutes: Sendable {
 
     private func request(_ exchange: Exchange) async -> Answer {
         do {
-            let receipt = try await requests.record(Self.decode(exchange), realm: exchange.realm, source: exchange.source)
+            let receipt = try await requests.record(
+                Self.decode(exchange), realm: exchange.realm, source: try exchange.sourceOfAnonymous())
             await deadline.hold(exchange)
             return Self.answer(receipt)
         } catch let refusal as Refusal {

@@ -20,7 +20,8 @@ struct OTPRequestRoutes: Sendable {
     private func request(_ kind: Kind, _ exchange: Exchange) async -> Answer {
         do {
             let request = try await decode(kind, exchange)
-            let receipt = try await requests.record(request, realm: exchange.realm, source: exchange.source)
+            let receipt = try await requests.record(
+                request, realm: exchange.realm, source: try exchange.sourceOfAnonymous())
             await deadline.hold(exchange)
             return Self.answer(kind, receipt)
         } catch let refusal as Refusal {

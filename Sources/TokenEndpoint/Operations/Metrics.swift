@@ -1,3 +1,4 @@
+import Grants
 import Synchronization
 
 /// Counters and durations in the Prometheus text format. Labels are routes, grants and outcomes: nothing a caller chooses.
@@ -10,6 +11,12 @@ public final class Metrics: Sendable {
     private struct Redeemed: Hashable {
         let grantType: String
         let outcome: String
+    }
+
+    private struct Exceeded: Hashable {
+        let policy: RateLimit.Policy
+        let dimension: RateLimit.Dimension
+        let enforced: Bool
     }
 
     private struct Histogram {
@@ -27,6 +34,7 @@ public final class Metrics: Sendable {
     private struct State {
         var requests: [Answered: UInt64] = [:]
         var grants: [Redeemed: UInt64] = [:]
+        var excesses: [Exceeded: UInt64] = [:]
         var durations: [String: Histogram] = [:]
     }
 
@@ -53,6 +61,12 @@ public final class Metrics: Sendable {
         }
     }
 
+    /// Counts a request that found a limit used up.
+    func countExcess(of limit: TokenError.ExceededLimit, enforced: Bool) {
+        let exceeded = Exceeded(policy: limit.policy, dimension: limit.dimension, enforced: enforced)
+        state.withLock { $0.excesses[exceeded, default: 0] += 1 }
+    }
+
     /// The exposition text.
     func text() -> String {
         let state = state.withLock { $0 }
@@ -61,6 +75,12 @@ public final class Metrics: Sendable {
             "postern_http_requests_total", state.requests.map { ("route=\"\($0.route)\",status=\"\($0.status)\"", $1) })
         lines += Self.counter(
             "postern_grants_total", state.grants.map { ("grant=\"\($0.grantType)\",outcome=\"\($0.outcome)\"", $1) })
+        lines += Self.counter(
+            "postern_rate_limit_exceeded_total",
+            state.excesses.map { exceeded, count in
+                let labels = "policy=\"\(exceeded.policy.rawValue)\",dimension=\"\(exceeded.dimension.rawValue)\""
+                return (labels + ",mode=\"\(exceeded.enforced ? "enforce" : "log-only")\"", count)
+            })
         let durations = "postern_http_request_duration_seconds"
         lines.append("# TYPE \(durations) histogram")
         for (route, histogram) in state.durations.sorted(by: { $0.key < $1.key }) {

@@ -48,7 +48,8 @@ struct PasskeyRoutes: Sendable {
         }
         try exchange.realm.requireAdmission(of: client)
         let options = try await passkeys.beginLogin(
-            realm: exchange.realm, client: client, rpID: try rpID(exchange.realm, client), source: exchange.source)
+            realm: exchange.realm, client: client, rpID: try rpID(exchange.realm, client),
+            source: try exchange.sourceOfAnonymous())
         return Answer(json: options.json)
     }
 

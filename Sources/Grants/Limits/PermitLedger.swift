@@ -1,0 +1,157 @@
+import Persistence
+
+/// What one process knows of budgets: permits it has leased, refusals that still stand, and whom it is asking for at this moment.
+/// Losing it costs leases, never a permit more.
+struct PermitLedger {
+    struct Key: Hashable {
+        let realm: UUIDValue
+        let policy: RateLimit.Policy
+        let subject: RateLimiter.Subject
+    }
+
+    /// Where a permit is to come from.
+    enum Draw {
+        /// From a lease; it is taken.
+        case leased
+        /// Nowhere, for this many seconds.
+        case refused(seconds: Double)
+        /// From the database, so many at once.
+        case ask(wanted: Int)
+        /// From whatever comes of the question another request is asking.
+        case wait
+    }
+
+    private struct Entry {
+        /// What the memory below was made under; another limit makes it void.
+        let limit: RateLimit
+        var leased = 0
+        var leasedUntil: ContinuousClock.Instant
+        /// The size of the last block asked for.
+        var block = 1
+        var refusedUntil: ContinuousClock.Instant?
+        /// A refusal is asked for again before it ends: an administrator may have emptied the budget.
+        var recheckAt: ContinuousClock.Instant
+    }
+
+    /// Is told whether the question got an answer.
+    typealias Waiter = CheckedContinuation<Bool, Never>
+
+    private var entries: [Key: Entry] = [:]
+    /// Keys about which a statement is on its way to the database, and who waits for the answer.
+    private var asked: [Key: [Waiter]] = [:]
+    /// How many have been told of an answer and not drawn since.
+    private var awoken: [Key: Int] = [:]
+
+    /// Keys remembered at once, some 30 MB; beyond it the memory starts anew.
+    static let maximumEntries = 100_000
+    /// A lease not used within this time is forfeited, so a hoard never adds to a later burst.
+    private static let leaseLifetime = Duration.seconds(2)
+    /// How long a refusal is believed without asking the database.
+    private static let refusalMemory = Duration.milliseconds(900)
+
+    var count: Int { entries.count }
+    var waiting: Int { asked.values.reduce(0) { $0 + $1.count } }
+
+    /// Takes one permit, or says where it is to come from. After `.ask` the key counts as asked until ``answer(_:_:)``.
+    /// - Parameters:
+    ///   - demand: how many requests want one at this moment.
+    ///   - patient: whether this one would wait for another's answer.
+    mutating func draw(
+        _ key: Key, _ limit: RateLimit, demand: Int, patient: Bool, _ now: ContinuousClock.Instant
+    ) -> Draw {
+        var entry = entries[key]
+        if entry?.limit != limit { entry = nil }
+        if let leased = entry?.leased, let until = entry?.leasedUntil, leased > 0, until > now {
+            entries[key]?.leased = leased - 1
+            return .leased
+        }
+        let refusedUntil = entry?.refusedUntil.flatMap { $0 > now ? $0 : nil }
+        if let refusedUntil, let entry, entry.recheckAt > now {
+            return .refused(seconds: now.duration(to: refusedUntil) / .seconds(1))
+        }
+        if asked[key] == nil {
+            asked[key] = []
+        } else if patient {
+            return .wait
+        }
+        var wanted = 1
+        if refusedUntil != nil {
+            // This one asks; whoever comes while it does is refused.
+            entry?.recheckAt = now + Self.refusalMemory
+        } else if let known = entry {
+            // Used up in time: twice as many; lapsed: back to one.
+            wanted = known.leasedUntil > now ? min(known.block * 2, Self.maximumBlock(limit, key.subject.dimension)) : 1
+            entry?.block = wanted
+            entry?.leased = 0
+        }
+        if let entry { entries[key] = entry }
+        return .ask(wanted: max(wanted, min(demand, limit.burst)))
+    }
+
+    /// Undoes a draw from a lease.
+    mutating func giveBack(_ key: Key) {
+        entries[key]?.leased += 1
+    }
+
+    /// Waits for the answer about a key. - Returns: `false` when nobody is asking any more.
+    mutating func wait(for key: Key, _ waiter: Waiter) -> Bool {
+        guard asked[key] != nil else { return false }
+        asked[key]?.append(waiter)
+        return true
+    }
+
+    /// The question about a key has been answered, or never will be. - Returns: who waited for it.
+    mutating func answer(_ key: Key) -> [Waiter] {
+        guard let waiters = asked.removeValue(forKey: key), !waiters.isEmpty else { return [] }
+        awoken[key, default: 0] += waiters.count
+        return waiters
+    }
+
+    /// One who waited is about to draw. - Returns: how many want a permit now: this one and those still to come.
+    mutating func returned(to key: Key) -> Int {
+        let others = (awoken[key] ?? 1) - 1
+        awoken[key] = others > 0 ? others : nil
+        return others + 1
+    }
+
+    /// Books a block, of which one permit is for whoever asked.
+    mutating func granted(_ permits: Int, _ key: Key, _ limit: RateLimit, _ now: ContinuousClock.Instant) {
+        guard permits > 1 || Self.maximumBlock(limit, key.subject.dimension) > 1 else {
+            entries[key] = nil
+            return
+        }
+        update(key, limit, now) { entry in
+            entry.leased += permits - 1
+            entry.leasedUntil = now + Self.leaseLifetime
+            entry.refusedUntil = nil
+        }
+    }
+
+    /// Remembers that there will be no permit for some time.
+    mutating func refused(for seconds: Double, _ key: Key, _ limit: RateLimit, _ now: ContinuousClock.Instant) {
+        update(key, limit, now) { entry in
+            entry.refusedUntil = now + .seconds(seconds)
+            entry.recheckAt = now + min(.seconds(seconds), Self.refusalMemory)
+        }
+    }
+
+    private mutating func update(
+        _ key: Key, _ limit: RateLimit, _ now: ContinuousClock.Instant, _ change: (inout Entry) -> Void
+    ) {
+        var entry = entries[key]
+        if entry == nil, entries.count >= Self.maximumEntries { entries.removeAll(keepingCapacity: true) }
+        if entry?.limit != limit { entry = nil }
+        var changed = entry ?? Entry(limit: limit, leasedUntil: now, recheckAt: now)
+        change(&changed)
+        entries[key] = changed
+    }
+
+    /// Narrow dimensions are asked for one by one, or for as many as are waiting; broad ones in blocks of at most a sixty-fourth of
+    /// the burst.
+    private static func maximumBlock(_ limit: RateLimit, _ dimension: RateLimit.Dimension) -> Int {
+        switch dimension {
+        case .target, .targetTotal, .failures: 1
+        case .source, .client, .app: max(1, min(limit.burst / 64, 4096))
+        }
+    }
+}
