@@ -79,6 +79,9 @@ BEGIN
             ('login_link', 't.expires_at < now()'),
             ('rate_bucket', 't.tat < now()'),
             ('spent_ceremony', 't.expires_at < now()'),
+            ('spent_assertion', 't.expires_at < now()'),
+            ('revoked_service_token', 't.expires_at < now()'),
+            ('service_account_use', 't.at < now() - interval ''1 year'''),
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),
             -- An hour beyond the last refresh the last access token is dead too.
             ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 hour'' OR t.revoked_at < now() - interval ''1 day'''),

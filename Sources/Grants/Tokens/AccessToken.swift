@@ -3,7 +3,7 @@ public import Persistence
 
 /// What an access token says, whichever form it travels in.
 public struct AccessToken: Sendable, Equatable {
-    /// The session it hangs on (`sid`); it is dead when the session is.
+    /// The row it hangs on and dies with: a session (`sid`), or the service account a client acts as.
     public let session: UUIDValue
     /// `jti`, 16 random bytes.
     public let jti: [UInt8]
@@ -38,18 +38,36 @@ public struct AccessToken: Sendable, Equatable {
     }
 }
 
-/// The opaque form: `pat_` + base64url of a sealed reference to the session row.
+/// The opaque form: `pat_` (`psa_` for a service account) + base64url of a sealed reference to the row it hangs on.
 ///
 /// Nothing is stored per token, so a dump of the database holds none, and revoking the session ends all of its tokens at once.
-/// The seal is the server's key; `proof` is keyed with the session row's salt, so the key file alone mints nothing either.
+/// The seal is the server's key; `proof` is keyed with the row's salt, so the key file alone mints nothing either.
 package struct SealedReference {
-    static let prefix = "pat_"
+    /// Whose row it refers to.
+    package enum Kind: Sendable {
+        case session, serviceAccount
+
+        var prefix: String {
+            switch self {
+            case .session: "pat_"
+            case .serviceAccount: "psa_"
+            }
+        }
+
+        fileprivate func aad(_ realm: UUIDValue) -> [UInt8] {
+            switch self {
+            case .session: Array("access token".utf8) + realm.bytes
+            case .serviceAccount: Array("service account token".utf8) + realm.bytes
+            }
+        }
+    }
+
     private static let version: UInt8 = 1
     private static let fixedCount = 1 + 16 + 16 + 8 + 8
 
     let session: UUIDValue
     let jti: [UInt8]
-    /// Seconds after the session's `auth_time`: the session row alone says when that was.
+    /// Seconds after the session's `auth_time` (the account's creation): the row alone says when that was.
     private let issuedAfter: Int
     private let expiresAfter: Int
     private let scope: [String]
@@ -57,24 +75,24 @@ package struct SealedReference {
     private let body: [UInt8]
     private let proof: [UInt8]
 
-    /// - Parameter authTime: of the session, seconds since the epoch.
+    /// - Parameter authTime: of the session, or when the account was made, seconds since the epoch.
     package static func text(
-        _ token: AccessToken, authTime: Int, realm: UUIDValue, salt: [UInt8], keyring: Keyring
+        _ token: AccessToken, of kind: Kind = .session, authTime: Int, realm: UUIDValue, salt: [UInt8], keyring: Keyring
     ) throws(TokenError) -> String {
         var body = [version] + token.session.bytes + token.jti
         body += bigEndianBytes(Int64(token.issuedAt - authTime)) + bigEndianBytes(Int64(token.expiresAt - authTime))
         body += Array("\(token.scope.joined(separator: " "))\n\(token.audience.joined(separator: " "))".utf8)
-        guard let sealed = try? keyring.seal(proof(body, salt) + body, aad: aad(realm)) else {
+        guard let sealed = try? keyring.seal(proof(body, salt) + body, aad: kind.aad(realm)) else {
             throw .unavailable("seal")
         }
-        return prefix + Base64.urlEncode(sealed)
+        return kind.prefix + Base64.urlEncode(sealed)
     }
 
-    /// Opens a presented token; whether it is alive only the session row can tell.
-    init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
-        guard presented.utf8.count <= 8192, presented.hasPrefix(Self.prefix),
-            let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
-            let opened = try? keyring.open(sealed, aad: Self.aad(realm)), opened.count >= 16 + Self.fixedCount
+    /// Opens a presented token; whether it is alive only the row can tell.
+    init?(_ presented: String, of kind: Kind = .session, realm: UUIDValue, keyring: Keyring) {
+        guard presented.utf8.count <= 8192, presented.hasPrefix(kind.prefix),
+            let sealed = Base64.urlDecode(presented.dropFirst(kind.prefix.utf8.count)),
+            let opened = try? keyring.open(sealed, aad: kind.aad(realm)), opened.count >= 16 + Self.fixedCount
         else { return nil }
         proof = Array(opened[..<16])
         body = Array(opened[16...])
@@ -93,18 +111,14 @@ package struct SealedReference {
         audience = lists[1].split(separator: " ").map(String.init)
     }
 
-    /// What the token says, once its session row is at hand; `nil` when it was not made for a row with this salt.
-    /// - Parameter authTime: of the session, seconds since the epoch.
+    /// What the token says, once its row is at hand; `nil` when it was not made for a row with this salt.
+    /// - Parameter authTime: as for ``text(_:of:authTime:realm:salt:keyring:)``.
     func token(authTime: Int, salt: [UInt8]) -> AccessToken? {
         guard constantTimeEqual(proof, Self.proof(body, salt)) else { return nil }
         return AccessToken(
             session: session, jti: jti, issuedAt: authTime + issuedAfter, expiresAt: authTime + expiresAfter,
             scope: scope,
             audience: audience)
-    }
-
-    private static func aad(_ realm: UUIDValue) -> [UInt8] {
-        Array("access token".utf8) + realm.bytes
     }
 
     private static func proof(_ body: [UInt8], _ salt: [UInt8]) -> [UInt8] {

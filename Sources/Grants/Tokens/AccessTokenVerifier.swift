@@ -10,33 +10,80 @@ public struct VerifiedAccessToken: Sendable {
     public let session: LiveSession
 }
 
+/// A live access token with the service account behind it.
+public struct VerifiedServiceToken: Sendable {
+    /// The token's own content.
+    public let token: AccessToken
+    /// The account the client acts as.
+    public let account: LiveServiceAccount
+}
+
 /// Checks presented access tokens: the form without the database, then life in one statement.
 public struct AccessTokenVerifier: Sendable {
     let keyring: Keyring
     let signingKeys: SigningKeys
     let sessions: SessionStore
+    let accounts: ServiceAccountStore
 
     /// Creates a verifier.
-    public init(keyring: Keyring, signingKeys: SigningKeys, sessions: SessionStore) {
+    public init(keyring: Keyring, signingKeys: SigningKeys, sessions: SessionStore, accounts: ServiceAccountStore) {
         self.keyring = keyring
         self.signingKeys = signingKeys
         self.sessions = sessions
+        self.accounts = accounts
     }
 
-    /// - Returns: `nil` for a token that is not ours, expired, revoked, or whose session, user or client is gone.
-    public func verify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> VerifiedAccessToken?
-    {
-        if presented.hasPrefix(SealedReference.prefix) {
+    /// Whose token it is.
+    public enum Holder: Sendable {
+        /// Somebody who signed in.
+        case user(VerifiedAccessToken)
+        /// A client that acts for itself.
+        case service(VerifiedServiceToken)
+    }
+
+    /// - Returns: `nil` for a token that is not ours, expired, revoked, or whose session, account, user or client is gone.
+    public func identify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> Holder? {
+        if presented.hasPrefix(SealedReference.Kind.session.prefix) {
             guard let reference = SealedReference(presented, realm: realm.id, keyring: keyring),
                 let session = try await sessions.live(realm: realm.id, session: reference.session, jti: reference.jti),
                 let token = reference.token(authTime: Int(session.authTime), salt: session.tokenSalt)
             else { return nil }
-            return Self.alive(token, session, realm: realm)
+            return Self.alive(token, session, realm: realm).map(Holder.user)
         }
-        guard let token = jwt(presented, realm: realm, now: now),
-            let session = try await sessions.live(realm: realm.id, session: token.session, jti: token.jti)
+        if presented.hasPrefix(SealedReference.Kind.serviceAccount.prefix) {
+            guard let reference = SealedReference(presented, of: .serviceAccount, realm: realm.id, keyring: keyring),
+                let account = try await accounts.live(realm: realm.id, account: reference.session, jti: reference.jti),
+                let token = reference.token(authTime: Int(account.createdAt), salt: account.tokenSalt)
+            else { return nil }
+            return Self.alive(token, account, realm: realm).map(Holder.service)
+        }
+        guard let jwt = jwt(presented, realm: realm, now: now) else { return nil }
+        guard jwt.isSession else {
+            guard
+                let account = try await accounts.live(realm: realm.id, account: jwt.token.session, jti: jwt.token.jti),
+                account.clientID == jwt.clientID
+            else { return nil }
+            return Self.alive(jwt.token, account, realm: realm).map(Holder.service)
+        }
+        guard let session = try await sessions.live(realm: realm.id, session: jwt.token.session, jti: jwt.token.jti)
         else { return nil }
-        return Self.alive(token, session, realm: realm)
+        return Self.alive(jwt.token, session, realm: realm).map(Holder.user)
+    }
+
+    /// As ``identify(_:realm:now:)``, for users' tokens only.
+    public func verify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> VerifiedAccessToken?
+    {
+        guard case .user(let verified) = try await identify(presented, realm: realm, now: now) else { return nil }
+        return verified
+    }
+
+    private static func alive(
+        _ token: AccessToken, _ account: LiveServiceAccount, realm: Realm
+    ) -> VerifiedServiceToken? {
+        guard account.now < Double(token.expiresAt), let client = realm.clients[account.clientID], client.enabled,
+            client.key == account.client
+        else { return nil }
+        return VerifiedServiceToken(token: token, account: account)
     }
 
     /// Life beyond what the statement checked: the token's own end by the database clock, and the client, which the statement
@@ -50,7 +97,9 @@ public struct AccessTokenVerifier: Sendable {
 
     /// RFC 9068 §4. The header must be, character for character, one this realm writes: no `alg`, `jwk`, `crit` or `typ` of the
     /// token's own choosing is ever read.
-    private func jwt(_ presented: String, realm: Realm, now: Double) -> AccessToken? {
+    private func jwt(
+        _ presented: String, realm: Realm, now: Double
+    ) -> (token: AccessToken, isSession: Bool, clientID: String)? {
         guard presented.utf8.count <= 8192 else { return nil }
         let parts = presented.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3,
@@ -60,23 +109,33 @@ public struct AccessTokenVerifier: Sendable {
             key.privateKey.publicKey.isValidSignature(ecdsa, for: Array("\(parts[0]).\(parts[1])".utf8)),
             let payload = Base64.urlDecode(parts[1]),
             let claims = try? JSONDecoder().decode(JWTClaims.self, from: Data(payload)),
-            claims.iss == realm.issuer, let session = UUIDValue(claims.sid), let jti = Base64.urlDecode(claims.jti)
+            claims.iss == realm.issuer, let row = UUIDValue(claims.sid ?? claims.sub),
+            let jti = Base64.urlDecode(claims.jti)
         else { return nil }
-        return AccessToken(
-            session: session, jti: jti, issuedAt: claims.iat, expiresAt: claims.exp,
+        let token = AccessToken(
+            session: row, jti: jti, issuedAt: claims.iat, expiresAt: claims.exp,
             scope: claims.scope.split(separator: " ").map(String.init), audience: claims.aud.values)
+        return (token, claims.sid != nil, claims.clientID)
     }
 }
 
 /// The claims of our own access tokens, read only after the signature held.
 private struct JWTClaims: Decodable {
     let iss: String
-    let sid: String
+    let sub: String
+    let clientID: String
+    /// Absent when a client acts for itself.
+    let sid: String?
     let jti: String
     let iat: Int
     let exp: Int
     let scope: String
     let aud: Audience
+
+    enum CodingKeys: String, CodingKey {
+        case iss, sub, sid, jti, iat, exp, scope, aud
+        case clientID = "client_id"
+    }
 
     struct Audience: Decodable {
         let values: [String]

@@ -69,9 +69,7 @@ public struct TokenIssuer: Sendable {
     func issue(
         _ authentication: Authentication, realm: Realm, client: Client, signingKey: SigningKey?
     ) throws(TokenError) -> TokenResponse {
-        guard abs(clock() - Double(authentication.now)) <= Self.maximumClockSkew else {
-            throw .unavailable("the process clock differs from the database's by more than 60 s")
-        }
+        try requireTrueClock(authentication.now)
         let token = AccessToken(
             session: authentication.session, issuedAt: authentication.now,
             lifetime: realm.accessTokenLifetime(for: client),
@@ -94,6 +92,14 @@ public struct TokenIssuer: Sendable {
         return TokenResponse(
             accessToken: accessToken, expiresIn: token.expiresAt - token.issuedAt, scope: authentication.scope,
             refreshToken: authentication.refreshToken?.text, idToken: idToken)
+    }
+
+    /// Refuses to sign when this process has another idea of the time than the database (design decision 5).
+    /// - Parameter now: the database clock, seconds since the epoch.
+    func requireTrueClock(_ now: Int) throws(TokenError) {
+        guard abs(clock() - Double(now)) <= Self.maximumClockSkew else {
+            throw .unavailable("the process clock differs from the database's by more than 60 s")
+        }
     }
 
     /// RFC 9068 §2.2, with `sid`, `amr` and `realm` beside it.

@@ -37,6 +37,7 @@ extension Server {
     ) throws -> Server {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
         let sessions = SessionStore(database)
+        let accounts = ServiceAccountStore(database)
         let signIns = SignInStore(database)
         let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
@@ -52,8 +53,10 @@ extension Server {
             PasskeyGrant(
                 passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
             RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+            ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
         ])
-        let verifier = AccessTokenVerifier(keyring: keyring, signingKeys: signingKeys, sessions: sessions)
+        let verifier = AccessTokenVerifier(
+            keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let requests = OTPRequests(signIns: signIns, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
         let linkRequests = MagicLinkRequests(
@@ -73,7 +76,9 @@ extension Server {
             + SessionRoutes(sessions: OwnSessionStore(database), bearer: bearer).routes
             + AssociationRoutes().routes
             + IntrospectionRoutes(verifier: verifier, refreshTokens: refreshTokens, clock: clock).routes
-            + RevocationRoutes(verifier: verifier, keyring: keyring, sessions: sessions, clock: clock).routes
+            + RevocationRoutes(
+                verifier: verifier, keyring: keyring, sessions: sessions, accounts: accounts, clock: clock
+            ).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + extraRoutes
         let realms = RealmDirectory(store: ConfigurationStore(database))

@@ -8,20 +8,24 @@ struct BearerAuthentication: Sendable {
     /// Seconds since the epoch.
     let clock: @Sendable () -> Double
 
-    /// - Throws: the 401 to give, or 503 when the database cannot be asked.
+    /// - Throws: the 401 to give, 403 for a client's own token, or 503 when the database cannot be asked.
     func authenticate(_ exchange: Exchange) async throws(Refusal) -> VerifiedAccessToken {
         switch exchange.bearer() {
         case .none: throw Refusal(.bearerChallenge(invalidToken: false))
         case .malformed: throw Refusal(.bearerChallenge(invalidToken: true))
         case .token(let text):
-            let verified: VerifiedAccessToken?
+            let holder: AccessTokenVerifier.Holder?
             do {
-                verified = try await verifier.verify(text, realm: exchange.realm, now: clock())
+                holder = try await verifier.identify(text, realm: exchange.realm, now: clock())
             } catch {
                 throw Refusal(.unavailable)
             }
-            guard let verified else { throw Refusal(.bearerChallenge(invalidToken: true)) }
-            return verified
+            switch holder {
+            case .user(let verified): return verified
+            // A good token that no user stands behind.
+            case .service: throw Refusal(.insufficientScope())
+            case nil: throw Refusal(.bearerChallenge(invalidToken: true))
+            }
         }
     }
 }

@@ -35,13 +35,18 @@ struct IntrospectionRoutes: Sendable {
 
     private func describe(_ text: String, _ realm: Realm, _ client: Client) async throws -> [UInt8]? {
         let seesAll = client.permissions.contains("ept:introspection")
-        if let verified = try await verifier.verify(text, realm: realm, now: clock()) {
+        switch try await verifier.identify(text, realm: realm, now: clock()) {
+        case .user(let verified):
             guard seesAll || verified.session.client == client.key else { return nil }
             return Self.active(
                 realm, verified.session, session: verified.token.session, scope: verified.token.scope,
                 audience: verified.token.audience, issuedAt: verified.token.issuedAt,
                 expiresAt: verified.token.expiresAt,
                 tokenType: "Bearer")
+        case .service(let verified):
+            guard seesAll || verified.account.client == client.key else { return nil }
+            return Self.active(realm, verified)
+        case nil: break
         }
         if let (token, session) = try await refreshTokens.verify(text, realm: realm) {
             guard seesAll || session.client == client.key else { return nil }
@@ -73,6 +78,22 @@ struct IntrospectionRoutes: Sendable {
         object.member("sid", session.description)
         object.member("realm", realm.slug)
         object.testIdentity(live.user)
+        return object.finish()
+    }
+
+    /// A token nobody signed in for: no `auth_time`, `amr` or `sid`.
+    private static func active(_ realm: Realm, _ verified: VerifiedServiceToken) -> [UInt8] {
+        var object = JSONWriter()
+        object.member("active", true)
+        object.member("scope", verified.token.scope.joined(separator: " "))
+        object.member("client_id", verified.account.clientID)
+        object.member("sub", verified.account.id.description)
+        object.audience(verified.token.audience)
+        object.member("iss", realm.issuer)
+        object.member("exp", verified.token.expiresAt)
+        object.member("iat", verified.token.issuedAt)
+        object.member("token_type", "Bearer")
+        object.member("realm", realm.slug)
         return object.finish()
     }
 }

@@ -7,6 +7,7 @@ struct RevocationRoutes: Sendable {
     let verifier: AccessTokenVerifier
     let keyring: Keyring
     let sessions: SessionStore
+    let accounts: ServiceAccountStore
     let clock: @Sendable () -> Double
 
     var routes: [Route] { [Route("/connect/revoke", [.post: { await revoke($0) }])] }
@@ -36,10 +37,20 @@ struct RevocationRoutes: Sendable {
         if let refreshToken = RefreshToken(text, realm: realm.id, keyring: keyring) {
             try await sessions.revoke(
                 realm: realm.id, client: client.key, session: refreshToken.session, reason: "token_revoked")
-        } else if let accessToken = try await verifier.verify(text, realm: realm, now: clock())?.token {
+            return
+        }
+        switch try await verifier.identify(text, realm: realm, now: clock()) {
+        case .user(let verified):
+            let token = verified.token
             try await sessions.revokeAccessToken(
-                realm: realm.id, client: client.key, session: accessToken.session, jti: accessToken.jti,
-                expiresAt: Double(accessToken.expiresAt))
+                realm: realm.id, client: client.key, session: token.session, jti: token.jti,
+                expiresAt: Double(token.expiresAt))
+        case .service(let verified):
+            let token = verified.token
+            try await accounts.revoke(
+                realm: realm.id, client: client.key, account: verified.account.id, jti: token.jti,
+                expiresAt: Double(token.expiresAt))
+        case nil: break
         }
     }
 }
