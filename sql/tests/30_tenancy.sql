@@ -15,6 +15,9 @@ INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key
 INSERT INTO postern.code_guard (realm_id, email_key) SELECT id, 'ada@example.com' FROM postern.realm;
 INSERT INTO postern.rate_bucket (realm_id, key, tat) SELECT id, 'k', now() FROM postern.realm;
 INSERT INTO postern.spent_ceremony (realm_id, id, expires_at) SELECT id, pg_temp.b16('p'), now() FROM postern.realm;
+INSERT INTO postern.spent_assertion (realm_id, id, expires_at) SELECT id, pg_temp.h('a'), now() FROM postern.realm;
+INSERT INTO postern.revoked_service_token (realm_id, jti, account, expires_at) SELECT realm_id, pg_temp.b16('j'), id, now() FROM postern.service_account;
+INSERT INTO postern.service_account_use (realm_id, account, source, at) SELECT realm_id, id, '192.0.2.1', now() FROM postern.service_account;
 INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) SELECT id, pg_temp.uu('m'), 'Ada@example.com', 'otp', '\x00' FROM postern.realm;
 
 CREATE TEMP TABLE tenant_table ON COMMIT DROP AS
