@@ -26,6 +26,9 @@ static inline CURLcode postern_curl_set_write(CURL *curl, curl_write_callback va
 static inline CURLcode postern_curl_set_progress(CURL *curl, curl_xferinfo_callback value) {
     return curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, value);
 }
+static inline CURLcode postern_curl_set_debug(CURL *curl, curl_debug_callback value) {
+    return curl_easy_setopt(curl, CURLOPT_DEBUGFUNCTION, value);
+}
 static inline CURLcode postern_curl_get_long(CURL *curl, CURLINFO info, long *value) {
     return curl_easy_getinfo(curl, info, value);
 }

@@ -93,8 +93,13 @@ struct CurlHandle: ~Copyable {
             && set(CURLOPT_NOPROGRESS, 0)
             && postern_curl_set_progress(raw, SMTPUpload.progressCallback) == CURLE_OK
             && postern_curl_set_pointer(raw, CURLOPT_XFERINFODATA, userData) == CURLE_OK
+            && set(CURLOPT_VERBOSE, 1)
+            && postern_curl_set_debug(raw, SMTPUpload.debugCallback) == CURLE_OK
+            && postern_curl_set_pointer(raw, CURLOPT_DEBUGDATA, userData) == CURLE_OK
             && set(CURLOPT_FRESH_CONNECT, freshConnection ? 1 : 0)
         guard isSet else { return CURLE_OUT_OF_MEMORY }
+        // Said later, QUIT is no command of this upload, which may be gone by then.
+        defer { _ = set(CURLOPT_VERBOSE, 0) }
         return withExtendedLifetime(upload) { perform() }
     }
 

@@ -5,6 +5,8 @@ final class SMTPUpload {
     private let message: [UInt8]
     private let abandoned: AbandonFlag
     private var offset = 0
+    /// True while `MAIL FROM` is the last command of the mail that was sent: a refusal then is one of the sender, not of this mail.
+    private(set) var hasNamedSenderOnly = false
     /// True once libcurl was given all of the message and its end, so that the server may have taken it.
     private(set) var hasFinished = false
 
@@ -34,6 +36,19 @@ final class SMTPUpload {
         guard let buffer, let userData else { return Int(CURL_READFUNC_ABORT) }
         let upload = Unmanaged<SMTPUpload>.fromOpaque(userData).takeUnretainedValue()
         return upload.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
+    }
+
+    /// `CURLOPT_DEBUGFUNCTION`, which hears of every command; looks at its first four letters and at nothing else.
+    static let debugCallback: curl_debug_callback = { _, kind, text, count, userData in
+        guard kind == CURLINFO_HEADER_OUT, let text, count >= 4, let userData else { return 0 }
+        let verb = UnsafeRawBufferPointer(start: text, count: 4)
+        let upload = Unmanaged<SMTPUpload>.fromOpaque(userData).takeUnretainedValue()
+        if verb.elementsEqual("MAIL".utf8) {
+            upload.hasNamedSenderOnly = true
+        } else if verb.elementsEqual("RCPT".utf8) || verb.elementsEqual("DATA".utf8) {
+            upload.hasNamedSenderOnly = false
+        }
+        return 0
     }
 
     /// `CURLOPT_XFERINFOFUNCTION`; the user data is an `SMTPUpload`. Anything but 0 ends the transfer.

@@ -5,9 +5,12 @@ enum SMTPVerdict {
     /// - Parameters:
     ///   - code: libcurl's result.
     ///   - reply: The last reply code, 0 if there was none.
+    ///   - refusesSender: Whether the last command was `MAIL FROM`.
     ///   - started: Whether some of the message was sent.
     ///   - finished: Whether all of it was, so that the server may have taken it.
-    static func outcome(_ code: CURLcode, reply: Int, started: Bool, finished: Bool) -> DeliveryOutcome {
+    static func outcome(
+        _ code: CURLcode, reply: Int, refusesSender: Bool = false, started: Bool, finished: Bool
+    ) -> DeliveryOutcome {
         switch code {
         case CURLE_OK: return .accepted
         case CURLE_LOGIN_DENIED, CURLE_AUTH_ERROR: return .temporary(.authentication)
@@ -26,7 +29,8 @@ enum SMTPVerdict {
         case 500..<600:
             // A refused greeting or EHLO concerns this server's standing, not this mail (RFC 5321 §3.1).
             let refusesService = !started && (code == CURLE_WEIRD_SERVER_REPLY || code == CURLE_REMOTE_ACCESS_DENIED)
-            return refusesService ? .temporary(.reply(reply)) : .permanent(.reply(reply))
+            // So does a refused sender: it is our configuration, or our reputation, and the operator's to repair.
+            return refusesService || refusesSender ? .temporary(.reply(reply)) : .permanent(.reply(reply))
         default: return finished ? .inDoubt : .temporary(.connection)
         }
     }

@@ -23,7 +23,8 @@ public struct TestCodeWorker: Sendable {
             do {
                 for pending in try await store.pending() {
                     try await store.store(pending, salt: randomBytes(16), keyed: keyed(pending))
-                    logger.notice("test identity keyed", metadata: ["realm": "\(pending.realm)", "user": "\(pending.user)"])
+                    logger.notice(
+                        "test identity keyed", metadata: ["realm": "\(pending.realm)", "user": "\(pending.user)"])
                 }
             } catch {
                 logger.debug(

@@ -52,13 +52,15 @@ class Mail:
 
 
 class Mailbox:
-    """The SMTP server. `mode` is accept, refuse (451 for everybody) or slow (seconds per mail)."""
+    """The SMTP server. `mode` is accept, refuse (451 for everybody), slow (seconds per mail), refuse sender (550 at MAIL FROM) or die after
+    data (takes the mail and closes without an answer). `refuses` says which mailboxes do not exist (550)."""
 
     def __init__(self):
         self.port = free_port()
         self.mode = "accept"
         self.slowness = 3.0
         self.refused = 0
+        self.refuses = lambda address: False
         self.mails = []
         self._arrived = threading.Condition()
         self._controller = None
@@ -76,21 +78,32 @@ class Mailbox:
             self._controller.stop()
             self._controller = None
 
+    async def handle_MAIL(self, _server, _session, envelope, address, _options):  # pylint: disable=invalid-name
+        """SMTP MAIL FROM."""
+        if self.mode == "refuse sender":
+            return "550 5.7.1 you may not send"
+        envelope.mail_from = address
+        return "250 OK"
+
     async def handle_RCPT(self, _server, _session, envelope, address, _options):  # pylint: disable=invalid-name
         """SMTP RCPT TO."""
         if self.mode == "refuse":
             self.refused += 1
             return "451 4.3.0 try again later"
+        if self.refuses(address):
+            return "550 5.1.1 no such mailbox"
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
-    async def handle_DATA(self, _server, _session, envelope):  # pylint: disable=invalid-name
+    async def handle_DATA(self, server, _session, envelope):  # pylint: disable=invalid-name
         """SMTP DATA."""
         if self.mode == "slow":
             await asyncio.sleep(self.slowness)
         with self._arrived:
             self.mails.append(Mail(list(envelope.rcpt_tos), envelope.content))
             self._arrived.notify_all()
+        if self.mode == "die after data":
+            server.transport.close()
         return "250 OK"
 
     def to(self, address):

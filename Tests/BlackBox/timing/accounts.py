@@ -1,6 +1,5 @@
 """Accounts by the thousand for the harness realm, written straight into its throw-away database."""
 
-import itertools
 import json
 import os
 import secrets
@@ -8,8 +7,9 @@ import secrets
 from harness import authenticator, wire
 from harness.app import OTP, PASSKEY
 from harness.postgres import literal
+from harness.realm import call
 
-_SERIAL = itertools.count(1)
+MAGIC = "urn:cocoar:magic"
 
 
 class Accounts:
@@ -22,6 +22,11 @@ class Accounts:
         foreign.put_client("otherone")
         self.foreign_client = foreign.client("otherone")
         world.admin.call("put_client", realm.slug, realm.client("disabled"), enabled=False)
+        world.admin.run(*(
+            call("set_rate_limit", realm.slug, "magic-link", dimension, permits=1_000_000, per="1 minute", burst=1_000_000)
+            for dimension in ("target", "target-total", "source", "client", "app")
+        ), call("grant_permission", realm.slug, realm.client("app"), variadic=["gt:" + MAGIC]))
+        self.hosts = {posture: realm.put_app(posture.lower(), registration=posture) for posture in ("JitOnOtp", "ExplicitEndpoint")}
         world.settle()
         self.app = realm.app()
         self.id = world.cluster.sql(f"SELECT id FROM postern.realm WHERE slug = {literal(realm.slug)}")[0][0]
@@ -43,6 +48,23 @@ class Accounts:
             f"ANALYZE postern.user_account;"
         )
         return emails
+
+    def ids(self, emails):
+        """The ids of users, in the order of the addresses."""
+        rows = dict(self._run(
+            f"SELECT u.email_key, u.id FROM postern.user_account AS u WHERE u.realm_id = {literal(self.id)} AND u.email_key = ANY ({literal(emails)});"
+        ))
+        return [rows[email] for email in emails]
+
+    def with_links(self, emails):
+        """Gives each user a live link that nobody knows, and returns the users' ids."""
+        self._run(
+            "INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, expires_at) "
+            "SELECT u.realm_id, u.id, sha256(uuid_send(gen_random_uuid())), uuid_send(gen_random_uuid()), u.email_key, '192.0.2.1', "
+            f"       now() + interval '9 minutes' FROM postern.user_account AS u WHERE u.realm_id = {literal(self.id)} "
+            f"   AND u.email_key = ANY ({literal(emails)}); ANALYZE postern.login_link;"
+        )
+        return self.ids(emails)
 
     def with_codes(self, emails):
         """Gives each user a live code that nobody knows."""
@@ -89,19 +111,34 @@ class Accounts:
             "POST", path, [("Host", self.realm.host), ("Content-Type", wire.FORM), *headers], wire.form_body(parameters)
         )
 
-    def json(self, path, document):
-        """A JSON document."""
-        return wire.request_bytes(
-            "POST", path, [("Host", self.realm.host), ("Content-Type", "application/json")], json.dumps(document).encode()
-        )
+    def json(self, path, document, posture=None):
+        """A JSON document, to the realm's host or to that of the App of a posture."""
+        host = self.hosts[posture] if posture else self.realm.host
+        return wire.request_bytes("POST", path, [("Host", host), ("Content-Type", "application/json")], json.dumps(document).encode())
+
+    def get(self, target):
+        """A page."""
+        return wire.request_bytes("GET", target, {"Host": self.realm.host})
+
+    def delete(self, target, token):
+        """DELETE with a bearer token."""
+        return wire.request_bytes("DELETE", target, {"Host": self.realm.host, "Authorization": f"Bearer {token}"})
 
     def token(self, **parameters):
         """A token request of the public client, unless it names another."""
         return self.form("/connect/token", {"client_id": self.app.client_id, **parameters})
 
-    def code_request(self, email):
+    def code_request(self, email, posture=None):
         """A request for a code."""
-        return self.json("/api/account/native/otp/request", {"Email": email})
+        return self.json("/api/account/native/otp/request", {"Email": email}, posture)
+
+    def registration(self, email):
+        """A request to register, where that is open."""
+        return self.json("/api/account/native/register", {"Email": email}, "ExplicitEndpoint")
+
+    def link_request(self, email):
+        """A request for a link."""
+        return self.json("/api/account/magic-link/request", {"Email": email})
 
     def redemption(self, email=None, handle=None):
         """A code that is right by one chance in a million."""

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import secrets
+import signal
 import sys
 import time
 from collections import Counter
@@ -92,6 +93,8 @@ def judge(name, times):
 _VOLATILE = (
     (re.compile(rb"(?im)^date: [^\r]*"), b"date"), (re.compile(rb'"pas_[A-Za-z0-9_-]*"'), b"pas"),
     (re.compile(rb'"(pcm_|challenge":")[A-Za-z0-9_-]*"'), b"pcm"),
+    # The number of a link's page and of its request, and what the page's form sends on.
+    (re.compile(rb'"MatchNumber":"[0-9]{2}"'), b"number"), (re.compile(rb'value="([0-9]{2}|[0-9a-f]{32}|[0-9a-f]{64})"( [a-z ]*)?>([0-9]{2})?'), b"form"),
 )
 
 
@@ -216,6 +219,7 @@ def main(arguments=None):
     parser.add_argument("--connections", type=int, default=8, help="keep-alive connections at once (8)")
     parser.add_argument("--mail", choices=("up", "down"), default="up", help="whether the mail server answers")
     parser.add_argument("--seed", type=int, default=None, help="of the coins; random, and printed")
+    parser.add_argument("--no-controls", action="store_true", help="leave the controls out: for a part of a run whose other part had them")
     parser.add_argument("--list", action="store_true", help="print the names of the pairs and end")
     try:
         options = parser.parse_args(arguments)
@@ -229,6 +233,8 @@ def main(arguments=None):
         print("No such pair." if not wanted else "At least 200 pairs are wanted." if options.pairs < 200 else
               f"{BINARY} is missing: build it with `swift build --product postern`, or name another in POSTERN_BIN.", file=sys.stderr)
         return 64
+    # So that a run that is ended takes its servers with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     seed = secrets.randbits(32) if options.seed is None else options.seed
     print(f"{BINARY}, deadline {options.deadline} ms, {options.connections} connections, mail {options.mail}, seed {seed}", flush=True)
     return _report(options, wanted, seed)
@@ -239,7 +245,7 @@ def _report(options, wanted, seed):
     with Experiment(options.deadline, options.connections, options.mail, seed) as experiment:
         experiment.warm()
         print(HEADING, flush=True)
-        for verdict, as_it_must in controls(experiment, options.pairs):
+        for verdict, as_it_must in () if options.no_controls else controls(experiment, options.pairs):
             sound = sound and as_it_must
             results.append({**verdict.document(), "control": True, "as_it_must": as_it_must})
             print(f"{verdict.line()}{'' if as_it_must else '  THE RUN IS VOID'}", flush=True)

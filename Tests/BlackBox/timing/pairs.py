@@ -6,10 +6,12 @@ import uuid
 from dataclasses import dataclass
 from typing import Callable
 
-from harness import authenticator, wire
+from harness import authenticator
 from harness.app import PASSKEY
+from harness.jose import unb64url
 
 from . import driver
+from .accounts import MAGIC
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,72 @@ def _confirmed_unconfirmed(accounts, count):
 @_pair("ET-03", "otp/request", "confirmed", "disabled")
 def _confirmed_disabled(accounts, count):
     return _zip(accounts.code_request, accounts.users(count), accounts.users(count, enabled=False))
+
+
+@_pair("ET-02", "otp/request, JitOnOtp", "known", "unknown")
+def _jit(accounts, count):
+    return _zip(lambda email: accounts.code_request(email, "JitOnOtp"), accounts.users(count), accounts.addresses(count))
+
+
+@_pair("ET-02", "otp/request, JitOnOtp, again", "known", "registering")
+def _jit_again(accounts, count):
+    pairs = _jit(accounts, count)
+    driver.run(accounts.world.node.port, pairs, connections=16, pause=0)
+    return pairs
+
+
+@_pair("ET-03", "register", "known", "unknown")
+def _register(accounts, count):
+    return _zip(accounts.registration, accounts.users(count), accounts.addresses(count))
+
+
+@_pair("ET-03", "magic-link/request", "known", "unknown")
+def _link(accounts, count):
+    return _zip(accounts.link_request, accounts.users(count), accounts.addresses(count))
+
+
+@_pair("ET-03", "magic-link/request", "confirmed", "unconfirmed")
+def _link_unconfirmed(accounts, count):
+    return _zip(accounts.link_request, accounts.users(count), accounts.users(count, verified=False))
+
+
+@_pair("ET-03", "magic-link/request", "confirmed", "disabled")
+def _link_disabled(accounts, count):
+    return _zip(accounts.link_request, accounts.users(count), accounts.users(count, enabled=False))
+
+
+# -- wrong links -----------------------------------------------------------------------------------
+
+
+def _wrong_link(accounts, user):
+    return accounts.token(grant_type=MAGIC, user_id=user, magic_token=secrets.token_urlsafe(32), scope="")
+
+
+@_pair("ET-04", "wrong link", "user with a live link", "unknown user")
+def _link_live_unknown(accounts, count):
+    users = accounts.with_links(accounts.users(count))
+    return _zip(lambda user: _wrong_link(accounts, user), users, [uuid.uuid4() for _ in users])
+
+
+@_pair("ET-04", "wrong link", "user with a live link", "user without")
+def _link_live_without(accounts, count):
+    users = accounts.with_links(accounts.users(count))
+    return _zip(lambda user: _wrong_link(accounts, user), users, accounts.ids(accounts.users(count)))
+
+
+@_pair("ET-04", "poll for a link", "known", "unknown")
+def _poll(accounts, count):
+    emails = accounts.users(count), accounts.addresses(count)
+    asked = driver.run(accounts.world.node.port, _zip(accounts.link_request, *emails), connections=16, pause=0)
+    handles = [[_member(answer, b"AuthSession") for answer in answers] for answers in asked.answers]
+    return _zip(lambda handle: accounts.token(grant_type=MAGIC, auth_session=handle, scope=""), *handles)
+
+
+@_pair("ET-04", "page of a wrong link", "user with a live link", "unknown user", held=False)
+def _page(accounts, count):
+    users = accounts.with_links(accounts.users(count))
+    return _zip(
+        lambda user: accounts.get(f"/magic-login?userId={user}&token={secrets.token_urlsafe(32)}"), users, [uuid.uuid4() for _ in users])
 
 
 # -- wrong codes -----------------------------------------------------------------------------------
@@ -229,9 +297,20 @@ def _delete(accounts, count):
     tokens = [accounts.sign_in(credential)["access_token"] for credential in owners]
 
     def request(number, passkey):
-        return wire.request_bytes("DELETE", f"/connect/passkey/{passkey}", {
-            "Host": accounts.realm.host, "Authorization": f"Bearer {tokens[number % len(tokens)]}"})
+        return accounts.delete(f"/connect/passkey/{passkey}", tokens[number % len(tokens)])
     return [(request(n, uuid.uuid4()), request(n, other)) for n, other in enumerate(others)]
+
+
+@_pair("ET-08", "delete session", "unknown id", "another user's id", held=False)
+def _delete_session(accounts, count):
+    credentials, _ = accounts.credentials(40)
+    tokens = [accounts.sign_in(credential) for credential in credentials]
+    others = [json.loads(unb64url(t["id_token"].split(".")[1]))["sid"] for t in tokens[20:]]
+    mine = [t["access_token"] for t in tokens[:20]]
+
+    def request(number, session):
+        return accounts.delete(f"/connect/sessions/{session}", mine[number % len(mine)])
+    return [(request(n, uuid.uuid4()), request(n, others[n % len(others)])) for n in range(count)]
 
 
 # -- clients ---------------------------------------------------------------------------------------
