@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import paths
 import process
+import trips
 from database import Database
 from measure import Bench
 from paths import BINARIES, REPOSITORY, say
@@ -33,6 +35,7 @@ def arguments():
     parser.add_argument("--sessions", type=int, default=500_000, help="live refresh families (default %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="where everything goes as JSON as well")
     parser.add_argument("--peer", action="store_true", help="Debian's glewlwyd on the same PostgreSQL beside it")
+    parser.add_argument("--no-trips", action="store_true", help="leave out the count of round trips (some seconds per scenario)")
     parser.add_argument("--keep", action="store_true", help="leave the server's log and the generator's files behind")
     options = parser.parse_args()
     options.scenario = options.scenario.split(",")
@@ -47,8 +50,14 @@ def meta(options):
     """What the figures were made with."""
     commit = subprocess.run(["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     model = next((l.split(":")[1].strip() for l in Path("/proc/cpuinfo").read_text().splitlines() if l.startswith("model name")), "")
-    return {"commit": commit, "cpu": model, "cores": len(__import__("os").sched_getaffinity(0)), "kernel": platform.release(),
+    return {"commit": commit, "cpu": model, "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
             "options": {k: v for k, v in vars(options).items() if k not in ("json", "keep")}}
+
+
+def write(path, report):
+    """What is known so far, so that a run that fails late has not been for nothing."""
+    if path:
+        Path(path).write_text(json.dumps(report, indent=1), encoding="utf-8")
 
 
 def main():
@@ -68,6 +77,14 @@ def main():
             result = report["scenarios"][name] = bench.measure(SCENARIOS[name])
             result["ratios"] = {what: round(value, 4) for what, value, _, _ in ratios(SCENARIOS[name], result)}
             print(table(SCENARIOS[name], result), flush=True)
+            write(options.json, report)
+        if not options.no_trips:
+            say("counting round trips …")
+            trips.prepare(database)
+            print("\nround trips per request")
+            for name in options.scenario:
+                counted = report["scenarios"][name]["trips"] = trips.count(bench, SCENARIOS[name])
+                print(f"  {name:20}{counted['per_request']:8.3f}   {', '.join(counted['statements'])}", flush=True)
         idle, (now, peak) = server.idle_mib, process.memory(server.pid)
         report["server"] = {"first_answer_ms": round(server.first_answer_ms), "idle_mib": idle, "now_mib": now, "peak_mib": peak}
         print(f"\nserver: first answer {server.first_answer_ms:.0f} ms after start (wanted <= 1000); memory idle {idle} MiB (<= 60), "
@@ -81,8 +98,7 @@ def main():
             say(f"kept {directory}")
         else:
             shutil.rmtree(directory, ignore_errors=True)
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1))
+    write(options.json, report)
 
 
 if __name__ == "__main__":

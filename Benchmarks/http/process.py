@@ -1,6 +1,7 @@
 """What processes cost: CPU seconds and memory, from /proc."""
 
 import os
+import time
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -18,15 +19,22 @@ def cpu(pid):
 
 def cpu_with_children(pid):
     """CPU seconds of a process and of all its children, those that ended included."""
-    fields = _fields(pid)
-    total = sum(int(fields[i]) for i in (11, 12, 13, 14))
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        try:
-            fields = _fields(child)
-        except OSError:
-            continue  # ended a moment ago: the parent has its time soon
-        total += sum(int(fields[i]) for i in (11, 12, 13, 14))
-    return total / _TICK
+    while True:
+        parent = _fields(pid)[11:15]
+        total = sum(map(int, parent))
+        complete = True
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            try:
+                fields = _fields(child)
+            except OSError:
+                complete = False
+                break
+            complete &= fields[0] != "Z"
+            total += sum(map(int, fields[11:15]))
+        # A child that ends while we look would be counted twice or not at all.
+        if complete and _fields(pid)[13:15] == parent[2:]:
+            return total / _TICK
+        time.sleep(0.02)
 
 
 def memory(pid):

@@ -51,8 +51,6 @@ def table(scenario, result):
             line(name, connections, run)
     for name, run in result.get("peer", {}).items():
         line(name, run["connections"], run)
-    if "trips" in result:
-        lines.append(f"  round trips per request: {result['trips']['per_request']:.3f} ({', '.join(result['trips']['statements'])})")
     for what, value, wanted, more in ratios(scenario, result):
         verdict = "" if wanted is None else f"  wanted {'>=' if more else '<='} {wanted}: " + (
             "yes" if (value >= wanted) == more or value == wanted else "NO")
