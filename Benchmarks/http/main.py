@@ -14,6 +14,7 @@ import process
 import trips
 from database import Database
 from measure import Bench
+from peer import Peer
 from paths import BINARIES, REPOSITORY, say
 from realm import Realm
 from report import ratios, table
@@ -42,6 +43,8 @@ def arguments():
     for name in options.scenario:
         if name not in SCENARIOS:
             parser.error(f"there is no scenario {name}: {names}")
+    if options.users < 100_000:
+        parser.error("a run of single-use codes wants 100000 users or more")
     options.connections = [int(n) for n in options.connections.split(",")]
     return options
 
@@ -64,7 +67,7 @@ def main():
     options = arguments()
     directory = Path(tempfile.mkdtemp(prefix="postern-bench-"))
     database = Database(options.users, options.sessions)
-    server = static = None
+    server = static = peer = None
     report = {"meta": meta(options), "scenarios": {}}
     try:
         database.open(BINARIES / "postern")
@@ -72,7 +75,9 @@ def main():
         realm = Realm(database, directory, server.key_file)
         server.start()
         static = StaticServer(fetch(server.port, "/.well-known/jwks"), directory)
-        bench = Bench(database, server, static, realm, directory, options.seconds, options.rounds, options.connections)
+        if options.peer:
+            peer = Peer(database, directory).start()
+        bench = Bench(database, server, static, realm, directory, options.seconds, options.rounds, options.connections, peer)
         for name in options.scenario:
             result = report["scenarios"][name] = bench.measure(SCENARIOS[name])
             result["ratios"] = {what: round(value, 4) for what, value, _, _ in ratios(SCENARIOS[name], result)}
@@ -90,7 +95,7 @@ def main():
         print(f"\nserver: first answer {server.first_answer_ms:.0f} ms after start (wanted <= 1000); memory idle {idle} MiB (<= 60), "
               f"now {now}, peak {peak} (<= 150)")
     finally:
-        for one in (static, server):
+        for one in (peer, static, server):
             if one:
                 one.stop()
         database.remove()

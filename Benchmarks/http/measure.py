@@ -3,14 +3,16 @@
 import statistics
 
 import load
+import peer
 from paths import say
 
 
 class Bench:
     """Everything one invocation works on."""
 
-    def __init__(self, database, server, static, realm, directory, seconds, rounds, connections):
+    def __init__(self, database, server, static, realm, directory, seconds, rounds, connections, peer=None):
         self.database, self.server, self.static, self.realm, self.directory = database, server, static, realm, directory
+        self.peer = peer
         self.seconds, self.rounds, self.connections = seconds, rounds, connections
         self._run = 1000
         #: Which number of connections a script was fastest with, once it is known.
@@ -21,7 +23,9 @@ class Bench:
         values = scenario.material(self.realm, self.seconds) if scenario.reusable else None
         # Once and not before each run: else every run would log whole pages again, and whoever touches more pages more of them.
         self.database.sql("CHECKPOINT")
-        http, static, statements = {}, {}, {}
+        http, static, statements, peers = {}, {}, {}, {}
+        with_peer = self.peer and scenario.name in peer.SCENARIOS
+        peer_values = self.peer.values(scenario.name) if with_peer else None
         scripts = {"own": scenario.own} if scenario.own else {}
         scripts.update({name: s for name, s in scenario.floors.items() if self.database.has_floor})
         for number in range(self.rounds):
@@ -29,13 +33,15 @@ class Bench:
                 http.setdefault(connections, []).append(self._http(scenario, connections, values))
                 if scenario.static:
                     static.setdefault(connections, []).append(self._static(connections))
+                if with_peer:
+                    peers.setdefault(connections, []).append(self._peer(scenario, connections, peer_values))
             for name, statement in scripts.items():
                 best = self._best.get(statement.script)
                 for connections in [best] if best else (1, 4, 16, 64):
                     statements.setdefault(name, {}).setdefault(connections, []).append(self._statement(name, statement, connections))
                 if not best:
                     self._best[statement.script] = max(statements[name], key=lambda c: statements[name][c][0]["rate"])
-        result = {"http": _medians(http), "static": _medians(static), "floor": {}, "own": {}}
+        result = {"http": _medians(http), "static": _medians(static), "floor": {}, "own": {}, "peer": _medians(peers)}
         for name, runs in statements.items():
             if name == "own":
                 result["own"] = _medians(runs)
@@ -64,6 +70,16 @@ class Bench:
                         self.realm.nothing(), connections, self.seconds, "--cyclic")
         say(f"{'static route':18} http  {connections:3}: {run['rate']:8.0f}/s  p50 {run['p50']:6.0f}  p99 {run['p99']:6.0f} µs  CPU µs: "
             f"server {run['server_us']:.0f}")
+        return run
+
+    def _peer(self, scenario, connections, values):
+        options = self.peer.options(scenario.name)
+        if "--rotate" in options:
+            options += ["--keep", values]
+        run = load.http(self.database, self.peer.pid, self.peer.port, self.directory, self.peer.request(scenario.name), values, connections,
+                        self.seconds, *options)
+        say(f"{scenario.name:18} peer  {connections:3}: {run['rate']:8.0f}/s  p50 {run['p50']:6.0f}  p99 {run['p99']:6.0f} µs  CPU µs: "
+            f"server {run['server_us']:.0f}, PostgreSQL {run['postgres_us']:.0f}")
         return run
 
     def _statement(self, name, statement, connections):

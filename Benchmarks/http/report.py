@@ -27,8 +27,8 @@ def ratios(scenario, result):
         found.append(("server CPU / PostgreSQL CPU", http["server_us"] / http["postgres_us"], wanted, False))
     if result.get("half"):
         found.append(("p99 / p50 at half of peak", result["half"]["p99"] / max(result["half"]["p50"], 1), 5, False))
-    for name, run in result.get("peer", {}).items():
-        found.append((f"http / {name}", http["rate"] / run["rate"], 20 if scenario.name != "discovery" else 1, True))
+    if result.get("peer"):
+        found.append(("http / glewlwyd", http["rate"] / best(result["peer"])[1]["rate"], 1 if scenario.name == "discovery" else 20, True))
     return found
 
 
@@ -46,11 +46,9 @@ def table(scenario, result):
         line("http", connections, run)
     if result.get("half"):
         line("http, half of peak", max(result["http"], key=int), result["half"])
-    for name, runs in [("own statement", result["own"]), *result["floor"].items(), ("static route", result["static"])]:
+    for name, runs in [("own statement", result["own"]), *result["floor"].items(), ("static route", result["static"]), ("glewlwyd", result["peer"])]:
         for connections, run in runs.items():
             line(name, connections, run)
-    for name, run in result.get("peer", {}).items():
-        line(name, run["connections"], run)
     for what, value, wanted, more in ratios(scenario, result):
         verdict = "" if wanted is None else f"  wanted {'>=' if more else '<='} {wanted}: " + (
             "yes" if (value >= wanted) == more or value == wanted else "NO")
