@@ -76,7 +76,9 @@ struct Seed {
 
     /// `bench.uid(kind, n)` of sql/bench/seed.sql.
     private static func uid(_ kind: String, _ n: Int) -> UUIDValue {
-        UUIDValue(bytes: Array(Insecure.MD5.hash(data: Data("\(kind)\(n)".utf8)))) ?? .random()
+        var bytes = Array(Insecure.MD5.hash(data: Data("\(kind)\(n)".utf8)))
+        bytes[6] = bytes[6] & 0x0F | 0x40
+        return UUIDValue(bytes: bytes) ?? .random()
     }
 
     private func hex(_ bytes: [UInt8]) -> String {
