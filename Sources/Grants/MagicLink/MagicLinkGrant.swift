@@ -29,6 +29,10 @@ public struct MagicLinkGrant: Grant {
 
     /// `user_id` and `magic_token`, or `auth_session` alone.
     public func requireParameters(_ form: FormParameters) throws(TokenError) {
+        try Self.requireParameters(form)
+    }
+
+    static func requireParameters(_ form: FormParameters) throws(TokenError) {
         switch (form["user_id"], form["magic_token"], form["auth_session"]) {
         case (.some, .some, _), (nil, nil, .some): return
         case (nil, .some, _): throw .missing("user_id")

@@ -1,0 +1,158 @@
+"""The page of a link in a real browser: what a scanner, an owner and somebody in doubt do with it."""
+
+import json
+
+import pytest
+
+from harness import report
+from harness.app import NativeApp
+from harness.browser import CHROMIUM, Browser, Page
+from harness.links import MAGIC, Links
+from harness.realm import call
+from harness.settings import REPOSITORY
+
+PICTURES = REPOSITORY / ".test-output" / "browser"
+HOST = "localhost"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One Chromium."""
+    if CHROMIUM is None:
+        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
+        pytest.skip("chromium is not installed")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with Browser(PICTURES / "chromium-magic.log") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def served(world):
+    """A node whose realm of localhost is served to the browser at its own port: the links lead there."""
+    node = world.start_node()
+    origin = f"http://{HOST}:{node.port}"
+    # Another module's realm may have the host already: a domain belongs to one realm.
+    rows = world.admin.run("SELECT slug FROM admin.realms WHERE 'localhost' = ANY (domains);")
+    realm = rows[0][0] if rows else "doorway"
+    world.admin.run(
+        call("put_realm", realm, primary_domain=HOST, public_origin=origin, display_name="Café Öresund & <Co>"),
+        call("set_native_grants", realm, enabled=True), call("set_code_policy", realm, resend_cooldown="0"),
+        call("put_client", realm, "doorway-app"), call("grant_permission", realm, "doorway-app", variadic=["gt:" + MAGIC, "gt:refresh_token"]),
+    )
+    world.settle()
+    app = NativeApp(node, world.mailbox, HOST, "doorway-app")
+    numbers = iter(range(1000))
+
+    def link():
+        email = f"grace{next(numbers)}@mail.example"
+        world.admin.call("put_user", realm, email, email_verified=True)
+        return Links(app).link(email)
+
+    yield Links(app), link
+    node.stop()
+
+
+def choose(page, number):
+    """Presses a button and waits for what the page says then."""
+    page.click(f'button[value="{number}"]')
+    page.wait("document.querySelector('form') === null && document.readyState === 'complete'")
+    return page.text("h1")
+
+
+def test_a_scanner_with_scripts_opens_a_link_fifty_times_and_it_lives(browser, served):
+    """MG-09: fifty page loads and fetches by GET and HEAD, scripts running, whatever they find submitted to nobody."""
+    links, link = served
+    one = link()
+    page = Page(browser)
+    page.open(one.url)
+    seen = page.evaluate("""(async (url) => {
+        const seen = new Set();
+        for (let n = 0; n < 25; n++) {
+            const frame = await fetch(url, {method: n % 2 ? 'HEAD' : 'GET', credentials: 'include'}).catch(() => null);
+            seen.add(frame === null ? 'blocked' : frame.status);
+        }
+        return [...seen];
+    })(""" + json.dumps(one.url) + ")")
+    assert seen == ["blocked"], "the page's policy lets no script of anybody's ask for more"
+    for _ in range(50):
+        page.open(one.url)
+        assert page.evaluate("document.querySelectorAll('button[name=number]').length") == 4
+    assert page.evaluate("document.cookie") == ""
+    answer = links.poll(one.handle)
+    assert answer.json()["error"] == "authorization_pending"
+    assert links.redeem(one).status == 200
+
+
+def test_choosing_the_number_signs_in_the_other_device(browser, served):
+    """From the mail to the tokens; the pages are looked at in light and dark, on a phone."""
+    links, link = served
+    one = link()
+    assert links.poll(one.handle).json()["error"] == "authorization_pending"
+    page = Page(browser, width=390, height=844)
+    page.open(one.url)
+    assert page.text(".realm") == "Café Öresund & <Co>"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing to scroll sideways"
+    assert page.evaluate("Math.min(...[...document.querySelectorAll('button')].map(b => b.getBoundingClientRect().height)) >= 44")
+    page.screenshot(PICTURES / "magic-question.png")
+    assert choose(page, one.number) == "Confirmed"
+    assert "app" in page.text("[role=status]")
+    page.screenshot(PICTURES / "magic-confirmed.png")
+    assert links.poll(one.handle).status == 200
+    assert not [c for c in page.complaints() if "400" not in str(c)]
+
+
+def test_a_wrong_number_is_final(browser, served):
+    """access_denied for the device; going back and choosing the right one is too late."""
+    links, link = served
+    one = link()
+    page = Page(browser, width=1000, height=800, dark=True)
+    page.open(one.url)
+    page.screenshot(PICTURES / "magic-question-dark.png")
+    assert choose(page, links.wrong(one)) == "Sign-in refused"
+    page.screenshot(PICTURES / "magic-refused-dark.png")
+    assert links.poll(one.handle).json()["error"] == "access_denied"
+    page.open(one.url)
+    assert choose(page, one.number) == "This link was used already"
+    assert links.poll(one.handle).json()["error"] == "access_denied"
+    assert links.redeem(one).json()["error"] == "invalid_grant"
+
+
+def test_the_page_works_by_keyboard_alone(browser, served):
+    """Tab goes through the numbers in order; Enter answers."""
+    links, link = served
+    one = link()
+    page = Page(browser)
+    page.open(one.url)
+    order = []
+    for _ in range(4):
+        press(page, "Tab")
+        order.append(page.evaluate("document.activeElement.value"))
+    assert order == [*links.form(one).numbers, "none"]
+    page.evaluate(f"document.querySelector('button[value=\"{one.number}\"]').focus()")
+    press(page, "Enter", text="\r")
+    page.expect("h1", "Confirmed")
+    assert links.poll(one.handle).status == 200
+
+
+def press(page, key, text=None):
+    """One key."""
+    code = {"Tab": 9, "Enter": 13}[key]
+    for kind in ("keyDown", "keyUp"):
+        page.send("Input.dispatchKeyEvent", {
+            "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, **({"text": text} if text and kind == "keyDown" else {})})
+
+
+def test_the_page_names_its_parts_for_screen_readers(browser, served):
+    """A heading, a named group of buttons, a language; the answer is a status."""
+    _, link = served
+    page = Page(browser)
+    page.open(link().url)
+    page.send("Accessibility.enable")
+    nodes = page.send("Accessibility.getFullAXTree")["nodes"]
+    named = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n.get("ignored")]
+    assert ("heading", "Which number does your app show?") in named
+    assert ("group", "Which number does your app show?") in named
+    assert len([n for n in named if n[0] == "button"]) == 4
+    assert page.evaluate("document.documentElement.lang") == "en"

@@ -1,0 +1,75 @@
+@testable import Grants
+import Persistence
+import Testing
+
+@Suite("Magic links")
+struct MagicLinkTests {
+    private let keyring = Keyring.fixture()
+    private let user = UUIDValue.random()
+
+    @Test func `a link is read back from its address and from the page's form`() throws {
+        let link = MagicLink(for: user)
+        let url = link.url(origin: "https://r.example")
+        let token = try #require(url.split(separator: "=").last.map(String.init))
+        #expect(url == "https://r.example/magic-login?userId=\(user)&token=\(token)")
+        #expect(MagicLink(userID: user.description, token: token) == link)
+        #expect(MagicLink(formUserID: link.formUserID, formToken: link.formToken) == link)
+    }
+
+    @Test func `each spelling reads what was written in it and nothing else`() {
+        let link = MagicLink(for: user)
+        let token = Base64.urlEncode(link.token)
+        for text in ["", String(token.dropLast()), token + "=", token + "A", link.formToken, token.lowercased() + "."] {
+            #expect(MagicLink(userID: user.description, token: text) == nil, "\(text)")
+        }
+        for text in ["", "1", user.description.uppercased(), "{\(user)}", link.formUserID, " \(user)"] {
+            #expect(MagicLink(userID: text, token: token) == nil, "\(text)")
+        }
+        #expect(MagicLink(formUserID: user.description, formToken: link.formToken) == nil)
+        #expect(MagicLink(formUserID: link.formUserID, formToken: token) == nil)
+        #expect(MagicLink(formUserID: String(repeating: "é", count: 16), formToken: link.formToken) == nil)
+    }
+
+    @Test func `a number is what the database computes of the same handle`() {
+        #expect(MatchNumber.of(handle: Array(0..<16)) == 23)  // sql/tests/24_magic.sql
+    }
+
+    @Test func `the right number is one of three different ones, the same each time, in no fixed place`() {
+        var places: Set<Int> = []
+        for _ in 0..<500 {
+            let link = MagicLink(for: user)
+            let right = Int.random(in: MatchNumber.all)
+            let offered = MatchNumber.offered(for: link, right: right, under: keyring.newest)
+            #expect(Set(offered).count == 3 && offered.allSatisfy(MatchNumber.all.contains))
+            #expect(offered == MatchNumber.offered(for: link, right: right, under: keyring.newest))
+            if let place = offered.firstIndex(of: right) { places.insert(place) }
+        }
+        #expect(places == [0, 1, 2])
+    }
+
+    @Test func `a link nobody was sent offers three as well`() {
+        let link = MagicLink(standingInFor: "userId=1&token=2")
+        #expect(link == MagicLink(standingInFor: "userId=1&token=2"))
+        #expect(Set(MatchNumber.offered(for: link, right: nil, under: keyring.newest)).count == 3)
+    }
+
+    @Test func `whoever has the link cannot tell the numbers without the server's key`() {
+        let link = MagicLink(for: user)
+        let offered = (1...8).map {
+            MatchNumber.offered(for: link, right: nil, under: Keyring.fixture(UInt8($0)).newest)
+        }
+        #expect(Set(offered).count > 1)
+    }
+
+    @Test(arguments: [
+        ("user_id", false), ("magic_token", false), ("auth_session", true), ("user_id magic_token", true), ("", false),
+        ("user_id magic_token auth_session", true), ("user_id auth_session", false),
+        ("magic_token auth_session", false),
+    ])
+    func `the link's two parameters come together, or the handle comes alone`(_ names: String, _ enough: Bool) throws {
+        let form = try FormParameters(
+            parsing: names.split(separator: " ").map { "\($0)=x" }.joined(separator: "&").utf8)
+        let accepted = (try? MagicLinkGrant.requireParameters(form)) != nil
+        #expect(accepted == enough)
+    }
+}
