@@ -29,6 +29,11 @@ class DevServer:
         self._root.chmod(0o755)
         self._process = None
 
+    @property
+    def data(self):
+        """Where it keeps its data."""
+        return self._root / ".postern"
+
     def start(self, timeout=60.0):
         """Starts and waits until it has greeted and answers."""
         assert BINARY.exists(), f"{BINARY} is missing: build it, or set POSTERN_BIN"
