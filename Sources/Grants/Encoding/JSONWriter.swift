@@ -72,6 +72,19 @@ public struct JSONWriter: Sendable {
 
     private mutating func write(_ text: String) {
         utf8.append(UInt8(ascii: "\""))
+        var text = text
+        let isPlain = text.withUTF8 { bytes in
+            guard bytes.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) else {
+                return false
+            }
+            utf8.append(contentsOf: bytes)
+            return true
+        }
+        if !isPlain { writeEscaped(text) }
+        utf8.append(UInt8(ascii: "\""))
+    }
+
+    private mutating func writeEscaped(_ text: String) {
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
@@ -87,7 +100,6 @@ public struct JSONWriter: Sendable {
                 utf8.append(byte)
             }
         }
-        utf8.append(UInt8(ascii: "\""))
     }
 
     private static let hexDigits = Array("0123456789abcdef".utf8)

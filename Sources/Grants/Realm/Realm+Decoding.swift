@@ -10,6 +10,7 @@ extension Realm {
 
     private init(_ record: RealmRecord) {
         id = record.id
+        version = record.configVersion
         slug = record.slug
         displayName = record.displayName
         issuer = record.publicOrigin
@@ -109,6 +110,7 @@ extension Scope {
 
 private struct RealmRecord: Decodable {
     let id: UUIDValue
+    let configVersion: Int
     let slug: String
     let displayName: String
     let publicOrigin: String

@@ -7,6 +7,8 @@ public import Persistence
 public struct Realm: Sendable {
     /// `realm.id`.
     public let id: UUIDValue
+    /// Differs after every change of the realm's configuration.
+    public let version: Int
     /// The name administrators use.
     public let slug: String
     /// The name users read in mails and pages.

@@ -30,21 +30,24 @@ public struct FormParameters: Sendable, Equatable {
 
     /// Parses a body whose size the caller has bounded.
     public init(parsing body: some Collection<UInt8>) throws(ParseError) {
-        var seen: Set<String> = []
+        let body = Array(body)
+        var names: Set<String> = []
         var pairs = 0
-        for pair in body.split(separator: UInt8(ascii: "&")) {
+        var start = 0
+        while start < body.count {
+            let end = body[start...].firstIndex(of: UInt8(ascii: "&")) ?? body.count
+            defer { start = end + 1 }
+            if start == end { continue }
             pairs += 1
             guard pairs <= Self.maximumPairs else { throw .tooMany }
-            let separator = pair.firstIndex(of: UInt8(ascii: "="))
-            let name = try Self.decode(pair[..<(separator ?? pair.endIndex)])
-            let value =
-                try separator.map { index throws(ParseError) in try Self.decode(pair[pair.index(after: index)...]) }
-                ?? ""
+            let separator = body[start..<end].firstIndex(of: UInt8(ascii: "=")) ?? end
+            let name = try Self.decode(body[start..<separator])
+            let value = separator < end ? try Self.decode(body[(separator + 1)..<end]) : ""
             if name == "resource" {
                 if !value.isEmpty { resources.append(value) }
                 continue
             }
-            guard seen.insert(name).inserted else { throw .repeated }
+            guard names.insert(name).inserted else { throw .repeated }
             if !value.isEmpty {
                 values[name] = value
                 count += 1
@@ -56,22 +59,23 @@ public struct FormParameters: Sendable, Equatable {
     public subscript(name: String) -> String? { values[name] }
 
     /// Decodes `+` and `%XX` once.
-    static func decode(_ bytes: some Collection<UInt8>) throws(ParseError) -> String {
+    static func decode(_ bytes: ArraySlice<UInt8>) throws(ParseError) -> String {
         var decoded: [UInt8] = []
         decoded.reserveCapacity(bytes.count)
-        var iterator = bytes.makeIterator()
-        while let byte = iterator.next() {
-            switch byte {
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            switch bytes[index] {
             case UInt8(ascii: "+"):
                 decoded.append(UInt8(ascii: " "))
             case UInt8(ascii: "%"):
-                guard let high = iterator.next().flatMap(hexDigit), let low = iterator.next().flatMap(hexDigit) else {
-                    throw .brokenEscape
-                }
+                guard index + 2 < bytes.endIndex, let high = hexDigit(bytes[index + 1]),
+                    let low = hexDigit(bytes[index + 2])
+                else { throw .brokenEscape }
                 decoded.append(high << 4 | low)
-            default:
-                decoded.append(byte)
+                index += 2
+            case let byte: decoded.append(byte)
             }
+            index += 1
         }
         guard !decoded.contains(0), let text = String(validating: decoded, as: UTF8.self) else { throw .invalidText }
         return text

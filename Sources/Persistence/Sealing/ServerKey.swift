@@ -18,7 +18,8 @@ public struct ServerKey: Sendable {
 
     /// Names the key in tokens and sealed data: 4 bytes, telling nothing about it.
     public let id: [UInt8]
-    private let subkeys: [Purpose: SymmetricKey]
+    /// The hashes with their keys already mixed in: half the work of a short HMAC.
+    private let macs: [Purpose: HMAC<SHA256>]
     let sealingKey: SymmetricKey
 
     /// - Parameter bytes: 32 bytes.
@@ -28,21 +29,19 @@ public struct ServerKey: Sendable {
             HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Array("postern \(label)".utf8), outputByteCount: 32)
         }
         id = Array(SHA256.hash(data: Array("postern key id".utf8) + bytes).prefix(4))
-        var subkeys: [Purpose: SymmetricKey] = [:]
-        for purpose in Purpose.allCases { subkeys[purpose] = derive(purpose.rawValue) }
-        self.subkeys = subkeys
+        var macs: [Purpose: HMAC<SHA256>] = [:]
+        for purpose in Purpose.allCases { macs[purpose] = HMAC(key: derive(purpose.rawValue)) }
+        self.macs = macs
         sealingKey = derive("seal")
     }
 
     /// HMAC-SHA-256 of `parts`, each preceded by its length (8 bytes, big endian), so that no two lists of parts are alike.
     public func hmac(_ purpose: Purpose, _ parts: [[UInt8]]) -> [UInt8] {
-        guard let key = subkeys[purpose] else { return [] }  // every purpose has one
-        var message: [UInt8] = []
-        message.reserveCapacity(parts.reduce(0) { $0 + 8 + $1.count })
+        guard var mac = macs[purpose] else { return [] }  // every purpose has one
         for part in parts {
-            withUnsafeBytes(of: UInt64(part.count).bigEndian) { message.append(contentsOf: $0) }
-            message.append(contentsOf: part)
+            withUnsafeBytes(of: UInt64(part.count).bigEndian) { mac.update(data: $0) }
+            mac.update(data: part)
         }
-        return Array(HMAC<SHA256>.authenticationCode(for: message, using: key))
+        return Array(mac.finalize())
     }
 }

@@ -7,6 +7,13 @@ struct DiscoveryRoutes: Sendable {
     let service: TokenService
     let signingKeys: SigningKeys
     let clock: @Sendable () -> Double
+    private let documents = DocumentCache()
+
+    init(service: TokenService, signingKeys: SigningKeys, clock: @escaping @Sendable () -> Double) {
+        self.service = service
+        self.signingKeys = signingKeys
+        self.clock = clock
+    }
 
     var routes: [Route] {
         [
@@ -17,7 +24,10 @@ struct DiscoveryRoutes: Sendable {
     }
 
     private func metadata(_ exchange: Exchange) -> Answer {
-        let realm = exchange.realm
+        .cacheable(documents.document(.metadata, exchange) { metadata(of: exchange.realm) }, seconds: 5, exchange)
+    }
+
+    private func metadata(of realm: Realm) -> [UInt8] {
         // On an App's host the endpoints are the App's; the issuer is the realm's everywhere (docs/decisions/0013).
         let origin = realm.endpointOrigin
         let authMethods = ["none", "client_secret_post", "client_secret_basic"]
@@ -45,12 +55,18 @@ struct DiscoveryRoutes: Sendable {
                 "email_verified",
                 "name", "given_name", "family_name",
             ])
-        return .cacheable(object.finish(), seconds: 5, exchange)
+        return object.finish()
     }
 
     private func jwks(_ exchange: Exchange) async -> Answer {
         do {
-            return .cacheable(try await signingKeys.jwks(for: exchange.realm, now: clock()), seconds: 300, exchange)
+            // Keys retire by the clock: no older than a second.
+            let now = clock()
+            if let known = documents.known(.jwks(second: Int(now)), exchange) {
+                return .cacheable(known, seconds: 300, exchange)
+            }
+            let set = try await signingKeys.jwks(for: exchange.realm, now: now)
+            return .cacheable(documents.document(.jwks(second: Int(now)), exchange) { set }, seconds: 300, exchange)
         } catch {
             exchange.logger.error("jwks", metadata: ["realm": "\(exchange.realm.slug)", "reason": "\(error.reason)"])
             return .unavailable

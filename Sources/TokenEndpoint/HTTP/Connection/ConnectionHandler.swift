@@ -16,6 +16,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     static let bodyTimeout = TimeAmount.seconds(15)
     static let idleTimeout = TimeAmount.seconds(30)
     private static let checkInterval = TimeAmount.seconds(3)
+    private static let maximumWaiting = 32
 
     private enum State {
         case idle
@@ -29,7 +30,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var state = State.idle
     /// When the state last changed.
     private var since = NIODeadline.now()
-    /// Parts that arrived while a request was being answered: at most what one read decodes, since no more is read then.
+    /// Parts that arrived while a request was being answered; beyond ``maximumWaiting`` nothing more is read.
     private var waiting = CircularBuffer<HTTPServerRequestPart>()
     private var wantsRead = false
     /// The connection ends after the answer under way.
@@ -75,9 +76,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    /// Nothing more is read from the socket while a request is being answered.
+    /// A client that pipelines is held back; one that waits for its answer costs no change of the event loop's interest.
     func read(context: ChannelHandlerContext) {
-        if case .answering = state { wantsRead = true } else { context.read() }
+        if waiting.count > Self.maximumWaiting { wantsRead = true } else { context.read() }
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {

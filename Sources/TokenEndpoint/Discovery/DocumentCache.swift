@@ -1,0 +1,65 @@
+import Crypto
+import Grants
+import Persistence
+import Synchronization
+
+/// A body that changes with the configuration only, and its entity tag.
+struct Document: Sendable {
+    let json: [UInt8]
+    let tag: String
+
+    init(_ json: [UInt8]) {
+        self.json = json
+        tag = "\"\(Base64.urlEncode(Array(SHA256.hash(data: json).prefix(12))))\""
+    }
+}
+
+/// Keeps what discovery answers until the realm's configuration changes.
+final class DocumentCache: Sendable {
+    enum Kind: Hashable {
+        case metadata
+        /// - Parameter second: since the epoch.
+        case jwks(second: Int)
+    }
+
+    private struct Place: Hashable {
+        let realm: UUIDValue
+        let host: String
+        let isJWKS: Bool
+    }
+
+    private struct Entry {
+        let kind: Kind
+        let version: Int
+        let document: Document
+    }
+
+    private let entries = Mutex<[Place: Entry]>([:])
+    /// Hosts beyond this many start the memory anew.
+    private static let maximumEntries = 10_000
+
+    /// The document as it was made for this configuration; `nil` when it was not.
+    func known(_ kind: Kind, _ exchange: Exchange) -> Document? {
+        entries.withLock { entries in
+            guard let entry = entries[Self.place(kind, exchange)], entry.kind == kind,
+                entry.version == exchange.realm.version
+            else { return nil }
+            return entry.document
+        }
+    }
+
+    /// The document, made by `body` unless it is known.
+    func document(_ kind: Kind, _ exchange: Exchange, _ body: () -> [UInt8]) -> Document {
+        if let known = known(kind, exchange) { return known }
+        let entry = Entry(kind: kind, version: exchange.realm.version, document: Document(body()))
+        entries.withLock { entries in
+            if entries.count >= Self.maximumEntries { entries.removeAll(keepingCapacity: true) }
+            entries[Self.place(kind, exchange)] = entry
+        }
+        return entry.document
+    }
+
+    private static func place(_ kind: Kind, _ exchange: Exchange) -> Place {
+        Place(realm: exchange.realm.id, host: exchange.host, isJWKS: kind != .metadata)
+    }
+}
