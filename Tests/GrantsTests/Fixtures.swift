@@ -10,7 +10,7 @@ extension Realm {
         clients: [Client] = [.fixture("app"), .fixture("api", secret: "s3cret")]
     ) throws -> Realm {
         Realm(
-            id: .random(), slug: "r", displayName: "R", issuer: "https://r.example", primaryDomain: "r.example",
+            id: .random(), version: 1, slug: "r", displayName: "R", issuer: "https://r.example", primaryDomain: "r.example",
             nativeGrantsEnabled: nativeGrantsEnabled,
             policy: Policy(
                 accessTokenLifetime: 900, refreshTokenLifetime: 1_209_600, refreshRetryWindow: 120,

@@ -79,9 +79,16 @@ package struct SealedReference {
     package static func text(
         _ token: AccessToken, of kind: Kind = .session, authTime: Int, realm: UUIDValue, salt: [UInt8], keyring: Keyring
     ) throws(TokenError) -> String {
-        var body = [version] + token.session.bytes + token.jti
-        body += bigEndianBytes(Int64(token.issuedAt - authTime)) + bigEndianBytes(Int64(token.expiresAt - authTime))
-        body += Array("\(token.scope.joined(separator: " "))\n\(token.audience.joined(separator: " "))".utf8)
+        var body: [UInt8] = []
+        body.reserveCapacity(512)
+        body.append(version)
+        body += token.session.bytes
+        body += token.jti
+        body += bigEndianBytes(Int64(token.issuedAt - authTime))
+        body += bigEndianBytes(Int64(token.expiresAt - authTime))
+        body += token.scope.joined(separator: " ").utf8
+        body.append(UInt8(ascii: "\n"))
+        body += token.audience.joined(separator: " ").utf8
         guard let sealed = try? keyring.seal(proof(body, salt) + body, aad: kind.aad(realm)) else {
             throw .unavailable("seal")
         }

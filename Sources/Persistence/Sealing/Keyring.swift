@@ -33,8 +33,8 @@ public struct Keyring: Sendable {
     }
 
     /// The key with that 4-byte id.
-    public func key(id: some Collection<UInt8>) -> ServerKey? {
-        keys.first { $0.id.elementsEqual(id) }
+    public func key(id: ArraySlice<UInt8>) -> ServerKey? {
+        keys.first { $0.id[...] == id }
     }
 
     /// Encrypts and authenticates (AES-256-GCM): `key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)`.
@@ -45,9 +45,9 @@ public struct Keyring: Sendable {
             var sealed: [UInt8] = []
             sealed.reserveCapacity(4 + 12 + plaintext.count + 16)
             sealed += newest.id
-            sealed += box.nonce
-            sealed += box.ciphertext
-            sealed += box.tag
+            box.nonce.withUnsafeBytes { sealed.append(contentsOf: $0) }
+            box.ciphertext.withUnsafeBytes { sealed.append(contentsOf: $0) }
+            box.tag.withUnsafeBytes { sealed.append(contentsOf: $0) }
             return sealed
         } catch {
             throw .cannotSeal

@@ -38,10 +38,13 @@ public struct ServerKey: Sendable {
     /// HMAC-SHA-256 of `parts`, each preceded by its length (8 bytes, big endian), so that no two lists of parts are alike.
     public func hmac(_ purpose: Purpose, _ parts: [[UInt8]]) -> [UInt8] {
         guard var mac = macs[purpose] else { return [] }  // every purpose has one
+        var message: [UInt8] = []
+        message.reserveCapacity(parts.reduce(0) { $0 + 8 + $1.count })
         for part in parts {
-            withUnsafeBytes(of: UInt64(part.count).bigEndian) { mac.update(data: $0) }
-            mac.update(data: part)
+            withUnsafeBytes(of: UInt64(part.count).bigEndian) { message.append(contentsOf: $0) }
+            message.append(contentsOf: part)
         }
-        return Array(mac.finalize())
+        mac.update(data: message)
+        return mac.finalize().withUnsafeBytes { Array($0) }
     }
 }

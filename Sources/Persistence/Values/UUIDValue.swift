@@ -10,13 +10,9 @@ public struct UUIDValue: Sendable, Hashable, LosslessStringConvertible {
 
     /// Takes 16 bytes in network order; `nil` for any other number of bytes.
     public init?(bytes: some Collection<UInt8>) {
-        guard bytes.count == 16 else { return nil }
-        var high: UInt64 = 0
-        var low: UInt64 = 0
-        for (position, byte) in bytes.enumerated() {
-            if position < 8 { high = high << 8 | UInt64(byte) } else { low = low << 8 | UInt64(byte) }
-        }
-        self.init(high: high, low: low)
+        let value = bytes.withContiguousStorageIfAvailable { UUIDValue(UnsafeRawBufferPointer($0)) }
+        guard let value = value ?? Array(bytes).withUnsafeBytes({ UUIDValue($0) }) else { return nil }
+        self = value
     }
 
     /// Reads the form `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, hexadecimal in either case; `nil` for anything else.
