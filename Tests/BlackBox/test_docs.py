@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from harness import settings
 from harness.helpers import Helpers
-from harness.pages import Block, Psql, Shell, check, to_run
+from harness.pages import Block, Psql, Shell, blocks, check, to_run
 from harness.postgres import clean_environment
 from harness.realm import Admin
 from harness.world import World
@@ -39,10 +41,10 @@ def _delete_acme(world):
     world.admin.run("SELECT admin.delete_realm(slug) FROM admin.realms WHERE slug = 'acme';")
 
 
-def run(blocks, settle=None, **runners):
+def run(chosen, settle=None, **runners):
     """Runs the blocks of the languages given, in order; `settle` waits until a change of configuration is known."""
     ran = 0
-    for block in blocks:
+    for block in chosen:
         if block.language in runners:
             check(block, runners[block.language].run(block))
             ran += 1
@@ -76,6 +78,22 @@ def test_integrate(world, psql, tmp_path):
     with Helpers(world, tmp_path) as helpers:
         shell = Shell(tmp_path, {**clean_environment(), **helpers.environment})
         run(to_run(INTEGRATE), world.settle, sql=psql, sh=shell)
+
+
+@pytest.mark.skipif(shutil.which("swiftc") is None, reason="no swiftc")
+def test_swift(tmp_path):
+    """The Swift of the page: what needs Foundation alone is type-checked, what needs Apple's frameworks is parsed."""
+    swift = [block for block in blocks(INTEGRATE) if block.language == "swift"]
+    assert swift
+    for number, block in enumerate(swift):
+        apple = "import AuthenticationServices" in block.text
+        file = tmp_path / f"block{number}.swift"
+        # On Linux URLSession is in a module of its own.
+        linux = "import FoundationNetworking\n" if sys.platform == "linux" and not apple else ""
+        file.write_text(linux + block.text, encoding="utf-8")
+        mode = ["-parse"] if apple else ["-typecheck", "-swift-version", "6", "-warnings-as-errors"]
+        done = subprocess.run(["swiftc", *mode, str(file)], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{block}: {done.stderr}"
 
 
 def test_an_output_that_differs_is_found():
