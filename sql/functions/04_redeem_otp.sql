@@ -3,14 +3,29 @@ SET LOCAL ROLE postern_owner;
 
 -- Order: rate limits; the lock of the address, known or not; the try is counted; comparison and consumption in one statement;
 -- then the session, or the refusal is counted. reason is for logs only.
+-- An account with a second factor takes two calls: the first one consumes nothing and answers second_factor with what the presented code
+-- must be compared with; the second one (p_factor and what came of the comparison) does everything again and consumes both factors, or
+-- answers second_factor_wrong. Neither answer is a try at the first factor.
+DO $$
+DECLARE
+    f regprocedure;
+BEGIN
+    -- Replaced rather than redefined: arguments and result have changed over time.
+    FOR f IN SELECT p.oid::regprocedure FROM pg_proc AS p WHERE p.pronamespace = 'postern'::regnamespace AND p.proname = 'redeem_otp' LOOP
+        EXECUTE format('DROP FUNCTION %s', f);
+    END LOOP;
+END
+$$;
 CREATE OR REPLACE FUNCTION postern.redeem_otp(
     p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_keyed bytea[], p_session uuid, p_token_salt bytea,
     p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     p_failure_permits integer, p_failure_per double precision, p_failure_burst integer,
+    p_factor uuid DEFAULT NULL, p_totp_step bigint DEFAULT NULL, p_recovery bytea[] DEFAULT NULL,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT auth_time double precision, OUT db_now double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
-    OUT email text, OUT email_verified boolean, OUT refresh_expires_at double precision, OUT session_expires_at double precision)
+    OUT email text, OUT email_verified boolean, OUT refresh_expires_at double precision, OUT session_expires_at double precision,
+    OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -27,6 +42,7 @@ DECLARE
     v_adopted boolean := false;
     v_keyed bytea;
     v_stamp uuid;
+    v_has_totp boolean;
     v_expires_at timestamptz;
     v_refresh_expires_at timestamptz;
     v_dummy bytea;
@@ -98,7 +114,7 @@ BEGIN
             FOREACH v_keyed IN ARRAY p_keyed LOOP
                 WITH spent AS (
                     DELETE FROM postern.login_code AS d
-                     USING (SELECT u.id, u.security_stamp, u.email, u.email_verified, k.client_id, now() + r.session_lifetime AS expires_at
+                     USING (SELECT u.id, u.security_stamp, u.email, u.email_verified, u.has_totp, k.client_id, now() + r.session_lifetime AS expires_at
                               FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
                              WHERE c.realm_id = p_realm AND c.email_key = v_key AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])
                                AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client) AND c.mac = sha256(c.salt || v_keyed)
@@ -106,7 +122,8 @@ BEGIN
                                AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
                                AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
                              LIMIT 1) AS hit
-                     WHERE d.realm_id = p_realm AND d.email_key = v_key
+                     -- Whoever has a second factor is looked for below; so is whoever presents one.
+                     WHERE d.realm_id = p_realm AND d.email_key = v_key AND NOT hit.has_totp AND p_factor IS NULL
                     RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at)
                 SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at
                   INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at
@@ -118,6 +135,44 @@ BEGIN
                 OR NOT postern.adopt_registration(p_realm, p_client, p_permission, v_key, p_handle, v_codes, p_keyed, p_source);
             v_adopted := true;
         END LOOP;
+    END IF;
+
+    -- Not redeemed: perhaps a right code of somebody with a second factor. All who are refused are looked for alike.
+    IF user_id IS NULL AND reason IS NULL THEN
+        SELECT u.id, u.security_stamp, u.email, u.email_verified, k.client_id, now() + r.session_lifetime, u.has_totp
+          INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at, v_has_totp
+          FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
+         WHERE c.realm_id = p_realm AND c.email_key = v_key AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])
+           AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
+           AND EXISTS (SELECT FROM unnest(p_keyed) AS x (keyed) WHERE c.mac = sha256(c.salt || x.keyed))
+           AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = v_key AND u.enabled AND u.email_verified AND (u.has_totp OR p_factor IS NOT NULL)
+           AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
+           AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
+         LIMIT 1;
+        IF FOUND AND p_factor IS NOT NULL AND v_has_totp
+           AND postern.use_second_factor(p_realm, user_id, p_factor, p_totp_step, p_recovery, p_client, p_session, p_source) THEN
+            DELETE FROM postern.login_code AS d WHERE d.realm_id = p_realm AND d.email_key = v_key;
+            IF NOT FOUND THEN
+                user_id := NULL;
+            END IF;
+        ELSIF user_id IS NOT NULL THEN
+            -- The first factor was right: its try is given back.
+            IF p_handle IS NOT NULL THEN
+                UPDATE postern.auth_session AS a SET attempts = a.attempts - 1 WHERE a.realm_id = p_realm AND a.id = p_handle;
+            ELSE
+                UPDATE postern.code_guard AS g SET failures_tat = g.failures_tat - v_step WHERE g.realm_id = p_realm AND g.email_key = v_key;
+            END IF;
+            outcome := 'second_factor_wrong';
+            IF p_factor IS NULL OR NOT v_has_totp THEN
+                SELECT f.id, f.sealed_seed, date_part('epoch', f.last_step_at) INTO factor, sealed_seed, last_step_at
+                  FROM postern.totp_factor AS f WHERE f.realm_id = p_realm AND f.user_id = redeem_otp.user_id;
+                outcome := CASE WHEN FOUND THEN 'second_factor' ELSE 'second_factor_gone' END;
+            END IF;
+            user_id := NULL;
+            email := NULL;
+            email_verified := NULL;
+            RETURN;
+        END IF;
     END IF;
 
     IF user_id IS NOT NULL THEN
@@ -176,9 +231,8 @@ BEGIN
                    ELSE 'disabled' END;
 END
 $$;
-COMMENT ON FUNCTION postern.redeem_otp(uuid, uuid, text, text, bytea, bytea[], uuid, bytea, bytea, text[], text[], text[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], integer, double precision, integer) IS
-    'Redeems a one-time code: counts, compares, consumes and opens the session in one call';
-REVOKE ALL ON FUNCTION postern.redeem_otp(uuid, uuid, text, text, bytea, bytea[], uuid, bytea, bytea, text[], text[], text[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], integer, double precision, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.redeem_otp(uuid, uuid, text, text, bytea, bytea[], uuid, bytea, bytea, text[], text[], text[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], integer, double precision, integer) TO postern_app;
+COMMENT ON FUNCTION postern.redeem_otp IS 'Redeems a one-time code: counts, compares, consumes and opens the session in one call';
+REVOKE ALL ON FUNCTION postern.redeem_otp FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.redeem_otp TO postern_app;
 
 RESET ROLE;

@@ -130,6 +130,28 @@ COMMENT ON FUNCTION admin.sign_out_everywhere(text, text) IS
 'Ends all sessions of a user at once and returns how many there were; the user may sign in again.
 Example: SELECT admin.sign_out_everywhere(''acme'', ''ada@example.com'');';
 
+CREATE OR REPLACE FUNCTION admin.reset_totp(realm text, email text)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_user uuid := postern.admin_user(v_realm, email);
+BEGIN
+    DELETE FROM postern.totp_factor AS f WHERE f.realm_id = v_realm AND f.user_id = v_user;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM postern.admin_audit(v_realm, 'totp_removed', user_id => v_user);
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION admin.reset_totp(text, text) IS
+'Removes the second factor of a user who lost the authenticator and the recovery codes; false when there was none. Sessions go on.
+Be as sure who is asking as you would be for a new account: from then on a code by mail is enough.
+Example: SELECT admin.reset_totp(''acme'', ''ada@example.com'');';
+
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA admin FROM PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA admin TO postern_admin;
 

@@ -46,7 +46,7 @@ SELECT r.slug AS realm, a.slug AS app, a.display_name, a.subdomain, a.registrati
 COMMENT ON VIEW admin.apps IS 'Apps and their clients';
 
 CREATE OR REPLACE VIEW admin.users AS
-SELECT r.slug AS realm, u.id, u.email, u.first_name, u.last_name, u.email_verified, u.enabled, g.locked_until AS codes_locked_until, u.created_at
+SELECT r.slug AS realm, u.id, u.email, u.first_name, u.last_name, u.email_verified, u.enabled, g.locked_until AS codes_locked_until, u.created_at, u.has_totp
   FROM postern.user_account AS u JOIN postern.realm AS r ON r.id = u.realm_id
   LEFT JOIN postern.code_guard AS g ON g.realm_id = u.realm_id AND g.email_key = u.email_key AND g.locked_until > now();
 COMMENT ON VIEW admin.users IS 'People';

@@ -18,6 +18,8 @@ INSERT INTO postern.spent_ceremony (realm_id, id, expires_at) SELECT id, pg_temp
 INSERT INTO postern.spent_assertion (realm_id, id, expires_at) SELECT id, pg_temp.h('a'), now() FROM postern.realm;
 INSERT INTO postern.revoked_service_token (realm_id, jti, account, expires_at) SELECT realm_id, pg_temp.b16('j'), id, now() FROM postern.service_account;
 INSERT INTO postern.service_account_use (realm_id, account, source, at) SELECT realm_id, id, '192.0.2.1', now() FROM postern.service_account;
+INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed) SELECT realm_id, id, id, id, now(), '\x00' FROM postern.user_account WHERE email_key = 'ada@example.com';
+INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT realm_id, user_id, pg_temp.h('r') FROM postern.totp_factor;
 INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) SELECT id, pg_temp.uu('m'), 'Ada@example.com', 'otp', '\x00' FROM postern.realm;
 
 CREATE TEMP TABLE tenant_table ON COMMIT DROP AS

@@ -88,6 +88,30 @@ BEGIN
     INSERT INTO race.result VALUES ('decide', n, v_outcome);
     RETURN v_outcome;
 END $$;
+-- The right code of a step, and wrong ones: what the account of that number makes of 48 of them at once.
+CREATE FUNCTION race.second(n int, wrong boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    f race.fixed;
+    v_good boolean;
+BEGIN
+    SELECT * INTO f FROM race.fixed;
+    v_good := postern.use_second_factor(f.realm, md5('u' || n)::uuid, md5('f')::uuid, CASE WHEN NOT wrong THEN floor(date_part('epoch', now()) / 30)::bigint END, NULL, f.client, NULL, NULL);
+    INSERT INTO race.result VALUES (CASE WHEN wrong THEN 'wrong' ELSE 'totp' END, n, v_good::text);
+    RETURN v_good;
+END $$;
+CREATE FUNCTION race.recover(n int) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    f race.fixed;
+    v_good boolean;
+BEGIN
+    SELECT * INTO f FROM race.fixed;
+    v_good := postern.use_second_factor(f.realm, md5('u' || n)::uuid, md5('f')::uuid, NULL, ARRAY[sha256('r')], f.client, NULL, NULL);
+    INSERT INTO race.result VALUES ('recovery', n, v_good::text);
+    RETURN v_good;
+END $$;
+INSERT INTO postern.user_account (realm_id, id, email) SELECT f.realm, md5('u' || n)::uuid, 'second' || n || '@example.com' FROM race.fixed AS f, generate_series(1, 1000) AS n;
+INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed) SELECT f.realm, md5('u' || n)::uuid, md5('f')::uuid, md5('s')::uuid, '-infinity', '\x00' FROM race.fixed AS f, generate_series(1, 1000) AS n;
+INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT t.realm_id, t.user_id, sha256('r') FROM postern.totp_factor AS t;
 INSERT INTO postern.login_code (realm_id, email_key, id, user_id, expires_at, salt, mac)
 SELECT f.realm, u.email_key, md5('c' || u.email_key)::uuid, u.id, now() + interval '10 minutes', decode(md5('x'), 'hex'), sha256(decode(md5('x'), 'hex') || sha256('1')) FROM postern.user_account AS u, race.fixed AS f WHERE u.realm_id = f.realm;
 INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at, pending, code_ids)
@@ -120,7 +144,10 @@ for round in $(seq "$rounds"); do
     cat >"$work/poll.sql" <<<"SELECT race.magic($((100 + round)), false);"
     cat >"$work/mixed.sql" <<<"SELECT race.mixed($((200 + round)), :client_id);"
     q -c "SELECT postern.confirm_link(f.realm, l.u, sha256(('l' || l.n)::bytea), postern.match_number(decode(md5('lh' || l.n), 'hex')), NULL, '{}', '{}', '{}', '{}', '{}') FROM race.fixed AS f, race.link AS l WHERE l.n = $((100 + round))" >/dev/null
-    for what in handle address refresh permit decide open poll mixed; do
+    cat >"$work/totp.sql" <<<"SELECT race.second($round, false);"
+    cat >"$work/wrong.sql" <<<"SELECT race.second($other, true);"
+    cat >"$work/recovery.sql" <<<"SELECT race.recover($decided);"
+    for what in handle address refresh permit decide open poll mixed totp wrong recovery; do
         pgbench -U app_login -n -c 48 -j 2 -t 1 -f "$work/$what.sql" >"$work/out" 2>&1 || { cat "$work/out"; failures=$((failures + 1)); }
     done
 done
@@ -144,6 +171,10 @@ check "different successors handed out" 1 "$(q -c "SELECT count(DISTINCT hash) F
 check "families still alive" 0 "$(q -c "SELECT count(*) FROM postern.session WHERE revoked_at IS NOT NULL")"
 check "permits granted of a bucket of ten" 10 "$(count permit 1)"
 check "48 requests for one address decided at once: mails per round" 1 "$(count decide sent)"
+check "48 times one TOTP code at once: good per round" 1 "$(count totp true)"
+check "48 times one recovery code at once: good per round" 1 "$(count recovery true)"
+check "48 wrong TOTP codes at once: counted, never more than five" "5,5" "$(q -c "SELECT min(wrong_in_a_row) || ',' || max(wrong_in_a_row) FROM postern.totp_factor WHERE user_id IN (SELECT md5('u' || n)::uuid FROM generate_series($rounds + 1, 2 * $rounds) AS n)")"
+check "and of the others, good" 0 "$(count wrong true)"
 
 # RT-11: with no retry window losers are reuse, and the family is dead.
 q -c "SELECT admin.set_native_grants('race', refresh_retry_window => '0')" >/dev/null

@@ -15,6 +15,8 @@ public struct OTPGrant: Grant {
 
     /// What an e-mail code proves (RFC 8176): possession of the mailbox, nothing more.
     private static let amr = ["otp"]
+    /// With the account's second factor beside it.
+    private static let amrWithSecondFactor = ["otp", "mfa"]
 
     /// Creates the grant.
     public init(
@@ -33,7 +35,8 @@ public struct OTPGrant: Grant {
         guard form["otp_code"] != nil else { throw .missing("otp_code") }
     }
 
-    /// Counts the try, compares, consumes the address's codes and opens the session in one statement.
+    /// Counts the try, compares, consumes the address's codes and opens the session in one statement; in two when the account
+    /// has a second factor, the first of which consumes nothing.
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
         let signIn = try await NewSignIn(request, issuer: issuer)
@@ -42,16 +45,26 @@ public struct OTPGrant: Grant {
             try await limiter.take(claim)
             throw Self.refused("no such address")
         }
-        let redemption = SignInStore.Redemption(
-            realm: realm.id, client: request.client.key, permission: grantType.permission, emailKey: target.emailKey,
-            handle: target.handle, keyed: target.keyed, session: signIn.record(amr: Self.amr), permits: claim.permits,
-            failures: Self.failureBudget(realm))
-        let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) {
-            let (outcome, verdict) = try await signIns.redeem(redemption)
-            try limiter.settle(claim, verdict)
-            return outcome
+        func redemption(
+            _ permits: PermitRequest, amr: [String], _ secondFactor: SecondFactorProof? = nil
+        ) -> SignInStore.Redemption {
+            SignInStore.Redemption(
+                realm: realm.id, client: request.client.key, permission: grantType.permission,
+                emailKey: target.emailKey, handle: target.handle, keyed: target.keyed,
+                session: signIn.record(amr: amr), permits: permits, failures: Self.failureBudget(realm),
+                secondFactor: secondFactor)
         }
-        return try signIn.respond(signedIn, amr: Self.amr)
+        var amr = Self.amr
+        let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) {
+            let (outcome, verdict) = try await signIns.redeem(redemption(claim.permits, amr: amr))
+            try limiter.settle(claim, verdict)
+            guard case .secondFactor(let prompt) = outcome,
+                let proof = try SecondFactorProof(request.form, prompt, realm: realm.id, keyring: keyring)
+            else { return outcome }
+            amr = Self.amrWithSecondFactor
+            return try await signIns.redeem(redemption(PermitRequest(), amr: amr, proof)).0
+        }
+        return try signIn.respond(signedIn, amr: amr)
     }
 
     private static func refused(_ reason: String) -> TokenError {

@@ -71,6 +71,9 @@ extension NewSignIn {
                 return SignedIn(user: user, now: now, sessionExpiresAt: expiresAt)
             case .refused(let reason): throw refused(reason)
             case .limited: throw TokenError.unavailable("limit without a verdict")
+            case .secondFactor: throw TokenError.secondFactorRequired
+            case .secondFactorWrong: throw TokenError.secondFactorInvalid
+            case .secondFactorGone: throw TokenError.unavailable("second factor changed")
             }
         } catch let error as TokenError {
             throw error

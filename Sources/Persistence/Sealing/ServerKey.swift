@@ -6,6 +6,8 @@ public struct ServerKey: Sendable {
     public enum Purpose: String, Sendable, CaseIterable {
         /// One-time codes as the database knows them (design decision 8).
         case codePepper = "code pepper"
+        /// Recovery codes as the database knows them.
+        case recoveryCode = "recovery code pepper"
         /// The secret of the next refresh token.
         case refreshSuccessor = "refresh derive"
         /// The authenticity of a refresh token.

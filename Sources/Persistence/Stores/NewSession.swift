@@ -52,4 +52,10 @@ public enum SignInOutcome: Sendable {
     /// The reason is for logs.
     case refused(String)
     case limited
+    /// The first factor is right and still live; the account has a second one.
+    case secondFactor(SecondFactorPrompt)
+    /// The first factor is right and still live; the second one is wrong, and counted.
+    case secondFactorWrong
+    /// The account's second factor changed between two calls; nothing was consumed.
+    case secondFactorGone
 }

@@ -181,13 +181,15 @@ public struct SignInStore: Sendable {
         public let permits: PermitRequest
         /// The failure budget of an account by address alone.
         public let failures: (permits: Int32, per: Double, burst: Int32)
+        /// What is presented beside the code; `nil` in the first call.
+        public let secondFactor: SecondFactorProof?
 
         /// Takes the parts as they are.
         public init(
             realm: UUIDValue, client: UUIDValue, permission: String, emailKey: String, handle: [UInt8]?,
             keyed: [[UInt8]],
             session: NewSession, permits: PermitRequest,
-            failures: (permits: Int32, per: Double, burst: Int32)
+            failures: (permits: Int32, per: Double, burst: Int32), secondFactor: SecondFactorProof? = nil
         ) {
             self.realm = realm
             self.client = client
@@ -198,10 +200,12 @@ public struct SignInStore: Sendable {
             self.session = session
             self.permits = permits
             self.failures = failures
+            self.secondFactor = secondFactor
         }
     }
 
-    /// Counts the try, compares, consumes and opens the session, in one statement.
+    /// Counts the try, compares, consumes and opens the session, in one statement. For an account with a second factor nothing
+    /// is consumed until a call brings its proof; a wrong second factor is counted, and is no try at the first one.
     /// - Throws: ``StoreError/inDoubt`` when the answer was lost; the session's presence then tells.
     public func redeem(_ redemption: Redemption) async throws(StoreError) -> (SignInOutcome, PermitVerdict) {
         let parameters: [Parameter] =
@@ -211,13 +215,16 @@ public struct SignInStore: Sendable {
                 redemption.handle.map { .bytes($0) } ?? .null, .byteArrays(redemption.keyed),
             ] + redemption.session.parameters + redemption.permits.parameters + [
                 .int(redemption.failures.permits), .double(redemption.failures.per), .int(redemption.failures.burst),
-            ]
+            ] + SecondFactorProof.parameters(redemption.secondFactor)
         let rows = try await database.query(Self.redeemOTP, parameters) { (row) throws(StoreError) in
             let verdict = try row.permitVerdict(granted: 7, refused: 5, retryAfter: 6)
             let outcome: SignInOutcome =
                 switch try row.text(0) {
                 case "ok": .signedIn(user: try row.uuid(2), now: try row.double(3), sessionExpiresAt: try row.double(4))
                 case "rate_limited": .limited
+                case "second_factor": .secondFactor(try row.secondFactorPrompt(now: 3, factor: 8, seed: 9, lastStep: 10))
+                case "second_factor_wrong": .secondFactorWrong
+                case "second_factor_gone": .secondFactorGone
                 default: .refused(try row.textOrNil(1) ?? "refused")
                 }
             return (outcome, verdict)
@@ -245,9 +252,10 @@ public struct SignInStore: Sendable {
     private static let redeemOTP = Statement(
         name: "redeem_otp",
         sql: """
-            SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted
+            SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted,
+                   factor, sealed_seed, last_step_at
               FROM postern.redeem_otp($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-                                      $20, $21, $22, $23)
+                                      $20, $21, $22, $23, $24, $25, $26)
             """,
         effect: .once)
 }

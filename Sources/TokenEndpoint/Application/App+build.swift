@@ -47,6 +47,7 @@ extension Server {
         let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
+        let secondFactors = SecondFactors(store: SecondFactorStore(database), keyring: keyring)
         let service = TokenService([
             OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
             MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
@@ -74,6 +75,7 @@ extension Server {
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
             + SessionRoutes(sessions: OwnSessionStore(database), bearer: bearer).routes
+            + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
             + IntrospectionRoutes(verifier: verifier, refreshTokens: refreshTokens, clock: clock).routes
             + RevocationRoutes(

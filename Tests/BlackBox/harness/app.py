@@ -5,7 +5,7 @@ import json
 import urllib.parse
 from dataclasses import dataclass
 
-from . import authenticator, wire
+from . import authenticator, totp, wire
 from .ledger import LEDGER
 
 OTP = "urn:cocoar:otp"
@@ -190,6 +190,38 @@ class NativeApp:
         """DELETE; returns the raw answer."""
         fields = {"Host": self.host, **bearer(token)}
         return wire.exchange(self.node.port, "DELETE", f"/connect/passkey/{passkey}", fields)
+
+    # -- second factor ------------------------------------------------------------------------
+
+    def totp_begin(self, token):
+        """POST /connect/totp/enroll/begin; returns the raw answer."""
+        answer = self.post_json("/connect/totp/enroll/begin", {}, bearer(token))
+        if answer.status == 200:
+            LEDGER.add("ceremony", answer.json().get("ceremonyId"))
+            LEDGER.add("totp_secret", answer.json().get("secret"))
+        return answer
+
+    def totp_enroll(self, token, ceremony, code):
+        """POST /connect/totp/enroll; returns the raw answer."""
+        answer = self.post_json("/connect/totp/enroll", {"ceremonyId": ceremony["ceremonyId"], "code": code}, bearer(token))
+        if answer.status == 200:
+            for recovery_code in answer.json()["recoveryCodes"]:
+                LEDGER.add("recovery_code", recovery_code)
+        return answer
+
+    def enrol_totp(self, token):
+        """Begins and proves; returns the secret and the recovery codes. The step before now is spent with it."""
+        totp.settle(1)
+        answer = self.totp_begin(token)
+        assert answer.status == 200, answer
+        secret = answer.json()["secret"]
+        answer = self.totp_enroll(token, answer.json(), totp.code(secret, -1))
+        assert answer.status == 200, answer
+        return secret, answer.json()["recoveryCodes"]
+
+    def totp_delete(self, token):
+        """DELETE /connect/totp; returns the raw answer."""
+        return wire.exchange(self.node.port, "DELETE", "/connect/totp", {"Host": self.host, **bearer(token)})
 
     # -- what comes after -----------------------------------------------------------------------
 

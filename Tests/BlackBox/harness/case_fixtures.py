@@ -5,7 +5,7 @@ import json
 import secrets
 import uuid
 
-from . import authenticator
+from . import authenticator, totp
 from .jose import Forger
 from .links import Links
 from .pepper import set_code
@@ -222,6 +222,19 @@ class Fixtures:
         """A live code of the same address in realm B."""
         self.b.put_user(self("email"))
         return self._code(self("email"), self.b)
+
+    def make_email_totp(self):
+        """Somebody with a second factor."""
+        email = self.a.user()
+        self._totp_secret, _ = self.a.app().enrol_totp(self._sign_in(email=email)["access_token"])
+        return email
+
+    def make_otp_totp(self): return self._code(self("email_totp"))
+
+    def make_totp(self):
+        """What that authenticator shows."""
+        self("email_totp")
+        return totp.code(self._totp_secret)
 
     def make_otp_disabled(self):
         """Issued before the account was disabled."""

@@ -10,7 +10,7 @@ from .settings import SHARED
 
 #: What the server can do today. A case that needs more is deferred; adding a word here switches its cases on,
 #: together with the fixtures of that name in case_fixtures.py.
-FEATURES = {"core", "magic", "passkey", "register", "registration_fields", "fixture:otp_is_000123"}
+FEATURES = {"core", "magic", "passkey", "totp", "register", "registration_fields", "fixture:otp_is_000123"}
 
 #: Case ids of these rows belong to features that come later.
 PREFIX_FEATURE = {"MG": "magic", "PK": "passkey", "EN": "passkey", "LD": "passkey"}

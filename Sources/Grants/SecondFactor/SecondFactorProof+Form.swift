@@ -1,0 +1,37 @@
+import Persistence
+
+extension SecondFactorProof {
+    /// Compares what the request presents (`totp_code`, else `recovery_code`) with what the account has.
+    ///
+    /// - Returns: `nil` when the request presents neither.
+    /// - Throws: `temporarily_unavailable` when the seed cannot be opened.
+    init?(
+        _ form: FormParameters, _ prompt: SecondFactorPrompt, realm: UUIDValue, keyring: Keyring
+    ) throws(TokenError) {
+        if let code = form["totp_code"] {
+            let seed = try TOTPSeed(opening: prompt.sealedSeed, with: keyring, realm: realm, factor: prompt.factor)
+            let step = TOTP.match(code, seed: seed.bytes, now: prompt.now, after: prompt.lastStepAt)
+            self.init(factor: prompt.factor, kind: .totp(step: step))
+        } else if let code = form["recovery_code"] {
+            let keyed = keyring.keys.map {
+                RecoveryCode.keyed(code, realm: realm, factor: prompt.factor, under: $0)
+            }
+            self.init(factor: prompt.factor, kind: .recoveryCode(keyed))
+        } else {
+            return nil
+        }
+    }
+}
+
+extension TokenError {
+    /// The first factor was right; said to nobody else (contract §4.1 item 7).
+    static var secondFactorRequired: TokenError {
+        TokenError(
+            .invalidGrant, "Two-factor authentication is required; supply totp_code.", reason: "second factor required")
+    }
+
+    /// Wrong, used before, or closed for now: one text.
+    static var secondFactorInvalid: TokenError {
+        TokenError(.invalidGrant, "The two-factor code is invalid.", reason: "second factor wrong")
+    }
+}

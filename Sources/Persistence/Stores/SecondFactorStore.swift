@@ -1,0 +1,134 @@
+/// What a presented second factor must be compared with.
+public struct SecondFactorPrompt: Sendable {
+    /// The row the seed is sealed for.
+    public let factor: UUIDValue
+    /// The TOTP seed, sealed.
+    public let sealedSeed: [UInt8]
+    /// Start of the newest time step that was accepted, seconds since the epoch.
+    public let lastStepAt: Double
+    /// The database clock, seconds since the epoch.
+    public let now: Double
+}
+
+/// What came of the comparison: presented together with the first factor, and spent with it or counted.
+public struct SecondFactorProof: Sendable {
+    /// What was presented.
+    public enum Kind: Sendable {
+        /// The number of the time step whose code it is; `nil` for none.
+        case totp(step: Int64?)
+        /// The code's HMAC under each server key.
+        case recoveryCode([[UInt8]])
+    }
+
+    /// The row whose seed was compared with.
+    public let factor: UUIDValue
+    /// What was presented.
+    public let kind: Kind
+
+    /// Takes the parts as they are.
+    public init(factor: UUIDValue, kind: Kind) {
+        self.factor = factor
+        self.kind = kind
+    }
+
+    /// In the order in which every function that redeems a first factor takes them.
+    static func parameters(_ proof: SecondFactorProof?) -> [Parameter] {
+        guard let proof else { return [.null, .null, .null] }
+        switch proof.kind {
+        case .totp(let step): return [.uuid(proof.factor), step.map { .bigint($0) } ?? .null, .null]
+        case .recoveryCode(let keyed): return [.uuid(proof.factor), .null, .byteArrays(keyed)]
+        }
+    }
+}
+
+extension Row {
+    borrowing func secondFactorPrompt(
+        now: Int, factor: Int, seed: Int, lastStep: Int
+    ) throws(StoreError) -> SecondFactorPrompt {
+        SecondFactorPrompt(
+            factor: try uuid(factor), sealedSeed: try bytes(seed), lastStepAt: try double(lastStep),
+            now: try double(now))
+    }
+}
+
+/// Second factors: enrolment and removal. They are used in the statements that redeem a first factor.
+public struct SecondFactorStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// A proven TOTP seed to store.
+    public struct NewFactor: Sendable {
+        /// The row's id, which the seed is sealed for.
+        public let id: UUIDValue
+        /// Sealed.
+        public let sealedSeed: [UInt8]
+        /// The number of the time step whose code proved it: spent.
+        public let step: Int64
+        /// HMACs of the recovery codes, 32 bytes each.
+        public let recoveryCodes: [[UInt8]]
+
+        /// Takes the parts as they are.
+        public init(id: UUIDValue, sealedSeed: [UInt8], step: Int64, recoveryCodes: [[UInt8]]) {
+            self.id = id
+            self.sealedSeed = sealedSeed
+            self.step = step
+            self.recoveryCodes = recoveryCodes
+        }
+    }
+
+    /// What became of an enrolment.
+    public enum Enrolment: String, Sendable {
+        case enrolled
+        /// The ceremony was spent before, or is expired.
+        case ceremony
+        /// The account has a second factor that this session neither proved nor enrolled.
+        case stepUp = "step_up"
+        /// The session ended meanwhile.
+        case signedOut = "signed_out"
+    }
+
+    /// Stores a proven seed in place of an earlier one, and spends the ceremony.
+    /// - Parameter expiresAt: the ceremony's end, seconds since the epoch, judged by the database clock.
+    public func enrol(
+        realm: UUIDValue, session: UUIDValue, ceremony: [UInt8], expiresAt: Double, _ factor: NewFactor, source: String
+    ) async throws(StoreError) -> Enrolment {
+        let parameters: [Parameter] = [
+            .uuid(realm), .uuid(session), .bytes(ceremony), .double(expiresAt), .uuid(factor.id),
+            .bytes(factor.sealedSeed), .bigint(factor.step), .byteArrays(factor.recoveryCodes), .text(source),
+        ]
+        let rows = try await database.query(Self.enrolTOTP, parameters) { (row) throws(StoreError) in
+            Enrolment(rawValue: try row.text(0))
+        }
+        guard let enrolment = rows.first ?? nil else { throw .malformedResult }
+        return enrolment
+    }
+
+    /// What became of a removal.
+    public enum Removal: String, Sendable {
+        case removed
+        /// There was none.
+        case none
+        /// This session neither proved nor enrolled it.
+        case stepUp = "step_up"
+        /// The session ended meanwhile.
+        case signedOut = "signed_out"
+    }
+
+    /// Removes the second factor of the session's user.
+    public func remove(realm: UUIDValue, session: UUIDValue, source: String) async throws(StoreError) -> Removal {
+        let rows = try await database.query(Self.removeTOTP, [.uuid(realm), .uuid(session), .text(source)]) {
+            (row) throws(StoreError) in Removal(rawValue: try row.text(0))
+        }
+        guard let removal = rows.first ?? nil else { throw .malformedResult }
+        return removal
+    }
+
+    private static let enrolTOTP = Statement(
+        name: "enrol_totp", sql: "SELECT postern.enrol_totp($1, $2, $3, $4, $5, $6, $7, $8, $9)", effect: .once)
+    private static let removeTOTP = Statement(
+        name: "remove_totp", sql: "SELECT postern.remove_totp($1, $2, $3)", effect: .once)
+}

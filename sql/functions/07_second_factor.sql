@@ -1,0 +1,154 @@
+-- The second factor: used with whatever proved the first, enrolled and removed by its owner.
+SET LOCAL ROLE postern_owner;
+
+-- One try at an account's second factor, in the transaction that verified the first. True: right, and spent by this call.
+-- False: wrong, and counted; or refused uncounted, while five wrong tries of the last ten minutes (TOTP or recovery codes) or, for TOTP
+-- alone, a hundred in a row without a right one close it (NIST SP 800-63B).
+-- p_factor: the row whose seed the caller compared with. p_step: the time step whose code was presented, NULL when none matched; the
+-- bound on it is wider than what the caller accepts, since a little time has passed. p_recovery: the code's HMAC under each server key.
+CREATE OR REPLACE FUNCTION postern.use_second_factor(
+    p_realm uuid, p_user uuid, p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid, p_session uuid, p_source text)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_closed boolean;
+    v_fifth timestamptz;
+    v_wrong integer;
+    v_left bigint;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    -- One try at a time per account: the row stays locked until the transaction ends.
+    SELECT coalesce(f.wrong_5_at > now() - interval '10 minutes', false) OR (p_recovery IS NULL AND coalesce(f.locked_until > now(), false))
+      INTO v_closed
+      FROM postern.totp_factor AS f
+     WHERE f.realm_id = p_realm AND f.user_id = p_user AND f.id = p_factor
+       FOR NO KEY UPDATE;
+    IF NOT FOUND OR v_closed THEN
+        RETURN false;
+    END IF;
+
+    IF p_recovery IS NOT NULL THEN
+        DELETE FROM postern.recovery_code AS r WHERE r.realm_id = p_realm AND r.user_id = p_user AND r.mac = ANY (p_recovery);
+        IF FOUND THEN
+            UPDATE postern.totp_factor AS f SET last_used_at = now() WHERE f.realm_id = p_realm AND f.user_id = p_user;
+            SELECT count(*) INTO v_left FROM postern.recovery_code AS r WHERE r.realm_id = p_realm AND r.user_id = p_user;
+            INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+            VALUES (p_realm, 'recovery_code_used', p_client, p_user, p_session, p_source, jsonb_build_object('left', v_left));
+            RETURN true;
+        END IF;
+    ELSE
+        UPDATE postern.totp_factor AS f
+           SET last_step_at = to_timestamp(p_step * 30), last_used_at = now(), wrong_in_a_row = 0, locked_until = NULL
+         WHERE f.realm_id = p_realm AND f.user_id = p_user AND to_timestamp(p_step * 30) > f.last_step_at
+           AND to_timestamp(p_step * 30) BETWEEN now() - interval '90 seconds' AND now() + interval '30 seconds';
+        IF FOUND THEN
+            RETURN true;
+        END IF;
+    END IF;
+
+    UPDATE postern.totp_factor AS f
+       SET wrong_5_at = f.wrong_4_at, wrong_4_at = f.wrong_3_at, wrong_3_at = f.wrong_2_at, wrong_2_at = f.wrong_1_at, wrong_1_at = now(),
+           -- The hundredth in a row closes TOTP for a day; after that day the count starts again.
+           wrong_in_a_row = CASE WHEN f.locked_until <= now() THEN 1 ELSE f.wrong_in_a_row + 1 END,
+           locked_until = CASE WHEN f.locked_until <= now() THEN NULL
+                               WHEN f.wrong_in_a_row >= 99 THEN coalesce(f.locked_until, now() + interval '24 hours') END
+     WHERE f.realm_id = p_realm AND f.user_id = p_user
+    RETURNING f.wrong_5_at, f.wrong_in_a_row INTO v_fifth, v_wrong;
+    IF v_fifth > now() - interval '10 minutes' OR v_wrong = 100 THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+        VALUES (p_realm, 'second_factor_locked', p_client, p_user, p_source, jsonb_build_object('in_a_row', v_wrong));
+    END IF;
+    RETURN false;
+END
+$$;
+COMMENT ON FUNCTION postern.use_second_factor(uuid, uuid, uuid, bigint, bytea[], uuid, uuid, text) IS
+    'One try at an account''s second factor: spends it, or counts the wrong try';
+
+-- Stores a seed its owner has proven to hold, in place of an earlier one, with its recovery codes.
+-- enrolled; ceremony: spent or expired; step_up: the account has a second factor and this session neither proved nor enrolled it;
+-- signed_out: the session ended meanwhile.
+CREATE OR REPLACE FUNCTION postern.enrol_totp(
+    p_realm uuid, p_session uuid, p_ceremony bytea, p_expires double precision, p_factor uuid, p_sealed_seed bytea, p_step bigint,
+    p_recovery bytea[], p_source text)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_user record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT u.id, s.client, 'mfa' = ANY (s.amr) AS proved INTO v_user
+      FROM postern.session AS s, postern.user_account AS u
+     WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
+       AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp;
+    IF NOT FOUND THEN
+        RETURN 'signed_out';
+    END IF;
+    INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
+    SELECT p_realm, p_ceremony, to_timestamp(p_expires) WHERE to_timestamp(p_expires) > now()
+        ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        RETURN 'ceremony';
+    END IF;
+    -- Wrong tries of the last minutes stay counted: a new seed is no way around them.
+    INSERT INTO postern.totp_factor AS f (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed)
+    VALUES (p_realm, v_user.id, p_factor, p_session, to_timestamp(p_step * 30), p_sealed_seed)
+        ON CONFLICT (realm_id, user_id) DO UPDATE
+       SET id = excluded.id, enrolled_by = excluded.enrolled_by, created_at = now(), last_step_at = excluded.last_step_at, last_used_at = NULL,
+           sealed_seed = excluded.sealed_seed, wrong_in_a_row = 0, locked_until = NULL
+     WHERE v_user.proved OR f.enrolled_by = p_session;
+    IF NOT FOUND THEN
+        RETURN 'step_up';
+    END IF;
+    DELETE FROM postern.recovery_code AS r WHERE r.realm_id = p_realm AND r.user_id = v_user.id;
+    INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT p_realm, v_user.id, m.mac FROM unnest(p_recovery) AS m (mac);
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
+    VALUES (p_realm, 'totp_enrolled', v_user.client, v_user.id, p_session, p_source);
+    RETURN 'enrolled';
+END
+$$;
+COMMENT ON FUNCTION postern.enrol_totp(uuid, uuid, bytea, double precision, uuid, bytea, bigint, bytea[], text) IS
+    'Stores a proven TOTP seed and its recovery codes, in place of earlier ones';
+
+-- removed; none: there is nothing to remove; step_up and signed_out as above.
+CREATE OR REPLACE FUNCTION postern.remove_totp(p_realm uuid, p_session uuid, p_source text)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_user record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT u.id, s.client, 'mfa' = ANY (s.amr) AS proved INTO v_user
+      FROM postern.session AS s, postern.user_account AS u
+     WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
+       AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp;
+    IF NOT FOUND THEN
+        RETURN 'signed_out';
+    END IF;
+    DELETE FROM postern.totp_factor AS f
+     WHERE f.realm_id = p_realm AND f.user_id = v_user.id AND (v_user.proved OR f.enrolled_by = p_session);
+    IF NOT FOUND THEN
+        RETURN CASE WHEN EXISTS (SELECT FROM postern.totp_factor AS f WHERE f.realm_id = p_realm AND f.user_id = v_user.id) THEN 'step_up' ELSE 'none' END;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
+    VALUES (p_realm, 'totp_removed', v_user.client, v_user.id, p_session, p_source);
+    RETURN 'removed';
+END
+$$;
+COMMENT ON FUNCTION postern.remove_totp(uuid, uuid, text) IS 'Removes the second factor of a session''s user, recovery codes included';
+
+DO $$
+DECLARE
+    f regprocedure;
+BEGIN
+    FOR f IN SELECT p.oid::regprocedure FROM pg_proc AS p
+              WHERE p.pronamespace = 'postern'::regnamespace AND p.proname IN ('use_second_factor', 'enrol_totp', 'remove_totp') LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO postern_app', f);
+    END LOOP;
+END
+$$;
+
+RESET ROLE;
