@@ -10,6 +10,7 @@ import pytest
 from harness import jose, totp, wire
 from harness.app import bearer
 from harness.holder import holder, signed_in
+from harness.links import Links
 from harness.postgres import literal
 from harness.volley import in_parallel, token_request, volley
 
@@ -433,6 +434,59 @@ def test_of_both_the_totp_code_counts(ada):
     assert_refused(ada.sign_in(totp_code=totp.wrong(ada.secret), recovery_code=ada.recovery_codes[0]), INVALID)
     assert ada.sign_in(totp_code=ada.code(), recovery_code=ada.recovery_codes[0]).status == 200
     assert ada.sign_in(recovery_code=ada.recovery_codes[0]).status == 200
+
+
+# -- with a link -----------------------------------------------------------------------------------------------
+
+REFUSED_LINK = {"error": "invalid_grant", "error_description": "Invalid or expired link."}
+
+
+def test_a_link_by_its_token_needs_the_second_factor_too(ada):
+    """The link stays live until both are there; a dead link says nothing of the second factor."""
+    links = Links(ada.app)
+    link = links.link(ada.email)
+    for _ in range(3):
+        assert_refused(links.redeem(link), REQUIRED)
+    assert_refused(links.redeem(link, totp_code=totp.wrong(ada.secret)), INVALID)
+    assert_refused(links.redeem(link, magic_token="A" * 43, totp_code=ada.code()), REFUSED_LINK)
+    answer = links.redeem(link, totp_code=ada.code())
+    assert answer.status == 200 and jose.parts(answer.json()["id_token"])[1]["amr"] == ["otp", "mfa"], answer
+    assert_refused(links.redeem(link, totp_code=ada.code(1)), REFUSED_LINK)
+    assert_refused(links.redeem(links.link(ada.email), totp_code=ada.code()), INVALID)
+    assert links.redeem(links.link(ada.email), recovery_code=ada.recovery_codes[0]).status == 200
+
+
+def test_a_link_confirmed_elsewhere_needs_the_second_factor_too(ada):
+    """The device that asked brings it; the confirmation stays until then."""
+    links = Links(ada.app)
+    link = links.link(ada.email)
+
+    def poll(**factors):
+        return ada.app.token({**links.poll_form(link.handle), **factors})
+
+    assert poll(totp_code=ada.code()).error == "authorization_pending"
+    assert links.choose(link, link.number).status == 200
+    for _ in range(3):
+        assert_refused(poll(), REQUIRED)
+    assert_refused(poll(totp_code=totp.wrong(ada.secret)), INVALID)
+    answer = poll(totp_code=ada.code())
+    assert answer.status == 200 and jose.parts(answer.json()["id_token"])[1]["amr"] == ["otp", "mfa"], answer
+    assert_refused(poll(totp_code=ada.code(1)), REFUSED_LINK)
+
+
+def test_wrong_tries_count_together_whatever_the_first_factor(ada):
+    """Five in all, by code, token and poll; and what has no second factor ignores one."""
+    links = Links(ada.app)
+    asked, link = ada.app.request_code(ada.email), links.link(ada.email)
+    for _ in range(3):
+        assert_refused(links.redeem(link, totp_code=totp.wrong(ada.secret)), INVALID)
+    for _ in range(2):
+        assert_refused(ada.app.redeem(asked.code, email=ada.email, totp_code=totp.wrong(ada.secret)), INVALID)
+    assert_refused(links.redeem(link, totp_code=ada.code()), INVALID)
+    assert_refused(links.redeem(link, recovery_code=ada.recovery_codes[0]), INVALID)
+    plain = ada.realm.user()
+    answer = links.redeem(links.link(plain), totp_code="000000")
+    assert answer.status == 200 and jose.parts(answer.json()["id_token"])[1]["amr"] == ["otp"], answer
 
 
 # -- how often ---------------------------------------------------------------------------------------------------

@@ -149,29 +149,27 @@ BEGIN
            AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
            AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
          LIMIT 1;
-        IF FOUND AND p_factor IS NOT NULL AND v_has_totp
-           AND postern.use_second_factor(p_realm, user_id, p_factor, p_totp_step, p_recovery, p_client, p_session, p_source) THEN
-            DELETE FROM postern.login_code AS d WHERE d.realm_id = p_realm AND d.email_key = v_key;
-            IF NOT FOUND THEN
-                user_id := NULL;
-            END IF;
-        ELSIF user_id IS NOT NULL THEN
-            -- The first factor was right: its try is given back.
-            IF p_handle IS NOT NULL THEN
-                UPDATE postern.auth_session AS a SET attempts = a.attempts - 1 WHERE a.realm_id = p_realm AND a.id = p_handle;
+        IF FOUND THEN
+            SELECT s.outcome, s.factor, s.sealed_seed, s.last_step_at INTO outcome, factor, sealed_seed, last_step_at
+              FROM postern.check_second_factor(p_realm, user_id, v_has_totp, p_factor, p_totp_step, p_recovery, p_client, p_session, p_source) AS s;
+            IF outcome = 'proved' THEN
+                DELETE FROM postern.login_code AS d WHERE d.realm_id = p_realm AND d.email_key = v_key;
+                IF NOT FOUND THEN
+                    user_id := NULL;
+                END IF;
+                outcome := 'refused';
             ELSE
-                UPDATE postern.code_guard AS g SET failures_tat = g.failures_tat - v_step WHERE g.realm_id = p_realm AND g.email_key = v_key;
+                -- The first factor was right: its try is given back.
+                IF p_handle IS NOT NULL THEN
+                    UPDATE postern.auth_session AS a SET attempts = a.attempts - 1 WHERE a.realm_id = p_realm AND a.id = p_handle;
+                ELSE
+                    UPDATE postern.code_guard AS g SET failures_tat = g.failures_tat - v_step WHERE g.realm_id = p_realm AND g.email_key = v_key;
+                END IF;
+                user_id := NULL;
+                email := NULL;
+                email_verified := NULL;
+                RETURN;
             END IF;
-            outcome := 'second_factor_wrong';
-            IF p_factor IS NULL OR NOT v_has_totp THEN
-                SELECT f.id, f.sealed_seed, date_part('epoch', f.last_step_at) INTO factor, sealed_seed, last_step_at
-                  FROM postern.totp_factor AS f WHERE f.realm_id = p_realm AND f.user_id = redeem_otp.user_id;
-                outcome := CASE WHEN FOUND THEN 'second_factor' ELSE 'second_factor_gone' END;
-            END IF;
-            user_id := NULL;
-            email := NULL;
-            email_verified := NULL;
-            RETURN;
         END IF;
     END IF;
 

@@ -239,13 +239,25 @@ $$;
 COMMENT ON FUNCTION postern.open_link_session(uuid, uuid, text, uuid, uuid, text, timestamptz, uuid, bytea, bytea, text[], text[], text[], integer, integer, text, text) IS
     'Opens the session of a link that was redeemed or confirmed';
 
+-- Replaced rather than redefined: arguments and result have changed over time.
+DO $$
+DECLARE
+    f regprocedure;
+BEGIN
+    FOR f IN SELECT p.oid::regprocedure FROM pg_proc AS p WHERE p.pronamespace = 'postern'::regnamespace AND p.proname IN ('redeem_magic', 'poll_magic') LOOP
+        EXECUTE format('DROP FUNCTION %s', f);
+    END LOOP;
+END
+$$;
 -- By the token itself: the app opened the link. A wrong token ends nothing. reason is for logs only.
 CREATE OR REPLACE FUNCTION postern.redeem_magic(
     p_realm uuid, p_client uuid, p_permission text, p_user uuid, p_token_hash bytea, p_session uuid, p_token_salt bytea,
     p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_factor uuid DEFAULT NULL, p_totp_step bigint DEFAULT NULL, p_recovery bytea[] DEFAULT NULL,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision, OUT session_expires_at double precision,
-    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
+    OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -266,7 +278,7 @@ BEGIN
         END IF;
     END IF;
     PERFORM postern.lock_links(p_realm, p_user);
-    SELECT u.id, u.security_stamp, u.email_key, k.client_id, now() + r.session_lifetime AS session_end
+    SELECT u.id, u.security_stamp, u.email_key, u.has_totp, k.client_id, now() + r.session_lifetime AS session_end
       INTO v_link
       FROM postern.login_link AS l, postern.user_account AS u, postern.client AS k, postern.realm AS r
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash
@@ -274,7 +286,15 @@ BEGIN
        AND u.realm_id = p_realm AND u.id = p_user AND u.enabled AND u.email_key = l.email_key
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled AND r.native_grants_enabled;
-    -- A second factor is asked for here: what is refused up to here leaves the link alive.
+    -- What is refused up to here leaves the link alive.
+    IF v_link.id IS NOT NULL AND (v_link.has_totp OR p_factor IS NOT NULL) THEN
+        SELECT s.outcome, s.factor, s.sealed_seed, s.last_step_at INTO outcome, factor, sealed_seed, last_step_at
+          FROM postern.check_second_factor(p_realm, v_link.id, v_link.has_totp, p_factor, p_totp_step, p_recovery, p_client, p_session, p_source) AS s;
+        IF outcome <> 'proved' THEN
+            RETURN;
+        END IF;
+        outcome := 'refused';
+    END IF;
     IF v_link.id IS NOT NULL THEN
         -- All links of the user go with the right one; its handle has nothing to poll for any more.
         FOR v_spent IN
@@ -302,7 +322,7 @@ BEGIN
                          WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash), 'unknown');
 END
 $$;
-COMMENT ON FUNCTION postern.redeem_magic(uuid, uuid, text, uuid, bytea, uuid, bytea, bytea, text[], text[], text[], integer, integer, text, text[], integer[], integer[], double precision[], integer[]) IS
+COMMENT ON FUNCTION postern.redeem_magic IS
     'Redeems a link by its token: consumes it and opens the session in one call';
 
 -- By the device that asked (RFC 8628 section 3.5). Outcomes: ok, pending, slow_down, denied, refused, rate_limited. A handle of an address
@@ -311,8 +331,10 @@ CREATE OR REPLACE FUNCTION postern.poll_magic(
     p_realm uuid, p_client uuid, p_permission text, p_handle bytea, p_session uuid, p_token_salt bytea,
     p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_factor uuid DEFAULT NULL, p_totp_step bigint DEFAULT NULL, p_recovery bytea[] DEFAULT NULL,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision, OUT session_expires_at double precision,
-    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
+    OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -354,7 +376,7 @@ BEGIN
          WHERE a.realm_id = p_realm AND a.id = p_handle;
         RETURN;
     END IF;
-    SELECT u.id, u.security_stamp, u.email_key, k.client_id, now() + r.session_lifetime AS session_end
+    SELECT u.id, u.security_stamp, u.email_key, u.has_totp, k.client_id, now() + r.session_lifetime AS session_end
       INTO v_user
       FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
      WHERE u.realm_id = p_realm AND u.id = v_asked.confirmed_user AND u.enabled AND u.email_key = v_asked.email_key
@@ -364,7 +386,15 @@ BEGIN
         reason := 'disabled';
         RETURN;
     END IF;
-    -- A second factor is asked for here: what is refused up to here leaves the confirmation alive.
+    -- What is refused up to here leaves the confirmation alive.
+    IF v_user.id IS NOT NULL AND (v_user.has_totp OR p_factor IS NOT NULL) THEN
+        SELECT s.outcome, s.factor, s.sealed_seed, s.last_step_at INTO outcome, factor, sealed_seed, last_step_at
+          FROM postern.check_second_factor(p_realm, v_user.id, v_user.has_totp, p_factor, p_totp_step, p_recovery, p_client, p_session, p_source) AS s;
+        IF outcome <> 'proved' THEN
+            RETURN;
+        END IF;
+        outcome := 'refused';
+    END IF;
     -- Earlier than any clock: a poll that began before this one must not find it alive.
     UPDATE postern.auth_session AS a SET expires_at = '-infinity' WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now();
     IF NOT FOUND THEN
@@ -378,7 +408,7 @@ BEGIN
         p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime, p_refresh_lifetime, p_source, 'confirmed');
 END
 $$;
-COMMENT ON FUNCTION postern.poll_magic(uuid, uuid, text, bytea, uuid, bytea, bytea, text[], text[], text[], integer, integer, text, text[], integer[], integer[], double precision[], integer[]) IS
+COMMENT ON FUNCTION postern.poll_magic IS
     'What has become of a link, for the device that asked; after a confirmation the session, once';
 
 DO $$

@@ -65,6 +65,28 @@ $$;
 COMMENT ON FUNCTION postern.use_second_factor(uuid, uuid, uuid, bigint, bytea[], uuid, uuid, text) IS
     'One try at an account''s second factor: spends it, or counts the wrong try';
 
+-- What a statement asks that has verified the first factor of p_user and not consumed it. Without p_factor: second_factor, with what the
+-- presented code must be compared with. With it: proved (spent, in the caller's transaction), second_factor_wrong (counted), or
+-- second_factor_gone when it was removed between two calls.
+CREATE OR REPLACE FUNCTION postern.check_second_factor(
+    p_realm uuid, p_user uuid, p_has_totp boolean, p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid, p_session uuid, p_source text,
+    OUT outcome text, OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF p_has_totp AND p_factor IS NOT NULL THEN
+        outcome := CASE WHEN postern.use_second_factor(p_realm, p_user, p_factor, p_step, p_recovery, p_client, p_session, p_source)
+                        THEN 'proved' ELSE 'second_factor_wrong' END;
+        RETURN;
+    END IF;
+    SELECT f.id, f.sealed_seed, date_part('epoch', f.last_step_at) INTO factor, sealed_seed, last_step_at
+      FROM postern.totp_factor AS f WHERE f.realm_id = p_realm AND f.user_id = p_user;
+    outcome := CASE WHEN FOUND THEN 'second_factor' ELSE 'second_factor_gone' END;
+END
+$$;
+COMMENT ON FUNCTION postern.check_second_factor(uuid, uuid, boolean, uuid, bigint, bytea[], uuid, uuid, text) IS
+    'Asks for the second factor of an account whose first one was right, or spends it';
+
 -- Stores a seed its owner has proven to hold, in place of an earlier one, with its recovery codes.
 -- enrolled; ceremony: spent or expired; step_up: the account has a second factor and this session neither proved nor enrolled it;
 -- signed_out: the session ended meanwhile.
@@ -144,7 +166,7 @@ DECLARE
     f regprocedure;
 BEGIN
     FOR f IN SELECT p.oid::regprocedure FROM pg_proc AS p
-              WHERE p.pronamespace = 'postern'::regnamespace AND p.proname IN ('use_second_factor', 'enrol_totp', 'remove_totp') LOOP
+              WHERE p.pronamespace = 'postern'::regnamespace AND p.proname IN ('use_second_factor', 'check_second_factor', 'enrol_totp', 'remove_totp') LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO postern_app', f);
     END LOOP;

@@ -15,6 +15,8 @@ public struct MagicLinkGrant: Grant {
 
     /// What a link proves (RFC 8176): a secret from the mailbox that works once, as a code does; nothing more.
     private static let amr = ["otp"]
+    /// With the account's second factor beside it.
+    private static let amrWithSecondFactor = ["otp", "mfa"]
 
     /// Creates the grant.
     public init(
@@ -44,26 +46,27 @@ public struct MagicLinkGrant: Grant {
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let signIn = try await NewSignIn(request, issuer: issuer)
         let claim = try await limiter.claim(.token, request.subjects, realm: request.realm)
-        let signedIn =
+        let (signedIn, amr) =
             request.form["magic_token"] != nil
             ? try await open(request, signIn, claim) : try await poll(request, signIn, claim)
-        return try signIn.respond(signedIn, amr: Self.amr)
+        return try signIn.respond(signedIn, amr: amr)
     }
 
     /// The app has the link itself.
     private func open(
         _ request: TokenRequest, _ signIn: NewSignIn, _ claim: RateLimiter.Claim
-    ) async throws(TokenError) -> SignedIn {
+    ) async throws(TokenError) -> (SignedIn, amr: [String]) {
         guard let link = MagicLink(userID: request.form["user_id"], token: request.form["magic_token"]) else {
             try await limiter.take(claim)
             throw Self.refused("malformed")
         }
-        let redemption = MagicLinkStore.Redemption(
-            realm: request.realm.id, client: request.client.key, permission: grantType.permission, user: link.user,
-            tokenHash: link.tokenHash, session: signIn.record(amr: Self.amr), permits: claim.permits)
-        return try await signIn.decide(sessions: sessions, refused: Self.refused) {
+        return try await decide(request, signIn) { (amr, proof) in
+            let redemption = MagicLinkStore.Redemption(
+                realm: request.realm.id, client: request.client.key, permission: grantType.permission, user: link.user,
+                tokenHash: link.tokenHash, session: signIn.record(amr: amr),
+                permits: proof == nil ? claim.permits : PermitRequest(), secondFactor: proof)
             let (outcome, verdict) = try await links.redeem(redemption)
-            try limiter.settle(claim, verdict)
+            if proof == nil { try limiter.settle(claim, verdict) }
             return outcome
         }
     }
@@ -71,7 +74,7 @@ public struct MagicLinkGrant: Grant {
     /// The app waits for the link to be confirmed.
     private func poll(
         _ request: TokenRequest, _ signIn: NewSignIn, _ claim: RateLimiter.Claim
-    ) async throws(TokenError) -> SignedIn {
+    ) async throws(TokenError) -> (SignedIn, amr: [String]) {
         guard
             let handle = AuthSessionHandle(
                 request.form["auth_session"] ?? "", realm: request.realm.id, keyring: keyring)
@@ -79,12 +82,13 @@ public struct MagicLinkGrant: Grant {
             try await limiter.take(claim)
             throw Self.refused("malformed")
         }
-        let poll = MagicLinkStore.Poll(
-            realm: request.realm.id, client: request.client.key, permission: grantType.permission, handle: handle.id,
-            session: signIn.record(amr: Self.amr), permits: claim.permits)
-        return try await signIn.decide(sessions: sessions, refused: Self.refused) {
+        return try await decide(request, signIn) { (amr, proof) in
+            let poll = MagicLinkStore.Poll(
+                realm: request.realm.id, client: request.client.key, permission: grantType.permission,
+                handle: handle.id, session: signIn.record(amr: amr),
+                permits: proof == nil ? claim.permits : PermitRequest(), secondFactor: proof)
             let (outcome, verdict) = try await links.poll(poll)
-            try limiter.settle(claim, verdict)
+            if proof == nil { try limiter.settle(claim, verdict) }
             switch outcome {
             case .pending: throw TokenError(.authorizationPending, "The link has not been confirmed yet.")
             case .slowDown: throw TokenError(.slowDown, "Polled too early: wait five seconds longer between polls.")
@@ -92,6 +96,23 @@ public struct MagicLinkGrant: Grant {
             case .decided(let outcome): return outcome
             }
         }
+    }
+
+    /// Runs a statement, and once more with what the request presents when the account has a second factor.
+    private func decide(
+        _ request: TokenRequest, _ signIn: NewSignIn,
+        _ statement: (_ amr: [String], SecondFactorProof?) async throws -> SignInOutcome
+    ) async throws(TokenError) -> (SignedIn, amr: [String]) {
+        var amr = Self.amr
+        let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) {
+            let outcome = try await statement(amr, nil)
+            guard case .secondFactor(let prompt) = outcome,
+                let proof = try SecondFactorProof(request.form, prompt, realm: request.realm.id, keyring: keyring)
+            else { return outcome }
+            amr = Self.amrWithSecondFactor
+            return try await statement(amr, proof)
+        }
+        return (signedIn, amr)
     }
 
     private static func refused(_ reason: String) -> TokenError {

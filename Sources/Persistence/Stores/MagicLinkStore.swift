@@ -113,14 +113,16 @@ public struct MagicLinkStore: Sendable {
         let tokenHash: [UInt8]
         let session: NewSession
         let permits: PermitRequest
+        let secondFactor: SecondFactorProof?
 
         /// - Parameters:
         ///   - client: the client's row key.
         ///   - permission: checked again: `gt:urn:cocoar:magic`.
         ///   - tokenHash: SHA-256 of the token.
+        ///   - secondFactor: what is presented beside the link; `nil` in the first call.
         public init(
             realm: UUIDValue, client: UUIDValue, permission: String, user: UUIDValue, tokenHash: [UInt8],
-            session: NewSession, permits: PermitRequest
+            session: NewSession, permits: PermitRequest, secondFactor: SecondFactorProof? = nil
         ) {
             self.realm = realm
             self.client = client
@@ -129,6 +131,7 @@ public struct MagicLinkStore: Sendable {
             self.tokenHash = tokenHash
             self.session = session
             self.permits = permits
+            self.secondFactor = secondFactor
         }
     }
 
@@ -140,13 +143,14 @@ public struct MagicLinkStore: Sendable {
                 .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission),
                 .uuid(redemption.user), .bytes(redemption.tokenHash),
             ] + redemption.session.parameters + redemption.permits.parameters
+            + SecondFactorProof.parameters(redemption.secondFactor)
         let rows = try await database.query(Self.redeemMagic, parameters) { (row) throws(StoreError) in
             let verdict = try row.permitVerdict(granted: 7, refused: 5, retryAfter: 6)
             let outcome: SignInOutcome =
                 switch try row.text(0) {
                 case "ok": .signedIn(user: try row.uuid(2), now: try row.double(3), sessionExpiresAt: try row.double(4))
                 case "rate_limited": .limited
-                default: .refused(try row.textOrNil(1) ?? "refused")
+                case let outcome: try row.refusal(outcome, reason: 1, now: 3, factor: 8)
                 }
             return (outcome, verdict)
         }
@@ -162,14 +166,16 @@ public struct MagicLinkStore: Sendable {
         let handle: [UInt8]
         let session: NewSession
         let permits: PermitRequest
+        let secondFactor: SecondFactorProof?
 
         /// - Parameters:
         ///   - client: the client's row key.
         ///   - permission: checked again: `gt:urn:cocoar:magic`.
         ///   - handle: the handle's id, 16 bytes.
+        ///   - secondFactor: what is presented beside the confirmation; `nil` in the first call.
         public init(
             realm: UUIDValue, client: UUIDValue, permission: String, handle: [UInt8], session: NewSession,
-            permits: PermitRequest
+            permits: PermitRequest, secondFactor: SecondFactorProof? = nil
         ) {
             self.realm = realm
             self.client = client
@@ -177,6 +183,7 @@ public struct MagicLinkStore: Sendable {
             self.handle = handle
             self.session = session
             self.permits = permits
+            self.secondFactor = secondFactor
         }
     }
 
@@ -196,7 +203,7 @@ public struct MagicLinkStore: Sendable {
     public func poll(_ poll: Poll) async throws(StoreError) -> (PollOutcome, PermitVerdict) {
         let parameters: [Parameter] =
             [.uuid(poll.realm), .uuid(poll.client), .text(poll.permission), .bytes(poll.handle)]
-            + poll.session.parameters + poll.permits.parameters
+            + poll.session.parameters + poll.permits.parameters + SecondFactorProof.parameters(poll.secondFactor)
         let rows = try await database.query(Self.pollMagic, parameters) { (row) throws(StoreError) in
             let verdict = try row.permitVerdict(granted: 7, refused: 5, retryAfter: 6)
             let outcome: PollOutcome =
@@ -208,7 +215,7 @@ public struct MagicLinkStore: Sendable {
                 case "slow_down": .slowDown
                 case "denied": .denied
                 case "rate_limited": .decided(.limited)
-                default: .decided(.refused(try row.textOrNil(1) ?? "refused"))
+                case let outcome: .decided(try row.refusal(outcome, reason: 1, now: 3, factor: 8))
                 }
             return (outcome, verdict)
         }
@@ -237,15 +244,19 @@ extension MagicLinkStore {
     private static let redeemMagic = Statement(
         name: "redeem_magic",
         sql: """
-            SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted
-              FROM postern.redeem_magic($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+            SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted,
+                   factor, sealed_seed, last_step_at
+              FROM postern.redeem_magic($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+                                        $20, $21, $22)
             """,
         effect: .once)
     private static let pollMagic = Statement(
         name: "poll_magic",
         sql: """
-            SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted
-              FROM postern.poll_magic($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+            SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted,
+                   factor, sealed_seed, last_step_at
+              FROM postern.poll_magic($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                                      $19, $20, $21)
             """,
         effect: .once)
 }

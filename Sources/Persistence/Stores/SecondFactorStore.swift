@@ -42,12 +42,21 @@ public struct SecondFactorProof: Sendable {
 }
 
 extension Row {
-    borrowing func secondFactorPrompt(
-        now: Int, factor: Int, seed: Int, lastStep: Int
-    ) throws(StoreError) -> SecondFactorPrompt {
-        SecondFactorPrompt(
-            factor: try uuid(factor), sealedSeed: try bytes(seed), lastStepAt: try double(lastStep),
-            now: try double(now))
+    /// The refusal of a statement that redeems a first factor, or what `postern.check_second_factor` asks for.
+    /// - Parameter factor: the first of three columns: the row, the sealed seed, the last step.
+    borrowing func refusal(
+        _ outcome: String, reason: Int, now: Int, factor: Int
+    ) throws(StoreError) -> SignInOutcome {
+        switch outcome {
+        case "second_factor":
+            .secondFactor(
+                SecondFactorPrompt(
+                    factor: try uuid(factor), sealedSeed: try bytes(factor + 1), lastStepAt: try double(factor + 2),
+                    now: try double(now)))
+        case "second_factor_wrong": .secondFactorWrong
+        case "second_factor_gone": .secondFactorGone
+        default: .refused(try textOrNil(reason) ?? "refused")
+        }
     }
 }
 

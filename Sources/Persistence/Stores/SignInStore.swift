@@ -222,10 +222,7 @@ public struct SignInStore: Sendable {
                 switch try row.text(0) {
                 case "ok": .signedIn(user: try row.uuid(2), now: try row.double(3), sessionExpiresAt: try row.double(4))
                 case "rate_limited": .limited
-                case "second_factor": .secondFactor(try row.secondFactorPrompt(now: 3, factor: 8, seed: 9, lastStep: 10))
-                case "second_factor_wrong": .secondFactorWrong
-                case "second_factor_gone": .secondFactorGone
-                default: .refused(try row.textOrNil(1) ?? "refused")
+                case let outcome: try row.refusal(outcome, reason: 1, now: 3, factor: 8)
                 }
             return (outcome, verdict)
         }

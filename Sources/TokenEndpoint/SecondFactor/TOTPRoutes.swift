@@ -90,6 +90,6 @@ struct TOTPRoutes: Sendable {
 extension Client {
     /// Whether one of its grants takes a `totp_code`.
     fileprivate var mayUseSecondFactor: Bool {
-        mayUse(.otp) || mayUse(GrantType(rawValue: "urn:cocoar:magic"))
+        mayUse(.otp) || mayUse(.magic)
     }
 }
