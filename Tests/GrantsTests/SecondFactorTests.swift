@@ -10,7 +10,8 @@ struct TOTPTests {
     @Test(
         "RFC 4226 appendix D: the first ten values",
         arguments: zip(
-            0..<10, ["755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871", "520489"]))
+            0..<10,
+            ["755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871", "520489"]))
     func hotp(_ counter: Int, _ code: String) {
         #expect(TOTP.code(Self.seed, step: Int64(counter)) == code)
     }
@@ -169,7 +170,8 @@ struct RecoveryCodeTests {
         #expect(RecoveryCode.keyed("0123-456a-1bcd", realm: .random(), factor: factor, under: key) != hash)
         #expect(RecoveryCode.keyed("0123-456a-1bcd", realm: realm, factor: .random(), under: key) != hash)
         #expect(
-            RecoveryCode.keyed("0123-456a-1bcd", realm: realm, factor: factor, under: Keyring.fixture(2).newest) != hash)
+            RecoveryCode.keyed("0123-456a-1bcd", realm: realm, factor: factor, under: Keyring.fixture(2).newest) != hash
+        )
     }
 
     private func keyed(_ code: String) -> [UInt8] {
