@@ -9,14 +9,15 @@ import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from . import authenticator
+from . import authenticator, totp
 
 _COMMAND = '#!/bin/sh\nexec curl -q -sf "http://127.0.0.1:{port}/{path}?${{1-}}" {more}\n'
 _WANTED = {"code_from_mail": re.compile(r"(?<![0-9])[0-9]{6}(?![0-9])"), "link_from_mail": re.compile(r"https?://\S+/magic-login\?\S+")}
 
 
 class Helpers:
-    """Commands `code_from_mail ADDRESS`, `link_from_mail ADDRESS`, `secret_of CLIENT`, `authenticator create|get` (options on stdin); curl finds the node.
+    """Commands `code_from_mail ADDRESS`, `link_from_mail ADDRESS`, `totp_of SECRET`, `secret_of CLIENT`, `authenticator create|get` (options
+    on stdin); curl finds the node.
 
     Each mail is read once: a command waits for the next one with a code, or a link.
     """
@@ -25,6 +26,7 @@ class Helpers:
         self._world = world
         self._read = {}
         self._credential = None
+        self._steps = iter((0, 1))
         helpers = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -51,7 +53,7 @@ class Helpers:
     def _write(self, directory):
         commands = directory / "commands"
         commands.mkdir()
-        for name in (*_WANTED, "secret_of", "authenticator"):
+        for name in (*_WANTED, "totp_of", "secret_of", "authenticator"):
             file = commands / name
             more = "--data-binary @-" if name == "authenticator" else "-d ''"
             file.write_text(_COMMAND.format(port=self._server.server_port, path=name, more=more), encoding="ascii")
@@ -69,6 +71,9 @@ class Helpers:
             secret = self._world.admin.call("rotate_client_secret", "acme", argument)
             self._world.settle()
             return secret
+        if name == "totp_of":
+            # A step once used is refused: each call shows the next one that is still accepted.
+            return totp.code(argument, next(self._steps))
         if name in _WANTED:
             return self._from_mail(argument, _WANTED[name])
         options = json.loads(text)
