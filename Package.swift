@@ -105,7 +105,7 @@ let package = Package(
         .target(
             name: "Grants",
             dependencies: [
-                "Persistence", "WebAuthnVerify",
+                "Persistence", "WebAuthnVerify", "COpenSSL",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],

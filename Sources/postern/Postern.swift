@@ -8,6 +8,6 @@ struct Postern: AsyncParsableCommand {
         abstract: "A multi-tenant OIDC token endpoint with native passwordless grants.",
         subcommands: [
             DevCommand.self, ServeCommand.self, MigrateCommand.self, TryCommand.self, ExportCommand.self,
-            DoctorCommand.self,
+            DoctorCommand.self, KeysCommand.self,
         ])
 }

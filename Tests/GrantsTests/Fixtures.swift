@@ -39,7 +39,8 @@ extension Client {
             issuesJWTAccessTokens: false,
             rpID: nil, secretHashes: secret.map { [sha256($0)] } ?? [], permissions: permissions,
             accessTokenLifetime: nil,
-            refreshTokenLifetime: nil, webOrigins: [], androidOrigins: [], iosApps: [], androidApps: [])
+            refreshTokenLifetime: nil, webOrigins: [], androidOrigins: [], iosApps: [], androidApps: [],
+            signingAlgorithm: nil)
     }
 }
 

@@ -130,7 +130,7 @@ BEGIN
                                    'per', postern.seconds(l.per), 'burst', l.burst, 'mode', l.mode) ORDER BY l.policy, l.dimension), '[]')
                           FROM postern.effective_rate_limits(r.id) AS l),
         'signing_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object(
-                                    'kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk, 'sealed_private', encode(k.sealed_private, 'hex'),
+                                    'kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk, 'sealed_private', encode(k.sealed_private, 'hex'), 'for_realm', k.for_realm,
                                     'activates_at', extract(epoch FROM k.activates_at), 'retires_at', extract(epoch FROM k.retires_at))
                                     ORDER BY k.activates_at, k.kid), '[]')
                            FROM postern.signing_key AS k
@@ -142,32 +142,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.realm_config(uuid) IS 'The configuration of a realm as one document; NULL when it is disabled or does not exist';
-
--- The first key of a realm and algorithm: of any number of servers that try at once, one inserts and all get that one.
-CREATE OR REPLACE FUNCTION postern.add_signing_key(p_realm uuid, p_kid text, p_alg text, p_public_jwk jsonb, p_sealed bytea)
-RETURNS jsonb
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    v_key jsonb;
-BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    PERFORM pg_advisory_xact_lock(hashtextextended('postern.signing_key:' || p_realm || ':' || p_alg, 0));
-    INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private)
-    SELECT p_realm, p_kid, p_alg, p_public_jwk, p_sealed
-     WHERE NOT EXISTS (SELECT FROM postern.signing_key AS k
-                        WHERE k.realm_id = p_realm AND k.alg = p_alg AND k.activates_at <= now()
-                          AND (k.retires_at IS NULL OR k.retires_at > now()));
-    SELECT jsonb_build_object('kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk, 'sealed_private', encode(k.sealed_private, 'hex'),
-                              'activates_at', extract(epoch FROM k.activates_at), 'retires_at', extract(epoch FROM k.retires_at))
-      INTO v_key
-      FROM postern.signing_key AS k
-     WHERE k.realm_id = p_realm AND k.alg = p_alg AND k.activates_at <= now() AND (k.retires_at IS NULL OR k.retires_at > now())
-     ORDER BY k.activates_at DESC, k.kid LIMIT 1;
-    RETURN v_key;
-END
-$$;
-COMMENT ON FUNCTION postern.add_signing_key(uuid, text, text, jsonb, bytea) IS 'Stores the key unless one is in force; returns the one that is';
 
 CREATE OR REPLACE FUNCTION postern.schema_version() RETURNS integer
 LANGUAGE sql STABLE
@@ -185,10 +159,10 @@ $$;
 COMMENT ON FUNCTION postern.server_probe() IS 'Whether this connection is fit to serve';
 
 REVOKE ALL ON FUNCTION postern.default_rate_limits(), postern.effective_rate_limits(uuid), postern.directory(), postern.config_stamp(),
-    postern.seconds(interval), postern.realm_config(uuid), postern.add_signing_key(uuid, text, text, jsonb, bytea),
+    postern.seconds(interval), postern.realm_config(uuid),
     postern.schema_version(), postern.server_probe() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION postern.default_rate_limits(), postern.effective_rate_limits(uuid), postern.directory(), postern.config_stamp(),
-    postern.seconds(interval), postern.realm_config(uuid), postern.add_signing_key(uuid, text, text, jsonb, bytea),
+    postern.seconds(interval), postern.realm_config(uuid),
     postern.schema_version(), postern.server_probe() TO postern_app;
 
 RESET ROLE;

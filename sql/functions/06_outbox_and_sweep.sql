@@ -80,6 +80,7 @@ BEGIN
             ('rate_bucket', 't.tat < now()'),
             ('spent_ceremony', 't.expires_at < now()'),
             ('spent_assertion', 't.expires_at < now()'),
+            ('signing_key', 't.retires_at < now() - interval ''1 day'''),
             ('revoked_service_token', 't.expires_at < now()'),
             ('service_account_use', 't.at < now() - interval ''1 year'''),
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),

@@ -1,8 +1,9 @@
 -- Provisioning: realms, scopes, rate limits, signing keys.
 SET LOCAL ROLE postern_owner;
 
+DROP FUNCTION IF EXISTS admin.put_realm(text, text, text, text, text[], boolean);
 CREATE OR REPLACE FUNCTION admin.put_realm(slug text, primary_domain text DEFAULT NULL, display_name text DEFAULT NULL, public_origin text DEFAULT NULL,
-    domains text[] DEFAULT NULL, enabled boolean DEFAULT NULL)
+    domains text[] DEFAULT NULL, enabled boolean DEFAULT NULL, signing_alg text DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -19,6 +20,7 @@ BEGIN
     END IF;
     PERFORM postern.check_host('primary_domain', primary_domain);
     PERFORM postern.check_text('display_name', display_name, 100);
+    PERFORM postern.check_choice('signing_alg', signing_alg, 'ES256', 'RS256', 'EdDSA');
     IF NOT postern.is_origin(public_origin) THEN
         PERFORM postern.refuse(format('public_origin %s is not an origin', postern.shown(public_origin)),
             'Allowed is https://host or https://host:port, lower case, without path or trailing slash; http only for localhost.');
@@ -82,15 +84,20 @@ BEGIN
     INSERT INTO postern.realm_domain (realm_id, domain)
     SELECT DISTINCT v_id, x.domain FROM unnest(coalesce(domains, '{}') || v_primary) AS x (domain)
      WHERE x.domain IS NOT NULL AND NOT EXISTS (SELECT FROM postern.realm_domain AS d WHERE d.domain = x.domain);
+    IF signing_alg <> coalesce(postern.signing_alg(v_id), '') THEN
+        PERFORM postern.request_signing_key(v_id, signing_alg, true);
+    END IF;
     PERFORM postern.admin_audit(v_id, CASE WHEN v_created THEN 'realm_created' ELSE 'realm_updated' END,
-        detail => jsonb_build_object('primary_domain', primary_domain, 'public_origin', public_origin, 'domains', domains, 'enabled', enabled));
+        detail => jsonb_build_object('primary_domain', primary_domain, 'public_origin', public_origin, 'domains', domains, 'enabled', enabled,
+            'signing_alg', signing_alg));
     RETURN v_id;
 END
 $$;
-COMMENT ON FUNCTION admin.put_realm(text, text, text, text, text[], boolean) IS
+COMMENT ON FUNCTION admin.put_realm(text, text, text, text, text[], boolean, text) IS
 'Creates or updates a realm (tenant) and returns its id. NULL leaves a setting as it is.
 slug: name in all other functions. primary_domain: bare host; added to domains; default RP-ID of passkeys.
 public_origin: the issuer, https://host[:port]; default https:// and primary_domain. domains: all hosts of the realm (replaces the list).
+signing_alg: ES256 (default of a new realm), RS256 or EdDSA; another than the present one is published at once and signs 10 minutes later.
 A new realm has the scopes openid, offline_access, profile, email; native grants are off until admin.set_native_grants.
 Example: SELECT admin.put_realm(''acme'', ''id.acme.example'', ''Acme'');';
 
@@ -293,24 +300,6 @@ END
 $$;
 COMMENT ON FUNCTION admin.reset_rate_limit(text, text, text) IS 'Takes an override back: the default rate limit is in force again.
 Example: SELECT admin.reset_rate_limit(''acme'', ''native-otp'', ''source'');';
-
-CREATE OR REPLACE FUNCTION admin.rotate_signing_key(realm text, alg text DEFAULT 'ES256')
-RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
-AS $$
-#variable_conflict use_variable
-DECLARE
-    v_realm uuid := postern.admin_realm(realm);
-    v_alg text := coalesce(alg, 'ES256');
-BEGIN
-    PERFORM postern.check_choice('alg', v_alg, 'ES256', 'RS256', 'EdDSA');
-    INSERT INTO postern.signing_key_request (realm_id, alg) VALUES (v_realm, v_alg) ON CONFLICT ON CONSTRAINT signing_key_request_pkey DO NOTHING;
-    PERFORM postern.admin_audit(v_realm, 'signing_key_rotation_requested', detail => jsonb_build_object('alg', v_alg));
-END
-$$;
-COMMENT ON FUNCTION admin.rotate_signing_key(text, text) IS
-'Asks for a new signing key; a running server makes it within 5 seconds and switches to it after the overlap. alg: ES256 (default), RS256, EdDSA.
-Example: SELECT admin.rotate_signing_key(''acme'', ''ES256'');';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA admin FROM PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA admin TO postern_admin;

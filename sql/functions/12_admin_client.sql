@@ -1,9 +1,10 @@
 -- Provisioning: clients, secrets, permissions, service accounts.
 SET LOCAL ROLE postern_owner;
 
+DROP FUNCTION IF EXISTS admin.put_client(text, text, text, text, text, text, interval, interval, boolean, boolean);
 CREATE OR REPLACE FUNCTION admin.put_client(realm text, client_id text, client_type text DEFAULT NULL, display_name text DEFAULT NULL,
     access_token_type text DEFAULT NULL, rp_id text DEFAULT NULL, access_token_lifetime interval DEFAULT NULL,
-    refresh_token_lifetime interval DEFAULT NULL, require_dpop boolean DEFAULT NULL, enabled boolean DEFAULT NULL)
+    refresh_token_lifetime interval DEFAULT NULL, require_dpop boolean DEFAULT NULL, enabled boolean DEFAULT NULL, signing_alg text DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -21,6 +22,7 @@ BEGIN
     END IF;
     PERFORM postern.check_choice('client_type', client_type, 'public', 'confidential');
     PERFORM postern.check_choice('access_token_type', access_token_type, 'reference', 'jwt');
+    PERFORM postern.check_choice('signing_alg', signing_alg, 'ES256', 'RS256', 'EdDSA', 'realm');
     PERFORM postern.check_text('display_name', display_name, 100);
     IF NOT postern.is_rp_id(rp_id) THEN
         PERFORM postern.refuse(format('rp_id %s is not a bare DNS host', postern.shown(rp_id)),
@@ -41,6 +43,7 @@ BEGIN
                access_token_type = coalesce(access_token_type, c.access_token_type), rp_id = coalesce(rp_id, c.rp_id),
                access_token_lifetime = coalesce(v_access, c.access_token_lifetime), refresh_token_lifetime = coalesce(v_refresh, c.refresh_token_lifetime),
                require_dpop = coalesce(require_dpop, c.require_dpop), enabled = coalesce(enabled, c.enabled),
+               signing_alg = NULLIF(coalesce(signing_alg, c.signing_alg), 'realm'),
                -- A client that becomes public has no secret any more.
                secret_hash = CASE WHEN client_type = 'public' THEN NULL ELSE c.secret_hash END,
                previous_secret_hash = CASE WHEN client_type = 'public' THEN NULL ELSE c.previous_secret_hash END,
@@ -49,22 +52,29 @@ BEGIN
         v_id := v_old.id;
     ELSE
         INSERT INTO postern.client (realm_id, client_id, client_type, display_name, access_token_type, rp_id, access_token_lifetime,
-                                    refresh_token_lifetime, require_dpop, enabled)
+                                    refresh_token_lifetime, require_dpop, enabled, signing_alg)
         VALUES (v_realm, client_id, coalesce(client_type, 'public'), coalesce(display_name, client_id), coalesce(access_token_type, 'reference'), rp_id,
-                v_access, v_refresh, coalesce(require_dpop, false), coalesce(enabled, true))
+                v_access, v_refresh, coalesce(require_dpop, false), coalesce(enabled, true), NULLIF(signing_alg, 'realm'))
         RETURNING id INTO v_id;
+    END IF;
+    IF signing_alg <> 'realm' AND NOT EXISTS (SELECT FROM postern.signing_key AS k
+                                               WHERE k.realm_id = v_realm AND k.alg = signing_alg AND k.retires_at IS NULL) THEN
+        PERFORM postern.request_signing_key(v_realm, signing_alg, false);
     END IF;
     PERFORM postern.admin_audit(v_realm, CASE WHEN v_old.id IS NULL THEN 'client_created' ELSE 'client_updated' END, client => v_id,
         detail => jsonb_build_object('client_id', client_id, 'client_type', client_type, 'access_token_type', access_token_type, 'rp_id', rp_id,
-            'access_token_lifetime', v_access, 'refresh_token_lifetime', v_refresh, 'require_dpop', require_dpop, 'enabled', enabled));
+            'access_token_lifetime', v_access, 'refresh_token_lifetime', v_refresh, 'require_dpop', require_dpop, 'enabled', enabled,
+            'signing_alg', signing_alg));
     RETURN v_id;
 END
 $$;
-COMMENT ON FUNCTION admin.put_client(text, text, text, text, text, text, interval, interval, boolean, boolean) IS
+COMMENT ON FUNCTION admin.put_client(text, text, text, text, text, text, interval, interval, boolean, boolean, text) IS
 'Creates or updates a client and returns its id. NULL leaves a setting as it is.
 client_type: public (default: native and browser apps, no secret) or confidential (see admin.rotate_client_secret).
 access_token_type: reference (default, opaque) or jwt. rp_id: WebAuthn RP-ID, a bare host; default is the realm''s primary domain.
 access_token_lifetime: 1 to 60 minutes, refresh_token_lifetime: 1 to 365 days; default are the realm''s.
+signing_alg: ES256, RS256 or EdDSA for the JWTs of this client, or realm (default). An algorithm the realm has no key of is published within 5
+seconds and used from 10 minutes later; until then the realm''s own signs.
 A new client may do nothing: see admin.grant_permission.
 Example: SELECT admin.put_client(''acme'', ''acme-ios'', rp_id => ''acme.example'');';
 

@@ -27,7 +27,7 @@ SELECT r.slug AS realm, c.client_id, c.id, c.client_type, c.display_name, c.acce
        ARRAY(SELECT o.origin FROM postern.client_web_origin AS o WHERE o.realm_id = c.realm_id AND o.client = c.id
              UNION SELECT postern.android_origin(f) FROM postern.client_android_app AS n, unnest(n.fingerprints) AS f WHERE n.realm_id = c.realm_id AND n.client = c.id
              ORDER BY 1) AS origins,
-       c.created_at
+       c.created_at, c.signing_alg
   FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id;
 COMMENT ON VIEW admin.clients IS 'Clients, with what they inherit from their realm filled in';
 
@@ -82,12 +82,6 @@ SELECT r.slug, d.policy, d.dimension, d.permits, d.per, d.burst, d.mode, true
   FROM postern.realm AS r, postern.default_rate_limits() AS d
  WHERE NOT EXISTS (SELECT FROM postern.rate_limit AS l WHERE l.realm_id = r.id AND l.policy = d.policy AND l.dimension = d.dimension);
 COMMENT ON VIEW admin.rate_limits IS 'Rate limits in force; is_default: not overridden';
-
-CREATE OR REPLACE VIEW admin.signing_keys AS
-SELECT r.slug AS realm, k.kid, k.alg, k.public_jwk, k.created_at, k.activates_at, k.retires_at,
-       CASE WHEN k.retires_at <= now() THEN 'retired' WHEN k.activates_at > now() THEN 'published' ELSE 'active' END AS state
-  FROM postern.signing_key AS k JOIN postern.realm AS r ON r.id = k.realm_id;
-COMMENT ON VIEW admin.signing_keys IS 'Public halves of the signing keys';
 
 REVOKE ALL ON ALL TABLES IN SCHEMA admin FROM PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA admin TO postern_admin;

@@ -5,10 +5,10 @@ CREATE FUNCTION pg_temp.realm_setting(n text) RETURNS text LANGUAGE sql AS $$ SE
 
 -- The arguments, their order and their defaults are those of the contract.
 SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' is called as the contract says') FROM (VALUES
-    ('put_realm', 'slug text, primary_domain text DEFAULT NULL::text, display_name text DEFAULT NULL::text, public_origin text DEFAULT NULL::text, domains text[] DEFAULT NULL::text[], enabled boolean DEFAULT NULL::boolean'),
+    ('put_realm', 'slug text, primary_domain text DEFAULT NULL::text, display_name text DEFAULT NULL::text, public_origin text DEFAULT NULL::text, domains text[] DEFAULT NULL::text[], enabled boolean DEFAULT NULL::boolean, signing_alg text DEFAULT NULL::text'),
     ('set_native_grants', 'realm text, enabled boolean DEFAULT NULL::boolean, access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT NULL::interval, refresh_retry_window interval DEFAULT NULL::interval, session_lifetime interval DEFAULT NULL::interval'),
     ('set_code_policy', 'realm text, otp_lifetime interval DEFAULT NULL::interval, otp_attempts integer DEFAULT NULL::integer, magic_link_lifetime interval DEFAULT NULL::interval, resend_cooldown interval DEFAULT NULL::interval, ceremony_lifetime interval DEFAULT NULL::interval'),
-    ('put_client', 'realm text, client_id text, client_type text DEFAULT NULL::text, display_name text DEFAULT NULL::text, access_token_type text DEFAULT NULL::text, rp_id text DEFAULT NULL::text, access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT NULL::interval, require_dpop boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean'),
+    ('put_client', 'realm text, client_id text, client_type text DEFAULT NULL::text, display_name text DEFAULT NULL::text, access_token_type text DEFAULT NULL::text, rp_id text DEFAULT NULL::text, access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT NULL::interval, require_dpop boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, signing_alg text DEFAULT NULL::text'),
     ('rotate_client_secret', 'realm text, client_id text, overlap interval DEFAULT NULL::interval'),
     ('grant_permission', 'realm text, client_id text, VARIADIC permissions text[]'),
     ('revoke_permission', 'realm text, client_id text, VARIADIC permissions text[]'),
@@ -22,7 +22,7 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' is called as the c
     ('delete_user', 'realm text, email text'), ('set_user_enabled', 'realm text, email text, enabled boolean'), ('sign_out_everywhere', 'realm text, email text'),
     ('put_service_account', 'realm text, name text, client_id text'),
     ('set_rate_limit', 'realm text, policy text, dimension text, permits integer DEFAULT NULL::integer, per interval DEFAULT NULL::interval, burst integer DEFAULT NULL::integer, mode text DEFAULT NULL::text'),
-    ('rotate_signing_key', 'realm text, alg text DEFAULT ''ES256''::text')) AS v (name, args)
+    ('rotate_signing_key', 'realm text, alg text DEFAULT NULL::text')) AS v (name, args)
     LEFT JOIN pg_proc ON pronamespace = 'admin'::regnamespace AND proname = v.name;
 
 -- Everything below is done by a login member of postern_admin, which has no other right.

@@ -72,6 +72,7 @@ extension SealedSigningKey {
     fileprivate init(_ record: SigningKeyRecord) {
         kid = record.kid
         alg = record.alg
+        forRealm = record.forRealm
         publicJWK = record.publicJwk.text
         sealedPrivateKey = Hex.decode(record.sealedPrivate) ?? []
         activatesAt = record.activatesAt
@@ -96,6 +97,7 @@ extension Client {
         androidOrigins = record.origins.filter { $0.hasPrefix("android:") }
         iosApps = record.iosApps
         androidApps = record.androidApps
+        signingAlgorithm = record.signingAlg.flatMap(SigningAlgorithm.init)
     }
 }
 
@@ -150,6 +152,7 @@ private struct ClientRecord: Decodable {
     let origins: [String]
     let iosApps: [String]
     let androidApps: [Client.AndroidApp]
+    let signingAlg: String?
 }
 
 private struct ScopeRecord: Decodable {
@@ -184,6 +187,7 @@ private struct SigningKeyRecord: Decodable {
     let alg: String
     let publicJwk: JWKText
     let sealedPrivate: String
+    let forRealm: Bool
     let activatesAt: Double
     let retiresAt: Double?
 }

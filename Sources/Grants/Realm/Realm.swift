@@ -120,6 +120,8 @@ public struct Client: Sendable, Equatable {
     public let iosApps: [String]
     /// The registered Android apps.
     public let androidApps: [AndroidApp]
+    /// The algorithm its JWTs are signed with; `nil` takes the realm's.
+    public let signingAlgorithm: SigningAlgorithm?
 
     /// An Android app as Digital Asset Links name it.
     public struct AndroidApp: Sendable, Equatable, Decodable {
@@ -144,8 +146,10 @@ public struct Client: Sendable, Equatable {
 public struct SealedSigningKey: Sendable, Equatable {
     /// The key identifier, in JWT headers and the JWK Set.
     public let kid: String
-    /// JWS algorithm (RFC 7518 §3.1): `ES256`.
+    /// JWS algorithm (RFC 7518 §3.1).
     public let alg: String
+    /// Whether it signs for every client that asks for no algorithm of its own.
+    public let forRealm: Bool
     /// The public JWK as JSON text.
     public let publicJWK: String
     /// AES-256-GCM sealed private key.

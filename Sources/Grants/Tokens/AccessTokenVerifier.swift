@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 public import Persistence
 
@@ -105,8 +104,7 @@ public struct AccessTokenVerifier: Sendable {
         guard parts.count == 3,
             let key = signingKeys.verifier(header: parts[0], typ: "at+jwt", realm: realm, now: now),
             let signature = Base64.urlDecode(parts[2]),
-            let ecdsa = try? P256.Signing.ECDSASignature(rawRepresentation: signature),
-            key.privateKey.publicKey.isValidSignature(ecdsa, for: Array("\(parts[0]).\(parts[1])".utf8)),
+            key.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8)),
             let payload = Base64.urlDecode(parts[1]),
             let claims = try? JSONDecoder().decode(JWTClaims.self, from: Data(payload)),
             claims.iss == realm.issuer, let row = UUIDValue(claims.sid ?? claims.sub),

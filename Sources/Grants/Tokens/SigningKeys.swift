@@ -2,30 +2,6 @@ import Crypto
 public import Persistence
 import Synchronization
 
-/// A signing key ready for use.
-public struct SigningKey: Sendable {
-    /// Key identifier.
-    public let kid: String
-    /// ES256 private key.
-    let privateKey: P256.Signing.PrivateKey
-
-    /// The JWS protected header, base64url: tokens of this key carry exactly these characters.
-    func header(typ: String) -> String {
-        var header = JSONWriter(reserving: 128)
-        header.member("alg", "ES256")
-        header.member("typ", typ)
-        header.member("kid", kid)
-        return Base64.urlEncode(header.finish())
-    }
-
-    /// A compact JWS over `claims` (RFC 7515 §3.1): our own few lines over the signature primitive (design decision 12).
-    func sign(_ claims: [UInt8], typ: String) throws(TokenError) -> String {
-        let input = header(typ: typ) + "." + Base64.urlEncode(claims)
-        guard let signature = try? privateKey.signature(for: Array(input.utf8)) else { throw .unavailable("sign") }
-        return input + "." + Base64.urlEncode(signature.rawRepresentation)
-    }
-}
-
 extension Realm {
     /// Whether every signing key was sealed under a key of the ring.
     public func signingKeysOpen(with keyring: Keyring) -> Bool {
@@ -33,9 +9,16 @@ extension Realm {
             (try? keyring.open($0.sealedPrivateKey, aad: SigningKeys.aad(id, $0.kid))) != nil
         }
     }
+
+    /// The algorithm of the realm's latest own key, active or next; `nil` before there is one.
+    public var signingAlgorithm: SigningAlgorithm? {
+        signingKeys.filter(\.forRealm).max { $0.activatesAt < $1.activatesAt }.flatMap {
+            SigningAlgorithm(rawValue: $0.alg)
+        }
+    }
 }
 
-/// Opens the realm's sealed signing keys once, and makes a realm's first key when it is needed.
+/// Opens the realm's sealed signing keys once, makes a realm's first key when it is needed, and the next when it is asked for.
 public final class SigningKeys: Sendable {
     private let store: SigningKeyStore
     private let keyring: Keyring
@@ -47,24 +30,72 @@ public final class SigningKeys: Sendable {
         self.keyring = keyring
     }
 
-    /// The key to sign with now: the most recently activated one, made on first use.
+    /// The key to sign with now: the newest active one of the client's own algorithm, else the newest active one of the realm.
+    /// A realm without one gets its first on first use, in the client's algorithm if it has its own.
     /// - Parameter now: seconds since the epoch.
-    public func current(for realm: Realm, now: Double) async throws(TokenError) -> SigningKey {
-        let usable = realm.signingKeys.filter {
-            $0.alg == "ES256" && $0.activatesAt <= now && ($0.retiresAt.map { $0 > now } ?? true)
+    public func current(for realm: Realm, client: Client, now: Double) async throws(TokenError) -> SigningKey {
+        var own: SealedSigningKey?
+        var realms: SealedSigningKey?
+        for key in realm.signingKeys where key.activatesAt <= now && (key.retiresAt.map { $0 > now } ?? true) {
+            if key.alg == client.signingAlgorithm?.rawValue, key.activatesAt >= own?.activatesAt ?? 0 { own = key }
+            if key.forRealm, key.activatesAt >= realms?.activatesAt ?? 0 { realms = key }
         }
-        if let newest = usable.max(by: { $0.activatesAt < $1.activatesAt }) {
-            return try open(newest, realm: realm.id)
-        }
-        return try await open(makeFirst(for: realm), realm: realm.id)
+        if let key = own ?? realms { return try open(key, realm: realm.id) }
+        let algorithm = realm.signingKeys.isEmpty ? client.signingAlgorithm : nil
+        return try await open(makeFirst(for: realm, algorithm, forRealm: algorithm == nil), realm: realm.id)
     }
 
     /// The realm's JWK Set (RFC 7517 §5): every key not yet retired, the next one included.
     public func jwks(for realm: Realm, now: Double) async throws(TokenError) -> [UInt8] {
         var keys = realm.signingKeys.filter { $0.retiresAt.map { $0 > now } ?? true }
-        if keys.isEmpty { keys = [try await makeFirst(for: realm)] }
+        if keys.isEmpty { keys = [try await makeFirst(for: realm, nil, forRealm: true)] }
         let set = keys.map(\.publicJWK).joined(separator: ",")
         return Array("{\"keys\":[\(set)]}".utf8)
+    }
+
+    /// The algorithms of the published keys: what a verifier may meet.
+    public static func algorithms(of realm: Realm, now: Double) -> [String] {
+        let published = Set(realm.signingKeys.filter { $0.retiresAt.map { $0 > now } ?? true }.map(\.alg))
+        return published.isEmpty ? [SigningAlgorithm.es256.rawValue] : published.sorted()
+    }
+
+    /// Which key a rotation is to make, and when it is to sign.
+    public enum Rotation: Sendable {
+        /// What an administrator recorded; done by one server only.
+        case requested
+        /// By a command. `now`: sign at once. `forRealm`: for every client that asks for no algorithm of its own.
+        case commanded(now: Bool, forRealm: Bool)
+    }
+
+    /// Makes and publishes the next key of an algorithm.
+    /// - Returns: the next key, which is an earlier one when it was still waiting; `nil` when another server was faster.
+    public func rotate(
+        realm: UUIDValue, _ algorithm: SigningAlgorithm, _ rotation: Rotation, source: String
+    ) async throws(TokenError) -> SealedSigningKey? {
+        let (key, sealed) = try await make(algorithm, realm: realm)
+        let now = if case .commanded(now: true, _) = rotation { true } else { false }
+        let forRealm = if case .commanded(_, forRealm: true) = rotation { true } else { false }
+        let requested = if case .requested = rotation { true } else { false }
+        do {
+            let next = try await store.rotate(
+                realm: realm, kid: key.kid, alg: algorithm.rawValue, publicJWK: key.publicJWK, sealed: sealed, now: now,
+                forRealm: forRealm, requested: requested, source: source)
+            return try next.map { try SealedSigningKey($0) }
+        } catch {
+            throw .unavailable("signing key: \(error)")
+        }
+    }
+
+    /// Does what administrators asked for with `admin.rotate_signing_key`. - Returns: the number of keys published.
+    public func carryOutRequests() async throws(TokenError) -> Int {
+        var published = 0
+        let requests: [(realm: UUIDValue, alg: String)]
+        do { requests = try await store.requests() } catch { throw .unavailable("\(error)") }
+        for request in requests {
+            guard let algorithm = SigningAlgorithm(rawValue: request.alg) else { continue }
+            if try await rotate(realm: request.realm, algorithm, .requested, source: "server") != nil { published += 1 }
+        }
+        return published
     }
 
     /// The key a presented JWT names, if the realm still publishes it.
@@ -78,44 +109,45 @@ public final class SigningKeys: Sendable {
     private func open(_ sealed: SealedSigningKey, realm: UUIDValue) throws(TokenError) -> SigningKey {
         if let key = opened.withLock({ $0[sealed.kid] }) { return key }
         guard let raw = try? keyring.open(sealed.sealedPrivateKey, aad: Self.aad(realm, sealed.kid)),
-            let privateKey = try? P256.Signing.PrivateKey(rawRepresentation: raw)
+            let privateKey = Self.privateKey(raw, alg: sealed.alg)
         else { throw .unavailable("signing key cannot be opened with this key file") }
         let key = SigningKey(kid: sealed.kid, privateKey: privateKey)
         opened.withLock { $0[sealed.kid] = key }
         return key
     }
 
-    private func makeFirst(for realm: Realm) async throws(TokenError) -> SealedSigningKey {
-        let privateKey = P256.Signing.PrivateKey()
-        let point = privateKey.publicKey.rawRepresentation
-        let kid = Self.thumbprint(point)
-        var jwk = JSONWriter(reserving: 256)
-        jwk.member("kty", "EC")
-        jwk.member("crv", "P-256")
-        jwk.member("x", Base64.urlEncode(point.prefix(32)))
-        jwk.member("y", Base64.urlEncode(point.suffix(32)))
-        jwk.member("kid", kid)
-        jwk.member("use", "sig")
-        jwk.member("alg", "ES256")
-        guard let sealed = try? keyring.seal(Array(privateKey.rawRepresentation), aad: Self.aad(realm.id, kid)) else {
-            throw .unavailable("seal")
+    private static func privateKey(_ raw: [UInt8], alg: String) -> SigningKey.PrivateKey? {
+        switch SigningAlgorithm(rawValue: alg) {
+        case .es256: (try? P256.Signing.PrivateKey(rawRepresentation: raw)).map { .es256($0) }
+        case .edDSA: (try? Curve25519.Signing.PrivateKey(rawRepresentation: raw)).map { .edDSA($0) }
+        case .rs256: (try? RSAPrivateKey(der: raw)).map { .rs256($0) }
+        case nil: nil
         }
-        let publicJWK = String(decoding: jwk.finish(), as: UTF8.self)
+    }
+
+    private func makeFirst(
+        for realm: Realm, _ algorithm: SigningAlgorithm?, forRealm: Bool
+    ) async throws(TokenError) -> SealedSigningKey {
+        let algorithm = algorithm ?? .es256
+        let (key, sealed) = try await make(algorithm, realm: realm.id)
         do {
             let inForce = try await store.add(
-                realm: realm.id, kid: kid, alg: "ES256", publicJWK: publicJWK, sealed: sealed)
+                realm: realm.id, kid: key.kid, alg: algorithm.rawValue, publicJWK: key.publicJWK, sealed: sealed,
+                forRealm: forRealm)
             return try SealedSigningKey(inForce)
         } catch {
             throw .unavailable("signing key: \(error)")
         }
     }
 
-    /// JWK thumbprint (RFC 7638), shortened to 128 bits: a stable `kid` without a registry.
-    private static func thumbprint(_ point: some Collection<UInt8>) -> String {
-        let x = Base64.urlEncode(Array(point.prefix(32)))
-        let y = Base64.urlEncode(Array(point.suffix(32)))
-        let digest = SHA256.hash(data: Array(#"{"crv":"P-256","kty":"EC","x":"\#(x)","y":"\#(y)"}"#.utf8))
-        return Base64.urlEncode(Array(digest.prefix(16)))
+    private func make(
+        _ algorithm: SigningAlgorithm, realm: UUIDValue
+    ) async throws(TokenError) -> (NewSigningKey, sealed: [UInt8]) {
+        let key = try await NewSigningKey.make(algorithm)
+        guard let sealed = try? keyring.seal(key.privateBytes, aad: Self.aad(realm, key.kid)) else {
+            throw .unavailable("seal")
+        }
+        return (key, sealed)
     }
 
     fileprivate static func aad(_ realm: UUIDValue, _ kid: String) -> [UInt8] {

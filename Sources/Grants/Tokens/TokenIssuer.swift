@@ -1,4 +1,3 @@
-import Crypto
 public import Persistence
 
 /// What a grant proved and the database recorded: everything the tokens of an answer are made from.
@@ -62,7 +61,7 @@ public struct TokenIssuer: Sendable {
     /// Everything that may fail before a factor is consumed: the signing key, when this answer will need one.
     func prepare(realm: Realm, client: Client, scope: [String]) async throws(TokenError) -> SigningKey? {
         guard client.issuesJWTAccessTokens || scope.contains("openid") else { return nil }
-        return try await signingKeys.current(for: realm, now: clock())
+        return try await signingKeys.current(for: realm, client: client, now: clock())
     }
 
     /// Mints the tokens. Nothing here asks the database.
@@ -86,7 +85,8 @@ public struct TokenIssuer: Sendable {
         }
         var idToken: String?
         if authentication.scope.contains("openid"), let signingKey {
-            let claims = Self.idTokenClaims(token, authentication, realm, client, accessToken: accessToken)
+            let claims = Self.idTokenClaims(
+                token, authentication, realm, client, accessTokenHash: signingKey.accessTokenHash(accessToken))
             idToken = try signingKey.sign(claims, typ: "JWT")
         }
         return TokenResponse(
@@ -125,7 +125,8 @@ public struct TokenIssuer: Sendable {
 
     /// OpenID Connect Core §2 and §3.1.3.6 (`at_hash`).
     private static func idTokenClaims(
-        _ token: AccessToken, _ authentication: Authentication, _ realm: Realm, _ client: Client, accessToken: String
+        _ token: AccessToken, _ authentication: Authentication, _ realm: Realm, _ client: Client,
+        accessTokenHash: String
     ) -> [UInt8] {
         var claims = JSONWriter()
         claims.member("iss", realm.issuer)
@@ -138,7 +139,7 @@ public struct TokenIssuer: Sendable {
         claims.member("sid", token.session.description)
         claims.member("realm", realm.slug)
         claims.testIdentity(authentication.user)
-        claims.member("at_hash", Base64.urlEncode(Array(SHA256.hash(data: Array(accessToken.utf8)).prefix(16))))
+        claims.member("at_hash", accessTokenHash)
         return claims.finish()
     }
 }

@@ -97,6 +97,7 @@ extension Server {
             TestCodeService(
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(database: database, logger: logger),
+            SigningKeyRotation(keys: signingKeys, logger: logger),
             try publicServer(configuration, responder, logger) {
                 logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
                 onServing()

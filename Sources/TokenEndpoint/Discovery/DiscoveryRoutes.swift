@@ -42,7 +42,8 @@ struct DiscoveryRoutes: Sendable {
         // No authorization endpoint exists; the member is required and may not be empty (RFC 8414 §2, §3.2).
         object.member("response_types_supported", ["none"])
         object.member("subject_types_supported", ["public"])
-        object.member("id_token_signing_alg_values_supported", ["ES256"])
+        object.member(
+            "id_token_signing_alg_values_supported", SigningKeys.algorithms(of: realm, now: clock()))
         object.member("token_endpoint_auth_methods_supported", authMethods)
         object.member("introspection_endpoint_auth_methods_supported", Array(authMethods.dropFirst()))
         object.member("revocation_endpoint_auth_methods_supported", authMethods)

@@ -6,7 +6,7 @@ import json
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 
 
 def b64url(data):
@@ -41,6 +41,28 @@ def verify_es256(token, jwks):
     der = utils.encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
     try:
         public.verify(der, signed.encode(), ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature as problem:
+        raise AssertionError("the signature does not verify against the JWKS") from problem
+    return header, payload
+
+
+def verify(token, jwks):
+    """Verifies a signature of any algorithm a realm signs with, by the key the header names; returns header and payload."""
+    header, payload = parts(token)
+    if header["alg"] == "ES256":
+        return verify_es256(token, jwks)
+    (key,) = [key for key in jwks["keys"] if key["kid"] == header["kid"]]
+    assert (key["alg"], key["use"]) == (header["alg"], "sig"), key
+    signed, _, signature = token.rpartition(".")
+    try:
+        if header["alg"] == "EdDSA":
+            assert (key["kty"], key["crv"]) == ("OKP", "Ed25519"), key
+            ed25519.Ed25519PublicKey.from_public_bytes(unb64url(key["x"])).verify(unb64url(signature), signed.encode())
+        else:
+            assert (header["alg"], key["kty"]) == ("RS256", "RSA"), key
+            numbers = rsa.RSAPublicNumbers(*(int.from_bytes(unb64url(key[name]), "big") for name in ("e", "n")))
+            assert numbers.n.bit_length() >= 2048
+            numbers.public_key().verify(unb64url(signature), signed.encode(), padding.PKCS1v15(), hashes.SHA256())
     except InvalidSignature as problem:
         raise AssertionError("the signature does not verify against the JWKS") from problem
     return header, payload
