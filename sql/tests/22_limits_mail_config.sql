@@ -77,9 +77,6 @@ SELECT is(postern.realm_id('A'), NULL, 'exactly as it is written');
 SELECT is(postern.realm_config(pg_temp.realm()) -> 'clients' -> 0 ->> 'client_id', 'app', 'the configuration of a realm');
 SELECT is(jsonb_array_length(postern.realm_config(pg_temp.realm()) -> 'rate_limits'), 13, 'with its rate limits');
 SELECT is(postern.realm_config(gen_random_uuid()), NULL, 'of no realm is NULL');
-SELECT is(postern.add_signing_key(pg_temp.realm(), 'k1', 'ES256', '{"kty":"EC"}', '\x01') ->> 'kid', 'k1', 'the first signing key');
-SELECT is(postern.add_signing_key(pg_temp.realm(), 'k2', 'ES256', '{"kty":"EC"}', '\x02') ->> 'kid', 'k1', 'is the only one');
-SELECT is(postern.add_signing_key(pg_temp.realm(), 'k3', 'RS256', '{"kty":"RSA"}', '\x03') ->> 'sealed_private', '03', 'of its algorithm');
 RESET ROLE;
 CREATE FUNCTION pg_temp.changes(statement text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
