@@ -232,6 +232,18 @@ if Context.environment["POSTERN_BENCH"] != nil {
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Benchmarks/Seed", swiftSettings: settings),
+        // Ways to drive PostgreSQL through libpq, side by side.
+        .systemLibrary(name: "CEpoll", path: "Benchmarks/CEpoll"),
+        .executableTarget(
+            name: "BenchLibPQ",
+            dependencies: [
+                "Persistence", "CLibPQ", "CEpoll",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Benchmarks/LibPQ", swiftSettings: settings),
         // The floor of every route: Hummingbird answering fixed bytes.
         .executableTarget(
             name: "BenchStatic",
