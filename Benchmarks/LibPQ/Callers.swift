@@ -28,7 +28,9 @@ struct Callers {
 
     final class Flag: Sendable { let value = Atomic<Bool>(false) }
 
-    init(_ count: Int, on loops: [LoopExecutor], _ strategy: any Strategy, _ workload: Workload, run: Int, sessions: Int) {
+    init(
+        _ count: Int, on loops: [LoopExecutor], _ strategy: any Strategy, _ workload: Workload, run: Int, sessions: Int
+    ) {
         let tallies = (0..<count).map { _ in Tally() }
         let isDone = Flag()
         self.tallies = tallies

@@ -40,7 +40,9 @@ final class PipelinedConnection: Readable {
             line.withLock { line in
                 line.waiting.append(continuation)
                 session.send(request)
-                guard PQpipelineSync(session.pointer) == 1, PQflush(session.pointer) == 0 else { fatalError("not sent") }
+                guard PQpipelineSync(session.pointer) == 1, PQflush(session.pointer) == 0 else {
+                    fatalError("not sent")
+                }
             }
         }
     }

@@ -21,7 +21,9 @@ final class Session: @unchecked Sendable {
     private var ends: [Int] = []
 
     init(_ conninfo: String) {
-        guard let pointer = PQconnectdb(conninfo), PQstatus(pointer) == CONNECTION_OK else { fatalError("no connection") }
+        guard let pointer = PQconnectdb(conninfo), PQstatus(pointer) == CONNECTION_OK else {
+            fatalError("no connection")
+        }
         self.pointer = pointer
         for workload in Workload.allCases {
             let statement = workload.statement
