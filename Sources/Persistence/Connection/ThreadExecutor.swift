@@ -7,7 +7,7 @@ import Synchronization
 /// kernel until there is one. A job is appended before the semaphore is posted and taken after it was waited for, hence never
 /// lost. `isolation` is proven by there being exactly one thread. The thread holds the executor until ``stop()``, which the
 /// actor calls from its `deinit`, when no job can be left: jobs keep their actor alive. So the executor outlives its actor.
-package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
+final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     private struct Jobs {
         var waiting: [UnownedJob] = []
         var isStopped = false
@@ -17,7 +17,7 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     private let wake: UnsafeMutablePointer<sem_t>
 
     /// Starts the thread; `nil` when the system has none to give.
-    package init?() {
+    init?() {
         wake = .allocate(capacity: 1)
         wake.initialize(to: sem_t())
         sem_init(wake, 0, 0)
@@ -29,18 +29,18 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         wake.deallocate()
     }
 
-    package func enqueue(_ job: consuming ExecutorJob) {
+    func enqueue(_ job: consuming ExecutorJob) {
         let unowned = UnownedJob(job)
         jobs.withLock { $0.waiting.append(unowned) }
         sem_post(wake)
     }
 
-    package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         UnownedSerialExecutor(ordinary: self)
     }
 
     /// Lets the thread end after the jobs that are already queued.
-    package func stop() {
+    func stop() {
         jobs.withLock { $0.isStopped = true }
         sem_post(wake)
     }

@@ -1,0 +1,1 @@
+../../Sources/Persistence/Connection/ThreadExecutor.swift
