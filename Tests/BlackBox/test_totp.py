@@ -11,6 +11,7 @@ from harness import jose, totp, wire
 from harness.app import bearer
 from harness.holder import holder, signed_in
 from harness.links import Links
+from harness.node import run_postern, write_key_file
 from harness.postgres import literal
 from harness.volley import in_parallel, token_request, volley
 
@@ -585,7 +586,6 @@ def test_neither_seed_nor_recovery_code_is_in_the_database(world, ada):
 def test_a_new_server_key_opens_what_the_old_one_sealed(world, ada):
     """The key file with a new line on top: seed and recovery codes are as good as before."""
     both = world.cluster.root / "rotated.key"
-    from harness.node import write_key_file  # pylint: disable=import-outside-toplevel
 
     write_key_file(both)
     with open(both, "a", encoding="ascii") as file:
@@ -598,3 +598,25 @@ def test_a_new_server_key_opens_what_the_old_one_sealed(world, ada):
             assert app.redeem(asked.code, email=ada.email, **factors).status == 200
     finally:
         node.stop()
+
+
+def test_try_otp_takes_a_totp_code(dev):
+    """`postern try otp --totp`: refused without, signed in with."""
+    token = dev.sign_in()
+
+    def post(path, document=None, method="POST"):
+        fields = {"Host": f"localhost:{dev.port}", "Content-Type": "application/json", **bearer(token)}
+        return wire.exchange(dev.port, method, path, fields, None if document is None else json.dumps(document).encode())
+
+    begun = post("/connect/totp/enroll/begin", {}).json()
+    totp.settle(1)
+    body = {"ceremonyId": begun["ceremonyId"], "code": totp.code(begun["secret"], -1)}
+    assert post("/connect/totp/enroll", body).status == 200
+    try:
+        arguments = ["try", "otp", "--url", dev.origin, "--client", dev.client_id, "--email", dev.email]
+        without = run_postern(*arguments)
+        assert without.returncode == 1 and "supply totp_code" in without.stdout, without
+        given = run_postern(*arguments, "--totp", totp.code(begun["secret"]))
+        assert given.returncode == 0, given
+    finally:
+        assert post("/connect/totp", method="DELETE").status == 204

@@ -3,7 +3,8 @@ import Grants
 
 extension HeadlessApp {
     /// Asks for a code and redeems it.
-    func signInByCode() async throws -> Tokens {
+    /// - Parameter totp: what the user's authenticator app shows.
+    func signInByCode(totp: String? = nil) async throws -> Tokens {
         struct Receipt: Decodable { let AuthSession: String }
         let before = try await newestCodeMail()
         var request = JSONWriter()
@@ -12,10 +13,11 @@ extension HeadlessApp {
         let receipt: Receipt = try decode(
             try await post("/api/account/native/otp/request", json: String(decoding: request.finish(), as: UTF8.self)))
         let code = try await code(after: before)
-        return try await token([
-            ("grant_type", "urn:cocoar:otp"), ("client_id", options.client), ("auth_session", receipt.AuthSession),
-            ("otp_code", code), ("scope", options.scope),
-        ])
+        return try await token(
+            [
+                ("grant_type", "urn:cocoar:otp"), ("client_id", options.client), ("auth_session", receipt.AuthSession),
+                ("otp_code", code), ("scope", options.scope),
+            ] + (totp.map { [("totp_code", $0)] } ?? []))
     }
 
     /// Uses a refresh token.

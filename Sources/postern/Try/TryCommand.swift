@@ -33,9 +33,12 @@ struct TryOTPCommand: AsyncParsableCommand {
 
     @OptionGroup var options: TryOptions
 
+    @Option(name: .long, help: "What the user's authenticator app shows, for an account with TOTP.")
+    var totp: String?
+
     func run() async throws {
         try await HeadlessApp.use(options) { app in
-            let tokens = try await app.signInByCode()
+            let tokens = try await app.signInByCode(totp: totp)
             try await app.userInfo(tokens)
         }
     }
