@@ -33,9 +33,9 @@ def served(world):
     """A node whose realm of localhost is served to the browser at its own port: the links lead there."""
     node = world.start_node()
     origin = f"http://{HOST}:{node.port}"
-    # Another module's realm may have the host already: a domain belongs to one realm.
+    # A domain belongs to one realm: test_browser_serve uses the same one.
     rows = world.admin.run("SELECT slug FROM admin.realms WHERE 'localhost' = ANY (domains);")
-    realm = rows[0][0] if rows else "doorway"
+    realm = rows[0][0] if rows else "browser"
     world.admin.run(
         call("put_realm", realm, primary_domain=HOST, public_origin=origin, display_name="Café Öresund & <Co>"),
         call("set_native_grants", realm, enabled=True), call("set_code_policy", realm, resend_cooldown="0"),
