@@ -10,7 +10,8 @@ extension Realm {
         clients: [Client] = [.fixture("app"), .fixture("api", secret: "s3cret")]
     ) throws -> Realm {
         Realm(
-            id: .random(), version: 1, slug: "r", displayName: "R", issuer: "https://r.example", primaryDomain: "r.example",
+            id: .random(), version: 1, slug: "r", displayName: "R", issuer: "https://r.example",
+            primaryDomain: "r.example",
             nativeGrantsEnabled: nativeGrantsEnabled,
             policy: Policy(
                 accessTokenLifetime: 900, refreshTokenLifetime: 1_209_600, refreshRetryWindow: 120,
@@ -32,15 +33,16 @@ extension Realm {
 extension Client {
     static func fixture(
         _ clientID: String, secret: String? = nil, enabled: Bool = true,
-        permissions: Set<String> = ["gt:urn:cocoar:otp", "gt:refresh_token", "scp:orders"]
+        permissions: Set<String> = ["gt:urn:cocoar:otp", "gt:refresh_token", "scp:orders"], keys: [ClientKey] = []
     ) -> Client {
         Client(
-            key: .random(), clientID: clientID, isConfidential: secret != nil, enabled: enabled, requiresDPoP: false,
+            key: .random(), clientID: clientID, isConfidential: secret != nil || !keys.isEmpty, enabled: enabled,
+            requiresDPoP: false,
             issuesJWTAccessTokens: false,
             rpID: nil, secretHashes: secret.map { [sha256($0)] } ?? [], permissions: permissions,
             accessTokenLifetime: nil,
             refreshTokenLifetime: nil, webOrigins: [], androidOrigins: [], iosApps: [], androidApps: [],
-            signingAlgorithm: nil)
+            keys: keys, signingAlgorithm: nil)
     }
 }
 

@@ -97,7 +97,7 @@ BEGIN
                                'access_token_type', c.access_token_type, 'rp_id', c.rp_id,
                                'access_token_lifetime', postern.seconds(c.access_token_lifetime),
                                'refresh_token_lifetime', postern.seconds(c.refresh_token_lifetime),
-                               'require_dpop', c.require_dpop, 'enabled', c.enabled, 'signing_alg', c.signing_alg,
+                               'require_dpop', c.require_dpop, 'enabled', c.enabled, 'signing_alg', c.signing_alg, 'jwks', c.jwks,
                                'secret_hash', encode(c.secret_hash, 'hex'),
                                'previous_secret_hash', CASE WHEN c.previous_secret_expires_at > now() THEN encode(c.previous_secret_hash, 'hex') END,
                                'previous_secret_expires_at', extract(epoch FROM c.previous_secret_expires_at),

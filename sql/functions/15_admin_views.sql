@@ -27,7 +27,7 @@ SELECT r.slug AS realm, c.client_id, c.id, c.client_type, c.display_name, c.acce
        ARRAY(SELECT o.origin FROM postern.client_web_origin AS o WHERE o.realm_id = c.realm_id AND o.client = c.id
              UNION SELECT postern.android_origin(f) FROM postern.client_android_app AS n, unnest(n.fingerprints) AS f WHERE n.realm_id = c.realm_id AND n.client = c.id
              ORDER BY 1) AS origins,
-       c.created_at, c.signing_alg
+       c.created_at, c.signing_alg, c.jwks
   FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id;
 COMMENT ON VIEW admin.clients IS 'Clients, with what they inherit from their realm filled in';
 

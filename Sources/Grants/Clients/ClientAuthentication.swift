@@ -100,7 +100,7 @@ extension Realm {
         }
     }
 
-    private static func invalidClient(_ reason: String) -> TokenError {
+    static func invalidClient(_ reason: String) -> TokenError {
         TokenError(.invalidClient, "Client authentication failed.", reason: reason)
     }
 

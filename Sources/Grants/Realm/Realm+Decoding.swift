@@ -97,6 +97,7 @@ extension Client {
         androidOrigins = record.origins.filter { $0.hasPrefix("android:") }
         iosApps = record.iosApps
         androidApps = record.androidApps
+        keys = record.jwks?.keys ?? []
         signingAlgorithm = record.signingAlg.flatMap(SigningAlgorithm.init)
     }
 }
@@ -153,6 +154,11 @@ private struct ClientRecord: Decodable {
     let iosApps: [String]
     let androidApps: [Client.AndroidApp]
     let signingAlg: String?
+    let jwks: KeySet?
+
+    struct KeySet: Decodable {
+        let keys: [ClientKey]
+    }
 }
 
 private struct ScopeRecord: Decodable {

@@ -120,6 +120,8 @@ public struct Client: Sendable, Equatable {
     public let iosApps: [String]
     /// The registered Android apps.
     public let androidApps: [AndroidApp]
+    /// Public keys that verify its assertions.
+    public let keys: [ClientKey]
     /// The algorithm its JWTs are signed with; `nil` takes the realm's.
     public let signingAlgorithm: SigningAlgorithm?
 

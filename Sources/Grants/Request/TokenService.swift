@@ -31,9 +31,11 @@ public protocol Grant: Sendable {
 /// The token endpoint's dispatcher (contract §4.1): the order of checks is the source order of ``token(_:credentials:realm:source:)``.
 public struct TokenService: Sendable {
     private let grants: [GrantType: any Grant]
+    private let clients: ClientAuthenticator
 
     /// Two grants with one name stop the start, not a request.
-    public init(_ grants: [any Grant]) {
+    public init(_ grants: [any Grant], clients: ClientAuthenticator) {
+        self.clients = clients
         self.grants = Dictionary(uniqueKeysWithValues: grants.map { ($0.grantType, $0) })
     }
 
@@ -55,7 +57,7 @@ public struct TokenService: Sendable {
         guard let grant = grants[GrantType(rawValue: grantType)] else {
             throw TokenError(.unsupportedGrantType, "The grant type is not supported.")
         }
-        let client = try realm.authenticate(form, credentials)
+        let client = try await clients.authenticate(form, credentials, realm: realm)
         guard client.mayUse(grant.grantType) else {
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
         }

@@ -48,14 +48,16 @@ extension Server {
         let passkeyStore = PasskeyStore(database)
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
         let secondFactors = SecondFactors(store: SecondFactorStore(database), keyring: keyring)
-        let service = TokenService([
-            OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
-            MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
-            PasskeyGrant(
-                passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
-            RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
-            ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
-        ])
+        let clients = ClientAuthenticator(assertions: ClientAssertionStore(database), clock: clock)
+        let service = TokenService(
+            [
+                OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                PasskeyGrant(
+                    passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
+            ], clients: clients)
         let verifier = AccessTokenVerifier(
             keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
@@ -77,9 +79,11 @@ extension Server {
             + SessionRoutes(sessions: OwnSessionStore(database), bearer: bearer).routes
             + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
-            + IntrospectionRoutes(verifier: verifier, refreshTokens: refreshTokens, clock: clock).routes
+            + IntrospectionRoutes(clients: clients, verifier: verifier, refreshTokens: refreshTokens, clock: clock)
+            .routes
             + RevocationRoutes(
-                verifier: verifier, keyring: keyring, sessions: sessions, accounts: accounts, clock: clock
+                clients: clients, verifier: verifier, keyring: keyring, sessions: sessions, accounts: accounts,
+                clock: clock
             ).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + extraRoutes

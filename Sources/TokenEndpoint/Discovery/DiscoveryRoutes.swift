@@ -30,7 +30,7 @@ struct DiscoveryRoutes: Sendable {
     private func metadata(of realm: Realm) -> [UInt8] {
         // On an App's host the endpoints are the App's; the issuer is the realm's everywhere (docs/decisions/0013).
         let origin = realm.endpointOrigin
-        let authMethods = ["none", "client_secret_post", "client_secret_basic"]
+        let authMethods = ClientAuthenticator.methods
         var object = JSONWriter(reserving: 2048)
         object.member("issuer", realm.issuer)
         object.member("token_endpoint", origin + "/connect/token")
@@ -44,9 +44,16 @@ struct DiscoveryRoutes: Sendable {
         object.member("subject_types_supported", ["public"])
         object.member(
             "id_token_signing_alg_values_supported", SigningKeys.algorithms(of: realm, now: clock()))
-        object.member("token_endpoint_auth_methods_supported", authMethods)
-        object.member("introspection_endpoint_auth_methods_supported", Array(authMethods.dropFirst()))
-        object.member("revocation_endpoint_auth_methods_supported", authMethods)
+        object.member("token_endpoint_auth_methods_supported", ["none"] + authMethods)
+        object.member("introspection_endpoint_auth_methods_supported", authMethods)
+        object.member("revocation_endpoint_auth_methods_supported", ["none"] + authMethods)
+        for endpoint: StaticString in [
+            "token_endpoint_auth_signing_alg_values_supported",
+            "introspection_endpoint_auth_signing_alg_values_supported",
+            "revocation_endpoint_auth_signing_alg_values_supported",
+        ] {
+            object.member(endpoint, ClientAuthenticator.algorithms)
+        }
         object.member(
             "scopes_supported", realm.scopes.values.filter { $0.enabled && $0.inDiscovery }.map(\.name).sorted())
         object.member(

@@ -4,6 +4,7 @@ import Persistence
 
 /// `POST /connect/introspect` (RFC 7662): confidential clients only; without `ept:introspection` only a client's own tokens.
 struct IntrospectionRoutes: Sendable {
+    let clients: ClientAuthenticator
     let verifier: AccessTokenVerifier
     let refreshTokens: RefreshTokenVerifier
     let clock: @Sendable () -> Double
@@ -16,7 +17,7 @@ struct IntrospectionRoutes: Sendable {
         do {
             let credentials = try exchange.clientCredentials()
             let form = try exchange.form()
-            let client = try exchange.realm.authenticate(form, credentials)
+            let client = try await clients.authenticate(form, credentials, realm: exchange.realm)
             guard client.isConfidential else {
                 throw TokenError(.invalidClient, "Client authentication failed.", reason: "public client")
             }

@@ -4,6 +4,7 @@ import Persistence
 
 /// `POST /connect/revoke` (RFC 7009): an unknown or foreign token is answered 200 without effect (§2.2).
 struct RevocationRoutes: Sendable {
+    let clients: ClientAuthenticator
     let verifier: AccessTokenVerifier
     let keyring: Keyring
     let sessions: SessionStore
@@ -16,7 +17,7 @@ struct RevocationRoutes: Sendable {
         do {
             let credentials = try exchange.clientCredentials()
             let form = try exchange.form()
-            let client = try exchange.realm.authenticate(form, credentials)
+            let client = try await clients.authenticate(form, credentials, realm: exchange.realm)
             guard let token = form["token"] else {
                 throw TokenError(.invalidRequest, "The parameter token is missing.", reason: "missing token")
             }

@@ -28,7 +28,7 @@ extension JSONReader {
 
     /// The next value, which must be an array of strings; at most 64 of them.
     @_lifetime(self: copy self)
-    mutating func strings() throws(JSONError) -> [String] {
+    package mutating func strings() throws(JSONError) -> [String] {
         skipWhitespace()
         guard input.peek == UInt8(ascii: "[") else { throw .unexpectedType }
         _ = input.next()

@@ -1,0 +1,107 @@
+import Crypto
+import Persistence
+import WebAuthnVerify
+
+/// A JWT by which a client says who it is (RFC 7523 §2.2, §3; OpenID Connect Core §9 `private_key_jwt`), not yet verified.
+struct ClientAssertion {
+    /// `iss`, which must be `sub`.
+    let clientID: String
+    private let jws: CompactJWS
+    private let claims: Claims
+
+    /// `client_assertion_type`.
+    static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    /// An assertion may not live longer than this, in seconds.
+    static let maximumLifetime = 300.0
+    /// How far the client's clock may be off, in seconds.
+    static let leeway = 30.0
+    /// Beyond its end an assertion is remembered as used for this long, in seconds: leeway, and a database clock that is ahead.
+    static let memory = 120.0
+
+    struct Claims {
+        var iss: String?
+        var sub: String?
+        var aud: [String] = []
+        var jti: String?
+        var exp: Double?
+        var nbf: Double?
+        var iat: Double?
+    }
+
+    /// `nil` unless it is a JWS with JSON claims and names one client as `iss` and `sub`.
+    init?(_ text: String) {
+        guard let jws = CompactJWS(text), let claims = try? Self.read(jws.payload), let iss = claims.iss,
+            iss == claims.sub
+        else { return nil }
+        clientID = iss
+        self.jws = jws
+        self.claims = claims
+    }
+
+    /// What an assertion that holds is used up as.
+    struct Use: Equatable {
+        /// SHA-256 over client and `jti`, 32 bytes.
+        let id: [UInt8]
+        /// Until when it must be remembered, seconds since the epoch.
+        let expiresAt: Double
+    }
+
+    /// Checks everything but single use.
+    /// - Parameters:
+    ///   - audiences: what the server is called; every `aud` must be one of these.
+    ///   - now: seconds since the epoch.
+    /// - Returns: what to use up; else the reason for the log.
+    func verify(for client: Client, audiences: [String], now: Double) -> Result<Use, Refusal> {
+        guard jws.typ.map({ Self.types.contains($0.lowercased()) }) ?? true else { return .failure(.init("typ")) }
+        guard !claims.aud.isEmpty, claims.aud.allSatisfy(audiences.contains) else { return .failure(.init("aud")) }
+        guard let exp = claims.exp, exp > now - Self.leeway else { return .failure(.init("expired")) }
+        guard exp <= now + Self.maximumLifetime + Self.leeway else { return .failure(.init("exp too far ahead")) }
+        guard claims.nbf.map({ $0 <= now + Self.leeway }) ?? true, claims.iat.map({ $0 <= now + Self.leeway }) ?? true
+        else {
+            return .failure(.init("not yet valid"))
+        }
+        guard let jti = claims.jti, (1...256).contains(jti.utf8.count) else { return .failure(.init("jti")) }
+        guard jws.isSigned(by: client.keys) else { return .failure(.init("signature")) }
+        let id = SHA256.hash(data: client.key.bytes + Array(jti.utf8))
+        return .success(Use(id: Array(id), expiresAt: exp + Self.memory))
+    }
+
+    struct Refusal: Error, Equatable {
+        let reason: String
+
+        init(_ reason: String) {
+            self.reason = "assertion: " + reason
+        }
+    }
+
+    private static let types: Set<String> = ["jwt", "client-authentication+jwt"]
+
+    private static func read(_ bytes: [UInt8]) throws(JSONError) -> Claims {
+        try JSONReader.validate(bytes.span, maximumLength: 8192)
+        var json = JSONReader(validated: bytes.span)
+        var members = try json.object()
+        var claims = Claims()
+        while let name = try json.key(of: &members) {
+            switch name {
+            case "iss": claims.iss = try json.string()
+            case "sub": claims.sub = try json.string()
+            case "jti": claims.jti = try json.string()
+            case "aud": claims.aud = json.nextIsString ? [try json.string()] : try json.strings()
+            case "exp": claims.exp = try numericDate(bytes[try json.skip(in: members)])
+            case "nbf": claims.nbf = try numericDate(bytes[try json.skip(in: members)])
+            case "iat": claims.iat = try numericDate(bytes[try json.skip(in: members)])
+            default: _ = try json.skip(in: members)
+            }
+        }
+        try json.finish()
+        return claims
+    }
+
+    /// NumericDate (RFC 7519 §2) without sign and exponent, which no date needs.
+    private static func numericDate(_ text: ArraySlice<UInt8>) throws(JSONError) -> Double {
+        guard text.count <= 20, text.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }),
+            let value = Double(String(decoding: text, as: UTF8.self))
+        else { throw .unexpectedType }
+        return value
+    }
+}
