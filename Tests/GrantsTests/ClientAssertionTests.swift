@@ -93,16 +93,6 @@ struct CompactJWSTests {
                 let result: String
                 let comment: String
             }
-            struct Key: Decodable {
-                let use: String?
-                let keyOps: [String]?
-                let alg: String?
-
-                enum CodingKeys: String, CodingKey {
-                    case use, alg
-                    case keyOps = "key_ops"
-                }
-            }
             let comment: String
             let `public`: ClientKey?
             let tests: [Test]
@@ -120,6 +110,17 @@ struct CompactJWSTests {
         return FileManager.default.fileExists(atPath: file.path) ? file : nil
     }()
 
+    /// Whether the header names an algorithm in which clients may sign.
+    private static func isOurs(_ jws: String) -> Bool {
+        struct Header: Decodable {
+            let alg: String?
+        }
+        guard let bytes = Base64.urlDecode(jws.prefix { $0 != "." }),
+            let header = try? JSONDecoder().decode(Header.self, from: Data(bytes))
+        else { return false }
+        return header.alg.flatMap(ClientKey.Algorithm.init) != nil
+    }
+
     @Test func `Wycheproof: what is invalid is refused, and what is valid in our algorithms is accepted`() throws {
         guard let file = Self.file else {
             print("vectors wycheproof/jws.json: skipped, no POSTERN_VECTORS and no ../shared/vectors")
@@ -128,9 +129,8 @@ struct CompactJWSTests {
         var accepted = 0, refused = 0, disagreed: [String] = []
         for group in try JSONDecoder().decode(File.self, from: Data(contentsOf: file)).testGroups {
             // A key for encryption is refused when it is registered (postern.jwk_refusal), not when it is used.
-            let ours = group.public.map { key in ClientKey.Algorithm(rawValue: key.alg ?? "") != nil } ?? false
             for test in group.tests where !group.comment.contains("encryption") {
-                let valid = test.result == "valid" && ours
+                let valid = test.result == "valid" && group.public != nil && Self.isOurs(test.jws)
                 let got = CompactJWS(test.jws)?.isSigned(by: group.public.map { [$0] } ?? []) ?? false
                 if got != valid {
                     disagreed.append("\(group.comment) \(test.tcId) \(test.comment)")

@@ -18,7 +18,7 @@ struct CompactJWS {
     init?(_ text: String) {
         guard text.utf8.count <= Self.maximumBytes else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, !parts[1].isEmpty, !parts[2].isEmpty, let header = Base64.urlDecode(parts[0]),
+        guard parts.count == 3, !parts[2].isEmpty, let header = Base64.urlDecode(parts[0]),
             let payload = Base64.urlDecode(parts[1]), let signature = Base64.urlDecode(parts[2]),
             let read = try? Self.read(header), let algorithm = read.alg.flatMap(ClientKey.Algorithm.init)
         else { return nil }
