@@ -73,7 +73,9 @@ public struct Answer: Sendable, Equatable {
             fields.add(name: "Pragma", value: "no-cache")
         }
         fields.add(name: "X-Content-Type-Options", value: "nosniff")
-        if status != .noContent, status != .notModified { fields.add(name: "Content-Length", value: String(body.count)) }
+        if status != .noContent, status != .notModified {
+            fields.add(name: "Content-Length", value: String(body.count))
+        }
         fields.add(name: "Date", value: HTTPDate.now)
         if isLast { fields.add(name: "Connection", value: "close") }
         return HTTPResponseHead(
