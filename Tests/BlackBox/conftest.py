@@ -39,6 +39,16 @@ def world():
         made.close()
 
 
+@pytest.fixture(scope="session")
+def browser_world():
+    """A world where `localhost` is a realm's domain: browsers take no other host without TLS, and elsewhere it must be unknown."""
+    made = World("browser")
+    try:
+        yield made.open()
+    finally:
+        made.close()
+
+
 @pytest.fixture(scope="module")
 def fragile_world(request):
     """A world of one module's own, to be killed and revived."""

@@ -29,25 +29,23 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def served(world):
+def served(browser_world):
     """A node whose realm of localhost is served to the browser at its own port: the links lead there."""
-    node = world.start_node()
+    node = browser_world.start_node()
     origin = f"http://{HOST}:{node.port}"
-    # A domain belongs to one realm: test_browser_serve uses the same one.
-    rows = world.admin.run("SELECT slug FROM admin.realms WHERE 'localhost' = ANY (domains);")
-    realm = rows[0][0] if rows else "browser"
-    world.admin.run(
+    realm = "browser"  # a domain belongs to one realm: test_browser_serve uses the same one
+    browser_world.admin.run(
         call("put_realm", realm, primary_domain=HOST, public_origin=origin, display_name="Café Öresund & <Co>"),
         call("set_native_grants", realm, enabled=True), call("set_code_policy", realm, resend_cooldown="0"),
         call("put_client", realm, "doorway-app"), call("grant_permission", realm, "doorway-app", variadic=["gt:" + MAGIC, "gt:refresh_token"]),
     )
-    world.settle()
-    app = NativeApp(node, world.mailbox, HOST, "doorway-app")
+    browser_world.settle()
+    app = NativeApp(node, browser_world.mailbox, HOST, "doorway-app")
     numbers = iter(range(1000))
 
     def link():
         email = f"grace{next(numbers)}@mail.example"
-        world.admin.call("put_user", realm, email, email_verified=True)
+        browser_world.admin.call("put_user", realm, email, email_verified=True)
         return Links(app).link(email)
 
     yield Links(app), link

@@ -41,13 +41,13 @@ SIGN_IN = """
 
 
 @pytest.fixture(scope="module")
-def page(world):
+def page(browser_world):
     """A tab on the server's own origin: a realm of localhost, where a browser allows WebAuthn without TLS."""
     if CHROMIUM is None:
         report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
         pytest.skip("chromium is not installed")
-    origin = f"http://localhost:{world.node.port}"
-    world.admin.run(
+    origin = f"http://localhost:{browser_world.node.port}"
+    browser_world.admin.run(
         call("put_realm", "browser", primary_domain="localhost", public_origin=origin),
         call("set_native_grants", "browser", enabled=True),
         call("put_client", "browser", "browser-app"),
@@ -57,7 +57,7 @@ def page(world):
         call("put_web_origin", "browser", "browser-app", origin),
         call("put_user", "browser", "grace@mail.example"),
     )
-    world.settle()
+    browser_world.settle()
     PICTURES.mkdir(parents=True, exist_ok=True)
     with Browser(PICTURES / "chromium-serve.log") as browser:
         page = Page(browser)
@@ -65,9 +65,9 @@ def page(world):
         yield page
 
 
-def test_a_browser_enrols_and_signs_in_against_serve(world, page):
+def test_a_browser_enrols_and_signs_in_against_serve(browser_world, page):
     """navigator.credentials.create and .get, whose JSON goes to the server as it is."""
-    app = NativeApp(world.node, world.mailbox, "localhost", "browser-app")
+    app = NativeApp(browser_world.node, browser_world.mailbox, "localhost", "browser-app")
     bearer = app.sign_in("grace@mail.example")["access_token"]
     enrolled = page.evaluate(ENROL % json.dumps(bearer))
     assert (enrolled["begun"], enrolled["done"]) == (200, 200), enrolled

@@ -20,7 +20,9 @@ OVERLAP, AFTERLIFE = 600, 3900
 @pytest.fixture(scope="module")
 def nodes(world):
     """Two processes of one database."""
-    return world.node, world.start_node()
+    second = world.start_node()
+    yield world.node, second
+    second.stop()
 
 
 def rotate(world, realm, *arguments):

@@ -97,7 +97,9 @@ class Holder:
 @pytest.fixture(scope="module")
 def nodes(world):
     """Two processes of one database."""
-    return world.node, world.start_node()
+    second = world.start_node()
+    yield world.node, second
+    second.stop()
 
 
 @pytest.fixture(scope="module")

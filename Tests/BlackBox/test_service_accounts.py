@@ -14,7 +14,9 @@ from harness.service import ask, granted, service
 @pytest.fixture(scope="module")
 def nodes(world):
     """Two processes of one database."""
-    return world.node, world.start_node()
+    second = world.start_node()
+    yield world.node, second
+    second.stop()
 
 
 @pytest.fixture(scope="module")

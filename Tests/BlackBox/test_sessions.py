@@ -15,7 +15,9 @@ MEMBERS = {"Id", "ClientId", "CreatedAt", "LastUsedAt", "Current"}
 @pytest.fixture(scope="module")
 def nodes(world):
     """Two processes of one database."""
-    return world.node, world.start_node()
+    second = world.start_node()
+    yield world.node, second
+    second.stop()
 
 
 def sessions(app, token):

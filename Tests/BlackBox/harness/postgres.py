@@ -51,7 +51,7 @@ class Cluster:
             conf.write(
                 "listen_addresses = ''\n"
                 f"unix_socket_directories = '{self.root}'\n"
-                "fsync = on\nsynchronous_commit = on\nmax_connections = 120\n"
+                "fsync = on\nsynchronous_commit = on\nmax_connections = 200\n"
                 "log_line_prefix = '%m '\nlog_min_messages = warning\n" + settings
             )
         self.start()
