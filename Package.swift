@@ -52,6 +52,7 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CEpoll"),  // epoll's C union, which Swift does not set without a detour
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .target(
@@ -91,7 +92,7 @@ let package = Package(
         .target(
             name: "Persistence",
             dependencies: [
-                "CLibPQ",
+                "CLibPQ", "CEpoll",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -233,7 +234,6 @@ if Context.environment["POSTERN_BENCH"] != nil {
             ],
             path: "Benchmarks/Seed", swiftSettings: settings),
         // Ways to drive PostgreSQL through libpq, side by side.
-        .systemLibrary(name: "CEpoll", path: "Benchmarks/CEpoll"),
         .executableTarget(
             name: "BenchLibPQ",
             dependencies: [

@@ -19,9 +19,9 @@ final class Reactor: @unchecked Sendable {
     init(_ sources: [any Readable]) {
         self.sources = sources
         for (index, source) in sources.enumerated() {
-            precondition(postern_epoll_add(epoll, source.descriptor, UInt32(index)) == 0)
+            precondition(postern_epoll(epoll, EPOLL_CTL_ADD, source.descriptor, EPOLLIN.rawValue, UInt64(index)) == 0)
         }
-        precondition(postern_epoll_add(epoll, wakeUp, .max) == 0)
+        precondition(postern_epoll(epoll, EPOLL_CTL_ADD, wakeUp, EPOLLIN.rawValue, .max) == 0)
         var thread = pthread_t()
         pthread_create(
             &thread, nil,

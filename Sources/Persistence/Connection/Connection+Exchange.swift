@@ -21,22 +21,22 @@ extension Connection {
         return try collect(session, deadline: .now + timeout, policy: .finish)
     }
 
-    /// Waits for all results of what was sent.
+    /// Waits for all results of what was sent, or for those that have not been received yet.
     /// - Returns: the first failed result, or the last.
     func collect(
         _ session: OpaquePointer, deadline: ContinuousClock.Instant, policy: CancellationPolicy
     ) throws(Interruption) -> ResultHandle {
         try flush(session, deadline: deadline)
         var deadline = deadline
-        var kept: ResultHandle?
-        var hasFailed = false
-        while let next = try nextResult(session, deadline: &deadline, policy: policy) {
-            if hasFailed { continue }  // only the end of the exchange is of interest now
-            hasFailed = !next.isSuccess
-            kept = consume next
-        }
-        guard let kept else { throw .lost }
+        while let next = try nextResult(session, deadline: &deadline, policy: policy) { keep(next) }
+        guard let kept = received.take() else { throw .lost }
         return kept
+    }
+
+    /// Keeps the first failed result, or the last: after a failure only the end of the exchange is of interest.
+    func keep(_ next: consuming ResultHandle) {
+        if let hasSucceeded = received?.isSuccess, !hasSucceeded { return }
+        received = consume next
     }
 
     /// Waits for the next result; `nil` at the end of a statement's results.

@@ -1,20 +1,20 @@
 import CLibPQ
 
 extension Connection {
-    /// Runs one statement in a transaction of its own: one round trip, two when it must be prepared first.
-    func run<R: Sendable>(
+    /// Runs one statement in a transaction of its own on the connection's thread: one round trip, two when it must be prepared
+    /// first.
+    func runBlocking<R: Sendable>(
         _ statement: Statement, _ values: [Parameter], operation: UInt64,
         _ decode: (borrowing Row) throws(StoreError) -> R
     ) -> Outcome<[R]> {
-        self.operation = operation
-        transaction = .none
+        start(operation)
         let result = preparingAgain { () throws(Failure) in
             try runOnce(statement, values, decode)
         }
         return Outcome(result: result, isReusable: isReusable)
     }
 
-    private func runOnce<R>(
+    func runOnce<R>(
         _ statement: Statement, _ values: [Parameter], _ decode: (borrowing Row) throws(StoreError) -> R
     ) throws(Failure) -> [R] {
         let session = try liveSession()
@@ -22,6 +22,21 @@ extension Connection {
         let deadline = ContinuousClock.now + statementTimeout
         try prepare(statement, on: session, deadline: deadline)
         guard send(statement, on: session) else { throw Failure(.unavailable(.connectionLost), .onceMore) }
+        return try finish(statement, on: session, deadline: deadline, decode)
+    }
+
+    /// Forgets the operation before.
+    func start(_ operation: UInt64) {
+        self.operation = operation
+        transaction = .none
+        received = nil
+    }
+
+    /// Waits for the answer to what was sent, and judges it.
+    func finish<R>(
+        _ statement: Statement, on session: OpaquePointer, deadline: ContinuousClock.Instant,
+        _ decode: (borrowing Row) throws(StoreError) -> R
+    ) throws(Failure) -> [R] {
         let policy: CancellationPolicy = statement.effect == .readOnly ? .stop : .finish
         let result: ResultHandle
         do {

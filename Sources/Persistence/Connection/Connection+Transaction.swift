@@ -17,7 +17,7 @@ extension Connection {
     func transact<R: Sendable>(
         operation: UInt64, _ body: @Sendable (isolated Connection) throws(StoreError) -> R
     ) -> Outcome<R> {
-        self.operation = operation
+        start(operation)
         let result = preparingAgain { () throws(Failure) in
             defer { transaction = .none }
             return try transactOnce(body)

@@ -1,11 +1,14 @@
 import CLibPQ
 
-/// One PostgreSQL session. libpq allows one thread at a time per `PGconn`; the executor is that thread, and the only one that
-/// ever waits for the server.
+/// One PostgreSQL session. libpq allows one thread at a time per `PGconn`: the one that has the executor's turn. That is the
+/// connection's own thread, the only one that ever blocks, or for a moment the thread of the caller who holds the lease
+/// (``here(_:)``).
 ///
 /// Applications meet it as the argument of ``Database/transaction(_:)``; its one public verb is ``query(_:_:_:)``.
 public actor Connection {
     private nonisolated let thread: ThreadExecutor
+    /// Tells a caller that the server has spoken; `nil` when all waiting is done on the connection's thread.
+    nonisolated let watch: Watch?
     /// Ends the operation that is under way; callable from anywhere.
     nonisolated let cancellation = CancellationSignal()
     /// Jobs of this actor run on its own thread.
@@ -21,19 +24,34 @@ public actor Connection {
     var parameters = ParameterBuffer()
     /// The number of the operation under way.
     var operation: UInt64 = 0
+    /// What has come of an answer whose end is still to come: the first failed result, or the last.
+    var received: ResultHandle?
     var transaction = TransactionState.none
 
     /// A session that is not connected yet; `nil` when the system has no thread to give.
-    init?(_ configuration: DatabaseConfiguration) {
+    init?(_ configuration: DatabaseConfiguration, readiness: ReadinessSource? = nil) {
         guard let thread = ThreadExecutor() else { return nil }
         self.thread = thread
+        watch = readiness.map { $0.watch() }
         self.configuration = configuration
         statementTimeout = configuration.statementTimeout
     }
 
     isolated deinit {
+        received = nil
         handle = nil
         thread.stop()
+    }
+
+    /// Runs `body`, which must not block, on the calling thread; `nil` while the connection's own thread is at work.
+    nonisolated func here<R: Sendable>(_ body: (isolated Connection) -> R) -> R? {
+        thread.here { assumeIsolated(body) }
+    }
+
+    /// Asks for the end of operation `number`. Never blocks.
+    nonisolated func cancel(_ number: UInt64) {
+        cancellation.cancel(number)
+        watch?.interrupt()
     }
 
     /// The libpq session, `nil` before ``connect(timeouts:)``.
@@ -93,6 +111,7 @@ public actor Connection {
 
     /// Closes the session at once; whatever was under way is rolled back by the server.
     func disconnect() {
+        received = nil
         handle = nil
     }
 

@@ -1,12 +1,14 @@
 import Glibc
 import Synchronization
 
-/// Runs an actor's jobs one after another on one thread of its own, where blocking is harmless.
+/// Runs an actor's jobs one after another on one thread of its own, where blocking is harmless; and, between them, what does not
+/// block on the thread of whoever asks (``here(_:)``).
 ///
-/// Locking: `jobs` guards the queue; `wake` counts the jobs in it (plus one for ``stop()``), so that the thread sleeps in the
-/// kernel until there is one. A job is appended before the semaphore is posted and taken after it was waited for, hence never
-/// lost. `isolation` is proven by there being exactly one thread. The thread holds the executor until ``stop()``, which the
-/// actor calls from its `deinit`, when no job can be left: jobs keep their actor alive. So the executor outlives its actor.
+/// Locking: whoever runs code of the actor, the thread or a caller, holds `turn` meanwhile and has its identity in `holder`, which
+/// ``checkIsolated()`` verifies: that is the proof of isolation. `jobs` guards the queue; `wake` counts the jobs in it (plus one
+/// for ``stop()``), so that the thread sleeps in the kernel until there is one. A job is appended before the semaphore is posted
+/// and taken after it was waited for, hence never lost. The thread holds the executor until ``stop()``, which the actor calls
+/// from its `deinit`, when no job can be left: jobs keep their actor alive. So the executor outlives its actor.
 final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     private struct Jobs {
         var waiting: [UnownedJob] = []
@@ -14,6 +16,9 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     }
 
     private let jobs = Mutex(Jobs())
+    private let turn = Mutex(())
+    /// The thread that has the turn, 0 for none.
+    private let holder = Atomic<UInt>(0)
     private let wake: UnsafeMutablePointer<sem_t>
 
     /// Starts the thread; `nil` when the system has none to give.
@@ -37,6 +42,26 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
 
     func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         UnownedSerialExecutor(ordinary: self)
+    }
+
+    /// Runs `body`, which must not block, on the calling thread in place of a job; `nil` while a job runs.
+    func here<R: Sendable>(_ body: () -> R) -> R? {
+        turn.withLockIfAvailable { _ in holding(body) }
+    }
+
+    /// Traps unless the calling thread has the turn.
+    func checkIsolated() {
+        precondition(isIsolatingCurrentContext() == true, "not on this connection's turn")
+    }
+
+    func isIsolatingCurrentContext() -> Bool? {
+        holder.load(ordering: .relaxed) == UInt(pthread_self())
+    }
+
+    private func holding<R>(_ body: () -> R) -> R {
+        holder.store(UInt(pthread_self()), ordering: .relaxed)
+        defer { holder.store(0, ordering: .relaxed) }
+        return body()
     }
 
     /// Lets the thread end after the jobs that are already queued.
@@ -71,7 +96,9 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
                 swap(&batch, &jobs.waiting)
                 return jobs.isStopped
             }
-            for job in batch { job.runSynchronously(on: executor) }
+            turn.withLock { _ in
+                holding { for job in batch { job.runSynchronously(on: executor) } }
+            }
             batch.removeAll(keepingCapacity: true)
             if isStopped { return }
         }

@@ -1,7 +1,7 @@
 public import Logging
 public import ServiceLifecycle
 
-/// A PostgreSQL database behind a bounded pool of connections, each on a thread of its own.
+/// A PostgreSQL database behind a bounded pool of connections, each with a thread of its own for whatever blocks.
 ///
 /// Add it to the service group before whatever uses it: groups stop in reverse order, so work in flight ends first.
 public final class Database: Service, Sendable {
@@ -27,7 +27,8 @@ public final class Database: Service, Sendable {
         }
     }
 
-    /// Runs one statement in a transaction of its own: one round trip, one hop to the connection's thread and one back.
+    /// Runs one statement in a transaction of its own: one round trip. Sent and decoded on the
+    /// caller's thread, which never blocks; what is not the ordinary course goes to the connection's thread.
     ///
     /// A lost connection is repaired behind the caller's back where that is harmless: always before anything was sent, and once
     /// more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``. Serialization failures
@@ -71,7 +72,7 @@ public final class Database: Service, Sendable {
             let outcome = await withTaskCancellationHandler {
                 await perform(lease)
             } onCancel: {
-                lease.connection.cancellation.cancel(lease.number)
+                lease.connection.cancel(lease.number)
             }
             pool.checkin(lease, isReusable: outcome.isReusable)
             switch outcome.result {

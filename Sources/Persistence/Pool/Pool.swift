@@ -32,6 +32,8 @@ final class Pool: Sendable {
 
     private let configuration: DatabaseConfiguration
     private let logger: Logger
+    /// Waits on behalf of all connections; `nil` when the system has no thread or descriptor to give.
+    private let readiness: ReadinessSource?
     private let state: Mutex<State>
     private let orders: AsyncStream<Order>
     private let order: AsyncStream<Order>.Continuation
@@ -39,6 +41,7 @@ final class Pool: Sendable {
     init(_ configuration: DatabaseConfiguration, logger: Logger) {
         self.configuration = configuration
         self.logger = logger
+        readiness = ReadinessSource(precision: configuration.statementTimeout / 20)
         state = Mutex(
             State(
                 machine: Machine(
@@ -127,7 +130,7 @@ final class Pool: Sendable {
     }
 
     private func connect() async {
-        guard let connection = Connection(configuration) else {
+        guard let connection = Connection(configuration, readiness: readiness) else {
             return connectFailed(ConnectFailure(reason: .serverResources, message: "no thread for another connection"))
         }
         do {
