@@ -5,6 +5,7 @@ public enum Base64 {
     /// Encodes as base64url without padding (RFC 4648 §5).
     public static func urlEncode(_ bytes: some Collection<UInt8>) -> String {
         let length = (bytes.count * 4 + 2) / 3
+        let urlAlphabet = urlAlphabet  // looked up once
         return String(unsafeUninitializedCapacity: length) { buffer in
             var written = 0
             var accumulator: UInt32 = 0

@@ -4,6 +4,7 @@
 /// request. Brackets, dots and semicolons are plain characters of a name or value. An empty value counts as absent, as
 /// RFC 6749 §3.2 wants. Only `resource` may repeat (RFC 8707 §2).
 public struct FormParameters: Sendable, Equatable {
+    /// Empty ones too: a name that came without a value may not come again.
     private var values: [String: String] = [:]
     /// Every `resource` value in order (RFC 8707 §2).
     public private(set) var resources: [String] = []
@@ -31,7 +32,6 @@ public struct FormParameters: Sendable, Equatable {
     /// Parses a body whose size the caller has bounded.
     public init(parsing body: some Collection<UInt8>) throws(ParseError) {
         let body = Array(body)
-        var names: Set<String> = []
         var pairs = 0
         var start = 0
         while start < body.count {
@@ -47,19 +47,20 @@ public struct FormParameters: Sendable, Equatable {
                 if !value.isEmpty { resources.append(value) }
                 continue
             }
-            guard names.insert(name).inserted else { throw .repeated }
-            if !value.isEmpty {
-                values[name] = value
-                count += 1
-            }
+            guard values.updateValue(value, forKey: name) == nil else { throw .repeated }
+            if !value.isEmpty { count += 1 }
         }
     }
 
     /// The value of a parameter, `nil` when absent or empty.
-    public subscript(name: String) -> String? { values[name] }
+    public subscript(name: String) -> String? {
+        guard let value = values[name], !value.isEmpty else { return nil }
+        return value
+    }
 
     /// Decodes `+` and `%XX` once.
     static func decode(_ bytes: ArraySlice<UInt8>) throws(ParseError) -> String {
+        if !bytes.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "%") }) { return try text(bytes) }
         var decoded: [UInt8] = []
         decoded.reserveCapacity(bytes.count)
         var index = bytes.startIndex
@@ -77,8 +78,12 @@ public struct FormParameters: Sendable, Equatable {
             }
             index += 1
         }
-        guard !decoded.contains(0), let text = String(validating: decoded, as: UTF8.self) else { throw .invalidText }
-        return text
+        return try text(decoded[...])
+    }
+
+    private static func text(_ bytes: ArraySlice<UInt8>) throws(ParseError) -> String {
+        guard !bytes.contains(0), let text = try? UTF8Span(validating: bytes.span) else { throw .invalidText }
+        return String(copying: text)
     }
 
     private static func hexDigit(_ byte: UInt8) -> UInt8? {

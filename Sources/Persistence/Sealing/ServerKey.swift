@@ -3,25 +3,37 @@ import Crypto
 /// One 32-byte key of the key file, held as the subkeys derived from it (HKDF-SHA-256, RFC 5869), one per purpose.
 public struct ServerKey: Sendable {
     /// What a keyed hash is for. Each purpose has a key of its own, so that no hash can stand for another.
-    public enum Purpose: String, Sendable, CaseIterable {
+    public enum Purpose: Int, Sendable, CaseIterable {
         /// One-time codes as the database knows them (design decision 8).
-        case codePepper = "code pepper"
+        case codePepper
         /// Recovery codes as the database knows them.
-        case recoveryCode = "recovery code pepper"
+        case recoveryCode
         /// The secret of the next refresh token.
-        case refreshSuccessor = "refresh derive"
+        case refreshSuccessor
         /// The authenticity of a refresh token.
-        case refreshTag = "refresh tag"
+        case refreshTag
         /// The numbers a link's page offers beside the right one.
-        case matchDecoys = "match decoys"
+        case matchDecoys
         /// Addresses and accounts in logs and audit rows.
-        case pseudonym = "pseudonym"
+        case pseudonym
+
+        /// What the subkey is derived with; never to be changed.
+        fileprivate var label: String {
+            switch self {
+            case .codePepper: "code pepper"
+            case .recoveryCode: "recovery code pepper"
+            case .refreshSuccessor: "refresh derive"
+            case .refreshTag: "refresh tag"
+            case .matchDecoys: "match decoys"
+            case .pseudonym: "pseudonym"
+            }
+        }
     }
 
     /// Names the key in tokens and sealed data: 4 bytes, telling nothing about it.
     public let id: [UInt8]
-    /// The hashes with their keys already mixed in: half the work of a short HMAC.
-    private let macs: [Purpose: HMAC<SHA256>]
+    /// By purpose, the hashes with their keys already mixed in: half the work of a short HMAC.
+    private let macs: [HMAC<SHA256>]
     let sealingKey: SymmetricKey
 
     /// - Parameter bytes: 32 bytes.
@@ -31,15 +43,13 @@ public struct ServerKey: Sendable {
             HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Array("postern \(label)".utf8), outputByteCount: 32)
         }
         id = Array(SHA256.hash(data: Array("postern key id".utf8) + bytes).prefix(4))
-        var macs: [Purpose: HMAC<SHA256>] = [:]
-        for purpose in Purpose.allCases { macs[purpose] = HMAC(key: derive(purpose.rawValue)) }
-        self.macs = macs
+        macs = Purpose.allCases.map { HMAC(key: derive($0.label)) }
         sealingKey = derive("seal")
     }
 
     /// HMAC-SHA-256 of `parts`, each preceded by its length (8 bytes, big endian), so that no two lists of parts are alike.
     public func hmac(_ purpose: Purpose, _ parts: [[UInt8]]) -> [UInt8] {
-        guard var mac = macs[purpose] else { return [] }  // every purpose has one
+        var mac = macs[purpose.rawValue]
         var message: [UInt8] = []
         message.reserveCapacity(parts.reduce(0) { $0 + 8 + $1.count })
         for part in parts {

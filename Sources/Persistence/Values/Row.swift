@@ -120,8 +120,10 @@ public struct Row: ~Copyable {
     }
 
     static func text(_ memory: UnsafeRawBufferPointer) throws(StoreError) -> String {
-        guard let text = String(validating: memory, as: UTF8.self) else { throw .malformedResult }
-        return text
+        guard let text = try? UTF8Span(validating: memory.assumingMemoryBound(to: UInt8.self).span) else {
+            throw .malformedResult
+        }
+        return String(copying: text)
     }
 
     static func integer<Value: FixedWidthInteger>(

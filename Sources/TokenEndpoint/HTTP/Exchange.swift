@@ -41,6 +41,7 @@ public struct Exchange: Sendable {
     func hasContentType(_ type: String) -> Bool {
         let values = request.headers[values: .contentType]
         guard let value = values.first, values.count == 1 else { return false }
+        if value == type { return true }  // what nearly everybody sends
         let parts = value.split(separator: ";", omittingEmptySubsequences: false).map { $0.trimmingSpaces.lowercased() }
         return parts.first == type
             && parts.dropFirst().allSatisfy { $0 == "charset=utf-8" || $0 == "charset=\"utf-8\"" || $0.isEmpty }
