@@ -45,6 +45,66 @@ struct OutboxPartsTests {
         #expect(pace.allowance(at: now) == 4)
     }
 
+    @Test func `a mail holds its place from the moment it is taken until a second after it is out of hand`() {
+        var rate = SendingRate(mailsPerSecond: 3)
+        #expect(rate.room(at: start) == 3 && rate.nextRoom(at: start) == nil)
+        rate.take(2)
+        #expect(rate.room(at: start + .seconds(30)) == 1)
+        rate.finish(wasSent: true, at: start + .seconds(30))
+        rate.take(1)
+        #expect(rate.room(at: start + .milliseconds(30_999)) == 0)
+        #expect(rate.nextRoom(at: start + .milliseconds(30_999)) == start + .seconds(31))
+        #expect(rate.room(at: start + .seconds(31)) == 1)
+        rate.take(1)
+        #expect(rate.room(at: start + .seconds(31)) == 0)
+        #expect(rate.nextRoom(at: start + .seconds(31)) == nil, "a mail in hand comes first")
+        rate.finish(wasSent: false, at: start + .seconds(31))
+        #expect(rate.room(at: start + .seconds(31)) == 1, "what was not sent costs nothing")
+    }
+
+    @Test(
+        "ML-04: however long each mail is under way, no second at the server sees more of them than the rate",
+        arguments: [1, 3, 17, 50])
+    func rateAtTheServer(_ mailsPerSecond: Int) {
+        var generator = SystemRandomNumberGenerator()
+        var pace = SendingPace(concurrency: 8, mailsPerSecond: mailsPerSecond)
+        var now = start
+        var arrivals: [ContinuousClock.Instant] = []
+        var inHand: [ContinuousClock.Instant] = []  // when each will be out of hand
+        for _ in 0..<4000 {
+            for mail in inHand where mail <= now { pace.finish(.accepted, at: now) }
+            inHand.removeAll { $0 <= now }
+            let count = pace.allowance(at: now)
+            pace.take(count)
+            for _ in 0..<count {
+                let travel = Int.random(in: 0...400, using: &generator)
+                arrivals.append(now + .milliseconds(Int.random(in: 0...travel, using: &generator)))
+                inHand.append(now + .milliseconds(travel))
+            }
+            now += .milliseconds(Int.random(in: 1...20, using: &generator))
+        }
+        arrivals.sort()
+        let busiest = arrivals.indices.map { index in
+            arrivals[index...].prefix { $0 < arrivals[index] + .seconds(1) }.count
+        }
+        #expect(arrivals.count > mailsPerSecond * 10)
+        #expect(busiest.max() ?? 0 <= mailsPerSecond)
+    }
+
+    @Test func `the rate bounds the pace, and mails that were not sent are not counted`() {
+        var pace = SendingPace(concurrency: 4, mailsPerSecond: 2)
+        #expect(pace.allowance(at: start) == 2)
+        pace.take(2)
+        pace.finish(.permanent(.expired), at: start)
+        pace.finish(.permanent(.recipient), at: start)
+        #expect(pace.allowance(at: start) == 2)
+        pace.take(2)
+        pace.finish(.permanent(.reply(550)), at: start)
+        pace.finish(.inDoubt, at: start)
+        #expect(pace.allowance(at: start) == 0 && pace.nextRoom(at: start) == start + .seconds(1))
+        #expect(pace.allowance(at: start + .seconds(1)) == 2)
+    }
+
     @Test func `retries back off from five seconds to a quarter of an hour`() {
         let pauses = (1...10).map { RetrySchedule.pause(afterAttempt: $0, .reply(451)) / .seconds(1) }
         #expect(pauses == [5, 10, 20, 40, 80, 160, 320, 640, 900, 900])
