@@ -99,10 +99,24 @@ struct OutboxPartsTests {
         pace.finish(.permanent(.recipient), at: start)
         #expect(pace.allowance(at: start) == 2)
         pace.take(2)
-        pace.finish(.permanent(.reply(550)), at: start)
+        pace.finish(.permanent(.noSuchMailbox(550)), at: start)
         pace.finish(.inDoubt, at: start)
         #expect(pace.allowance(at: start) == 0 && pace.nextRoom(at: start) == start + .seconds(1))
         #expect(pace.allowance(at: start + .seconds(1)) == 2)
+    }
+
+    @Test(
+        "which answers to a recipient say that the mailbox is not there",
+        arguments: [
+            ("550 5.1.1 no such user\r\n", true), ("550-5.1.1 no such user\r\n", true), ("550 5.1.1\r\n", true),
+            ("553 5.1.3 syntax", true), ("551 5.1.6 moved", true), ("556 5.1.10 null MX", true),
+            ("550 5.2.1 disabled", true), ("550 5.7.1 blocked", false), ("552 5.2.2 full", false),
+            ("554 5.7.1 relay access denied", false), ("550 relay not permitted", false), ("550 no 5.1.1", false),
+            ("450 4.1.1 later", false), ("450 5.1.1 later", false), ("550 5.1.11 what", false),
+            ("550 5.1.8 sender", false), ("550", false), ("", false), ("\u{FF}\u{FE} 5.1.1", false),
+        ])
+    func denials(_ line: String, _ denies: Bool) {
+        #expect(SMTPVerdict.deniesMailbox(reply: Array(line.utf8)) == denies)
     }
 
     @Test func `retries back off from five seconds to a quarter of an hour`() {
@@ -136,6 +150,18 @@ struct OutboxPartsTests {
         ] as [(CURLcode, Int, Bool, Bool, DeliveryOutcome)])
     func verdicts(_ code: CURLcode, _ reply: Int, _ started: Bool, _ finished: Bool, _ expected: DeliveryOutcome) {
         #expect(SMTPVerdict.outcome(code, reply: reply, started: started, finished: finished) == expected)
+    }
+
+    @Test func `a mailbox that is not there is no policy, no sender and no passing trouble`() {
+        func outcome(_ reply: Int, refusesSender: Bool = false) -> DeliveryOutcome {
+            SMTPVerdict.outcome(
+                CURLE_SEND_ERROR, reply: reply, refusesSender: refusesSender, deniesMailbox: true, started: false,
+                finished: false)
+        }
+        #expect(outcome(550) == .permanent(.noSuchMailbox(550)))
+        #expect(outcome(450) == .temporary(.reply(450)))
+        #expect(outcome(550, refusesSender: true) == .temporary(.reply(550)))
+        #expect("\(DeliveryFailure.noSuchMailbox(550))" == "5xx")
     }
 
     @Test func `the dev outbox keeps the newest mails, newest first`() async throws {

@@ -273,6 +273,42 @@ struct OutboxSenderTests {
         }
     }
 
+    @Test func `ML-12: a mailbox that is not there three times in a row is sent nothing more`() async throws {
+        try await MailServer.wellBehaved(["--rcpt", "550 5.1.1", "--times", "3"]) { server in
+            try await OutboxFixture.run { outbox in
+                try await outbox.sending(try transport(server)) { _ in
+                    for number in 1...3 {
+                        let id = try await outbox.queue(to: number == 2 ? "ADA@example.com" : "ada@example.com")
+                        try await outbox.wait(for: id) { $0.state == "dead" && $0.lastError == "5xx" }
+                    }
+                    let dropped = try await outbox.queue()
+                    let state = try await outbox.wait(for: dropped) { $0.state == "dead" }
+                    #expect(state.lastError == "suppressed" && state.attempts == 0 && !state.hasPayload)
+                    let other = try await outbox.queue(to: "bob@example.com")
+                    try await outbox.wait(for: other) { $0.state == "sent" }
+                }
+                let arrived = await server.allEvents().filter { $0.event == "mail" }
+                #expect(arrived.map(\.recipients) == [["bob@example.com"]])
+                for line in outbox.logs.lines { #expect(!line.contains("example.com")) }
+            }
+        }
+    }
+
+    @Test func `a policy is no missing mailbox: nobody is suppressed for it`() async throws {
+        try await MailServer.wellBehaved(["--rcpt", "550 5.7.1", "--times", "4"]) { server in
+            try await OutboxFixture.run { outbox in
+                try await outbox.sending(try transport(server)) { _ in
+                    for _ in 0..<4 {
+                        let id = try await outbox.queue()
+                        try await outbox.wait(for: id) { $0.state == "dead" && $0.lastError == "5xx" }
+                    }
+                    let id = try await outbox.queue()
+                    try await outbox.wait(for: id) { $0.state == "sent" }
+                }
+            }
+        }
+    }
+
     @Test func `without a mail server few mails are tried, and all leave when it is back`() async throws {
         let port = try await MailServer.wellBehaved { $0.port }
         try await OutboxFixture.run { outbox in

@@ -190,6 +190,10 @@ public final class OutboxSender: Service {
         case .temporary(let failure):
             let pause = RetrySchedule.pause(afterAttempt: mail.attempt, failure)
             await fail(mail, wasInDoubt ? "\(doubt), \(failure)" : "\(failure)", pause: pause, forGood: false)
+        case .permanent(.noSuchMailbox(let code)):
+            let status = "\(DeliveryFailure.noSuchMailbox(code))"
+            log(.error, "mail given up: no such mailbox", mail, status)
+            await save(.mailRefused, [.uuid(mail.realm), .uuid(mail.id), .text(status)], mail)
         case .permanent(let failure):
             await fail(mail, "\(failure)", pause: .zero, forGood: true)
         }
