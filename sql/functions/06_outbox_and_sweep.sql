@@ -26,9 +26,10 @@ BEGIN
                    not_before = CASE WHEN due.is_suppressed THEN m.not_before ELSE now() + p_lease END,
                    attempts = CASE WHEN due.is_suppressed THEN m.attempts ELSE m.attempts + 1 END
               FROM (SELECT d.realm_id, d.id,
-                           EXISTS (SELECT FROM postern.suppressed_address AS s
-                                    WHERE s.realm_id = d.realm_id AND s.email_key = lower(d.recipient COLLATE "C")
-                                      AND coalesce(s.expires_at > now(), true)) AS is_suppressed
+                           -- By the index: of an EXISTS the planner would make a hash of the whole list, and another collation than
+                           -- the column's would walk all of the realm's.
+                           coalesce((SELECT coalesce(s.expires_at > now(), true) FROM postern.suppressed_address AS s
+                                      WHERE s.realm_id = d.realm_id AND s.email_key = lower(d.recipient COLLATE "C") COLLATE "default"), false) AS is_suppressed
                       FROM postern.mail_outbox AS d
                      WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at > now()
                      ORDER BY d.created_at LIMIT v_wanted FOR NO KEY UPDATE OF d SKIP LOCKED) AS due
@@ -72,7 +73,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = lower(v_recipient COLLATE "C");
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = lower(v_recipient COLLATE "C") COLLATE "default";
     RETURN true;
 END
 $$;
@@ -125,7 +126,7 @@ BEGIN
     IF v_in_a_row < 3 OR NOT postern.is_email(v_recipient) THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = lower(v_recipient COLLATE "C");
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = lower(v_recipient COLLATE "C") COLLATE "default";
     INSERT INTO postern.suppressed_address AS s (realm_id, email, reason, is_automatic, expires_at)
     VALUES (p_realm, v_recipient, 'the mail server knows no such mailbox', true, now() + interval '7 days')
         ON CONFLICT (realm_id, email_key) DO UPDATE
@@ -136,7 +137,7 @@ BEGIN
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, user_id, detail)
     VALUES (p_realm, 'address_suppressed',
-            (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = lower(v_recipient COLLATE "C")),
+            (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = lower(v_recipient COLLATE "C") COLLATE "default"),
             jsonb_build_object('mail', p_id, 'reason', 'the mail server knows no such mailbox'));
     RETURN true;
 END
