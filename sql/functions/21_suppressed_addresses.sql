@@ -18,7 +18,7 @@ BEGIN
         ON CONFLICT (realm_id, email_key) DO UPDATE
        SET reason = coalesce(excluded.reason, s.reason), is_automatic = false, expires_at = NULL;
     PERFORM postern.admin_audit(v_realm, 'address_suppressed',
-        user_id => (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C")),
+        user_id => (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C") COLLATE "default"),
         detail => jsonb_build_object('reason', reason));
 END
 $$;
@@ -37,14 +37,14 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_live boolean;
 BEGIN
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = v_realm AND f.email_key = lower(email COLLATE "C");
-    DELETE FROM postern.suppressed_address AS s WHERE s.realm_id = v_realm AND s.email_key = lower(email COLLATE "C")
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = v_realm AND f.email_key = lower(email COLLATE "C") COLLATE "default";
+    DELETE FROM postern.suppressed_address AS s WHERE s.realm_id = v_realm AND s.email_key = lower(email COLLATE "C") COLLATE "default"
     RETURNING coalesce(s.expires_at > now(), true) INTO v_live;
     IF NOT FOUND OR NOT v_live THEN
         RETURN false;
     END IF;
     PERFORM postern.admin_audit(v_realm, 'address_unsuppressed',
-        user_id => (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C")));
+        user_id => (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C") COLLATE "default"));
     RETURN true;
 END
 $$;
