@@ -15,6 +15,8 @@ public enum DeliveryOutcome: Sendable, Hashable {
 public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     /// The server answered with this code, 400 to 599.
     case reply(Int)
+    /// The server answered to the recipient with this code, 500 to 599, and a status that says that the mailbox is not there.
+    case noSuchMailbox(Int)
     /// No connection, or it broke before the message was sent.
     case connection
     /// A time limit passed before the message was sent.
@@ -37,7 +39,7 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     /// `4xx`, `5xx` or the name of the case.
     public var description: String {
         switch self {
-        case .reply(let code): code < 500 ? "4xx" : "5xx"
+        case .reply(let code), .noSuchMailbox(let code): code < 500 ? "4xx" : "5xx"
         case .connection: "connection"
         case .timeout: "timeout"
         case .tls: "tls"
@@ -56,7 +58,7 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .connection, .timeout, .tls, .authentication: true
         case .reply(let code): code == 421 || code >= 500
-        case .recipient, .payload, .expired, .inDoubt, .cancelled: false
+        case .noSuchMailbox, .recipient, .payload, .expired, .inDoubt, .cancelled: false
         }
     }
 }

@@ -2,11 +2,16 @@
 
 import base64
 import collections
+import random
+import string
+import time
 import uuid
 
 import pytest
 
+from harness import wire
 from harness.links import MAGIC, Links
+from harness.volley import in_parallel
 
 REFUSED = {"error": "invalid_grant", "error_description": "Invalid or expired link."}
 
@@ -295,6 +300,66 @@ def test_guessing_is_bounded_and_harms_nobody(world):
     world.settle()
     assert links.redeem(link).status == 200
     assert links.app.sign_in(email)["access_token"]
+
+
+def guesses_at(link, count):
+    """Tokens that are not the link's: a character off, shifted, or at random."""
+    rng = random.Random(22)
+    alphabet = string.ascii_letters + string.digits + "-_"
+    for number in range(count):
+        guess = link.token
+        while guess == link.token:
+            place = rng.randrange(42)  # the last character has but 16 spellings
+            guess = (
+                link.token[:place] + rng.choice(alphabet) + link.token[place + 1:],
+                link.token[1:42] + rng.choice(alphabet) + "A",
+                "".join(rng.choice(alphabet) for _ in range(42)) + "A",
+            )[number % 3]
+        yield guess
+
+
+def fire_guesses(node, links, link, guesses):
+    """Presents (source, token) pairs for a known user over eight kept connections; the answers."""
+    def run(share):
+        with wire.Connection(node.port) as connection:
+            return [connection.exchange("POST", "/connect/token", {
+                "Host": links.app.host, "Content-Type": wire.FORM, "X-Forwarded-For": source,
+            }, wire.form_body(links.redeem_form(link, magic_token=token))) for source, token in share]
+    shares = [guesses[start::8] for start in range(8)]
+    return [answer for answers in in_parallel(run, shares) for answer in answers]
+
+
+def test_thousands_of_guesses_lock_nothing(world):
+    """MG-22 at the default limits: 429 for the source that guesses; from hundreds of sources the uniform answer; the user notices nothing."""
+    realm = world.realm(limits=False)
+    links = Links(realm.app())
+    email, neighbour = realm.user(), realm.user()
+    tokens = links.app.sign_in(email)
+    _, passkey = links.app.enroll(tokens["access_token"])
+    link, neighbours, code = links.link(email), links.link(neighbour), links.app.request_code(email)
+    node = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.0/8")
+    try:
+        started = time.monotonic()
+        answers = fire_guesses(node, links, link, [("203.0.113.7", guess) for guess in guesses_at(link, 3000)])
+        elapsed = time.monotonic() - started
+        kinds = collections.Counter((answer.status, answer.error) for answer in answers)
+        assert set(kinds) == {(400, "invalid_grant"), (429, "rate_limited")}, kinds
+        assert 200 <= kinds[(400, "invalid_grant")] <= 201 + 10 * elapsed, (kinds, elapsed)
+        for answer in answers:
+            if answer.status == 429:
+                document = answer.json()
+                assert (document["policy"], document["dimension"]) == ("token", "source") and int(answer.header("retry-after")) > 0
+        many = [(f"198.51.{number % 250}.{number // 250 + 1}", guess) for number, guess in enumerate(guesses_at(link, 600))]
+        spread = fire_guesses(node, links, link, many)
+    finally:
+        node.stop()
+    refusals = {str(answer.same_bytes()) for answer in answers + spread if answer.status == 400}
+    assert len(refusals) == 1 and {answer.status for answer in spread} == {400}
+    assert links.redeem(link).status == 200 and links.redeem(neighbours).status == 200
+    assert links.app.redeem(code.code, email=email).status == 200
+    assert links.app.passkey_sign_in(passkey)["access_token"] and links.app.refresh(tokens["refresh_token"]).status == 200
+    locked = world.admin.run(f"SELECT codes_locked_until FROM admin.users WHERE realm = '{realm.slug}' AND codes_locked_until IS NOT NULL;")
+    assert not locked, locked
 
 
 def test_a_link_ends_a_lockout_of_codes(world, realm, links, email):

@@ -45,6 +45,80 @@ struct OutboxPartsTests {
         #expect(pace.allowance(at: now) == 4)
     }
 
+    @Test func `a mail holds its place from the moment it is taken until a second after it is out of hand`() {
+        var rate = SendingRate(mailsPerSecond: 3)
+        #expect(rate.room(at: start) == 3 && rate.nextRoom(at: start) == nil)
+        rate.take(2)
+        #expect(rate.room(at: start + .seconds(30)) == 1)
+        rate.finish(wasSent: true, at: start + .seconds(30))
+        rate.take(1)
+        #expect(rate.room(at: start + .milliseconds(30_999)) == 0)
+        #expect(rate.nextRoom(at: start + .milliseconds(30_999)) == start + .seconds(31))
+        #expect(rate.room(at: start + .seconds(31)) == 1)
+        rate.take(1)
+        #expect(rate.room(at: start + .seconds(31)) == 0)
+        #expect(rate.nextRoom(at: start + .seconds(31)) == nil, "a mail in hand comes first")
+        rate.finish(wasSent: false, at: start + .seconds(31))
+        #expect(rate.room(at: start + .seconds(31)) == 1, "what was not sent costs nothing")
+    }
+
+    @Test(
+        "ML-04: however long each mail is under way, no second at the server sees more of them than the rate",
+        arguments: [1, 3, 17, 50])
+    func rateAtTheServer(_ mailsPerSecond: Int) {
+        var generator = SystemRandomNumberGenerator()
+        var pace = SendingPace(concurrency: 8, mailsPerSecond: mailsPerSecond)
+        var now = start
+        var arrivals: [ContinuousClock.Instant] = []
+        var inHand: [ContinuousClock.Instant] = []  // when each will be out of hand
+        for _ in 0..<4000 {
+            for mail in inHand where mail <= now { pace.finish(.accepted, at: now) }
+            inHand.removeAll { $0 <= now }
+            let count = pace.allowance(at: now)
+            pace.take(count)
+            for _ in 0..<count {
+                let travel = Int.random(in: 0...400, using: &generator)
+                arrivals.append(now + .milliseconds(Int.random(in: 0...travel, using: &generator)))
+                inHand.append(now + .milliseconds(travel))
+            }
+            now += .milliseconds(Int.random(in: 1...20, using: &generator))
+        }
+        arrivals.sort()
+        let busiest = arrivals.indices.map { index in
+            arrivals[index...].prefix { $0 < arrivals[index] + .seconds(1) }.count
+        }
+        #expect(arrivals.count > mailsPerSecond * 10)
+        #expect(busiest.max() ?? 0 <= mailsPerSecond)
+    }
+
+    @Test func `the rate bounds the pace, and mails that were not sent are not counted`() {
+        var pace = SendingPace(concurrency: 4, mailsPerSecond: 2)
+        #expect(pace.allowance(at: start) == 2)
+        pace.take(2)
+        pace.finish(.permanent(.expired), at: start)
+        pace.finish(.permanent(.recipient), at: start)
+        #expect(pace.allowance(at: start) == 2)
+        pace.take(2)
+        pace.finish(.permanent(.noSuchMailbox(550)), at: start)
+        pace.finish(.inDoubt, at: start)
+        #expect(pace.allowance(at: start) == 0 && pace.nextRoom(at: start) == start + .seconds(1))
+        #expect(pace.allowance(at: start + .seconds(1)) == 2)
+    }
+
+    @Test(
+        "which answers to a recipient say that the mailbox is not there",
+        arguments: [
+            ("550 5.1.1 no such user\r\n", true), ("550-5.1.1 no such user\r\n", true), ("550 5.1.1\r\n", true),
+            ("553 5.1.3 syntax", true), ("551 5.1.6 moved", true), ("556 5.1.10 null MX", true),
+            ("550 5.2.1 disabled", true), ("550 5.7.1 blocked", false), ("552 5.2.2 full", false),
+            ("554 5.7.1 relay access denied", false), ("550 relay not permitted", false), ("550 no 5.1.1", false),
+            ("450 4.1.1 later", false), ("450 5.1.1 later", false), ("550 5.1.11 what", false),
+            ("550 5.1.8 sender", false), ("550", false), ("", false), ("\u{FF}\u{FE} 5.1.1", false),
+        ])
+    func denials(_ line: String, _ denies: Bool) {
+        #expect(SMTPVerdict.deniesMailbox(reply: Array(line.utf8)) == denies)
+    }
+
     @Test func `retries back off from five seconds to a quarter of an hour`() {
         let pauses = (1...10).map { RetrySchedule.pause(afterAttempt: $0, .reply(451)) / .seconds(1) }
         #expect(pauses == [5, 10, 20, 40, 80, 160, 320, 640, 900, 900])
@@ -76,6 +150,18 @@ struct OutboxPartsTests {
         ] as [(CURLcode, Int, Bool, Bool, DeliveryOutcome)])
     func verdicts(_ code: CURLcode, _ reply: Int, _ started: Bool, _ finished: Bool, _ expected: DeliveryOutcome) {
         #expect(SMTPVerdict.outcome(code, reply: reply, started: started, finished: finished) == expected)
+    }
+
+    @Test func `a mailbox that is not there is no policy, no sender and no passing trouble`() {
+        func outcome(_ reply: Int, refusesSender: Bool = false) -> DeliveryOutcome {
+            SMTPVerdict.outcome(
+                CURLE_SEND_ERROR, reply: reply, refusesSender: refusesSender, deniesMailbox: true, started: false,
+                finished: false)
+        }
+        #expect(outcome(550) == .permanent(.noSuchMailbox(550)))
+        #expect(outcome(450) == .temporary(.reply(450)))
+        #expect(outcome(550, refusesSender: true) == .temporary(.reply(550)))
+        #expect("\(DeliveryFailure.noSuchMailbox(550))" == "5xx")
     }
 
     @Test func `the dev outbox keeps the newest mails, newest first`() async throws {

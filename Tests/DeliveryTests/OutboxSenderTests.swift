@@ -216,6 +216,99 @@ struct OutboxSenderTests {
         }
     }
 
+    @Test func `ML-04: what is over the rate stays in the queue for anybody, and leaves in the next second`()
+        async throws
+    {
+        try await OutboxFixture.run { outbox in
+            var ids: [UUIDValue] = []
+            for number in 0..<3 { ids.append(try await outbox.queue(to: "stale\(number)@example.com", age: 700)) }
+            for number in 0..<12 {
+                ids.append(try await outbox.queue(to: "u\(number)@example.com", age: 100 - Double(number)))
+            }
+            let (clock, mails) = (ManualClock(), DevOutbox())
+            let sender = try outbox.sender(mails, concurrency: 2, mailsPerSecond: 5, clock: clock)
+            let running = Task { await sender.run() }
+            for second in 1...3 {
+                // The clock stands still, so nothing more can leave however often the sender looks.
+                let sent = min(second * 5, 12)
+                for id in ids[..<(sent + 3)] { try await outbox.wait(for: id) { $0.state != "queued" } }
+                sender.wake()
+                try await clock.waitForReads(3)
+                #expect(mails.mails.count == sent)
+                for id in ids[(sent + 3)...] {
+                    let left = try await outbox.state(of: id)
+                    #expect(left.state == "queued" && left.attempts == 0 && left.secondsUntilDue <= 0, "on lease")
+                }
+                if second == 1 {
+                    clock.advance(by: .milliseconds(999))
+                    try await clock.waitForReads(3)
+                    #expect(mails.mails.count == sent)
+                    clock.advance(by: .milliseconds(1))
+                } else {
+                    clock.advance(by: .seconds(1))
+                }
+            }
+            running.cancel()
+            await running.value
+            #expect(mails.mails.allSatisfy { !$0.to.hasPrefix("stale") })
+            for id in ids[..<3] { #expect(try await outbox.state(of: id).lastError == "expired") }
+        }
+    }
+
+    @Test func `what is over the rate of one node another node sends`() async throws {
+        try await OutboxFixture.run { outbox in
+            var ids: [UUIDValue] = []
+            for number in 0..<9 { ids.append(try await outbox.queue(to: "u\(number)@example.com")) }
+            let (first, second, clock) = (DevOutbox(), DevOutbox(), ManualClock())
+            let slow = try outbox.sender(first, mailsPerSecond: 2, clock: clock)
+            let running = Task { await slow.run() }
+            while first.mails.count < 2 { try await Task.sleep(for: .milliseconds(5)) }
+            try await clock.waitForReads(3)
+            try await outbox.sending(second) { _ in
+                for id in ids { try await outbox.wait(for: id) { $0.state == "sent" } }
+            }
+            running.cancel()
+            await running.value
+            #expect(first.mails.count == 2 && second.mails.count == 7)
+        }
+    }
+
+    @Test func `ML-12: a mailbox that is not there three times in a row is sent nothing more`() async throws {
+        try await MailServer.wellBehaved(["--rcpt", "550 5.1.1", "--times", "3"]) { server in
+            try await OutboxFixture.run { outbox in
+                try await outbox.sending(try transport(server)) { _ in
+                    for number in 1...3 {
+                        let id = try await outbox.queue(to: number == 2 ? "ADA@example.com" : "ada@example.com")
+                        try await outbox.wait(for: id) { $0.state == "dead" && $0.lastError == "5xx" }
+                    }
+                    let dropped = try await outbox.queue()
+                    let state = try await outbox.wait(for: dropped) { $0.state == "dead" }
+                    #expect(state.lastError == "suppressed" && state.attempts == 0 && !state.hasPayload)
+                    let other = try await outbox.queue(to: "bob@example.com")
+                    try await outbox.wait(for: other) { $0.state == "sent" }
+                }
+                let arrived = await server.allEvents().filter { $0.event == "mail" }
+                #expect(arrived.map(\.recipients) == [["bob@example.com"]])
+                for line in outbox.logs.lines { #expect(!line.contains("example.com")) }
+            }
+        }
+    }
+
+    @Test func `a policy is no missing mailbox: nobody is suppressed for it`() async throws {
+        try await MailServer.wellBehaved(["--rcpt", "550 5.7.1", "--times", "4"]) { server in
+            try await OutboxFixture.run { outbox in
+                try await outbox.sending(try transport(server)) { _ in
+                    for _ in 0..<4 {
+                        let id = try await outbox.queue()
+                        try await outbox.wait(for: id) { $0.state == "dead" && $0.lastError == "5xx" }
+                    }
+                    let id = try await outbox.queue()
+                    try await outbox.wait(for: id) { $0.state == "sent" }
+                }
+            }
+        }
+    }
+
     @Test func `without a mail server few mails are tried, and all leave when it is back`() async throws {
         let port = try await MailServer.wellBehaved { $0.port }
         try await OutboxFixture.run { outbox in

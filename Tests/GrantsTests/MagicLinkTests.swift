@@ -16,6 +16,46 @@ struct MagicLinkTests {
         #expect(MagicLink(formUserID: link.formUserID, formToken: link.formToken) == link)
     }
 
+    @Test func `MG-02: of 100,000 links no two share a piece, and nothing in a token follows user, time or order`() {
+        let count = 100_000
+        let other = UUIDValue.random()
+        var pieces: Set<UInt64> = []
+        var repeats = 0
+        var ones = [Int](repeating: 0, count: 256)
+        var sames = [Int](repeating: 0, count: 256)
+        var values = [[Int]](repeating: [Int](repeating: 0, count: 256), count: 32)
+        var previous: [UInt8]?
+        var oddSizes = 0
+        for number in 0..<count {
+            // One user half of the time, as when somebody asks again and again.
+            let token = MagicLink(for: number.isMultiple(of: 2) ? user : other).token
+            guard token.count == 32 else {
+                oddSizes += 1
+                continue
+            }
+            for start in stride(from: 0, to: 32, by: 8) {
+                let piece = token[start..<(start + 8)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+                if !pieces.insert(piece).inserted { repeats += 1 }
+            }
+            for bit in 0..<256 {
+                let isOne = token[bit / 8] >> (bit % 8) & 1
+                ones[bit] += Int(isOne)
+                if let previous, previous[bit / 8] >> (bit % 8) & 1 == isOne { sames[bit] += 1 }
+            }
+            for (position, byte) in token.enumerated() { values[position][Int(byte)] += 1 }
+            previous = token
+        }
+        // 400,000 pieces of 64 random bits: two alike once in a hundred million runs.
+        #expect(oddSizes == 0 && repeats == 0)
+        // Seven standard deviations: 512 bits and 8192 counts stay within them but once in millions of runs. A bit that is fixed,
+        // counts, or tells user from user (they alternate) is far outside.
+        let deviation = 7 * (Double(count) / 4).squareRoot()
+        #expect(ones.allSatisfy { abs(Double($0) - Double(count) / 2) < deviation })
+        #expect(sames.allSatisfy { abs(Double($0) - Double(count) / 2) < deviation })
+        let expected = Double(count) / 256
+        #expect(values.joined().allSatisfy { abs(Double($0) - expected) < 7 * expected.squareRoot() })
+    }
+
     @Test func `each spelling reads what was written in it and nothing else`() {
         let link = MagicLink(for: user)
         let token = Base64.urlEncode(link.token)

@@ -4,32 +4,80 @@ SET LOCAL ROLE postern_owner;
 -- Replaced rather than redefined, since a result may have gained a column.
 DROP FUNCTION IF EXISTS postern.outbox_take(integer, interval);
 -- A lease, not a lock: taken mail is due again after p_lease unless it was reported, so a sender that dies loses nothing.
+-- Mail to a suppressed address is dropped on the way, at most a hundred times p_limit a call.
 CREATE OR REPLACE FUNCTION postern.outbox_take(p_limit integer, p_lease interval)
 RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, attempts integer, created_at timestamptz,
                last_error text)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    UPDATE postern.mail_outbox AS m
-       SET not_before = now() + p_lease, attempts = m.attempts + 1
-      FROM (SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
-             WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at > now()
-             ORDER BY d.not_before LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED) AS due
-     WHERE m.realm_id = due.realm_id AND m.id = due.id
-    RETURNING m.realm_id, m.id, m.recipient, m.template, m.payload, m.attempts, m.created_at, m.last_error
+#variable_conflict use_column
+DECLARE
+    v_mail record;
+    v_wanted integer := p_limit;
+    v_dropped boolean;
+BEGIN
+    FOR v_round IN 1..100 LOOP
+        v_dropped := false;
+        FOR v_mail IN
+            UPDATE postern.mail_outbox AS m
+               SET state = CASE WHEN due.is_suppressed THEN 'dead' ELSE 'queued' END,
+                   payload = CASE WHEN NOT due.is_suppressed THEN m.payload END,
+                   last_error = CASE WHEN due.is_suppressed THEN 'suppressed' ELSE m.last_error END,
+                   not_before = CASE WHEN due.is_suppressed THEN m.not_before ELSE now() + p_lease END,
+                   attempts = CASE WHEN due.is_suppressed THEN m.attempts ELSE m.attempts + 1 END
+              FROM (SELECT d.realm_id, d.id,
+                           -- By the index: of an EXISTS the planner would make a hash of the whole list, and another collation than
+                           -- the column's would walk all of the realm's.
+                           coalesce((SELECT coalesce(s.expires_at > now(), true) FROM postern.suppressed_address AS s
+                                      WHERE s.realm_id = d.realm_id AND s.email_key = lower(d.recipient COLLATE "C") COLLATE "default"), false) AS is_suppressed
+                      FROM postern.mail_outbox AS d
+                     WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at > now()
+                     ORDER BY d.created_at LIMIT v_wanted FOR NO KEY UPDATE OF d SKIP LOCKED) AS due
+             WHERE m.realm_id = due.realm_id AND m.id = due.id
+            RETURNING m.realm_id, m.id, m.recipient, m.template, m.payload, m.attempts, m.created_at, m.last_error, due.is_suppressed
+        LOOP
+            IF v_mail.is_suppressed THEN
+                v_dropped := true;
+                INSERT INTO postern.audit_event (realm_id, event, detail)
+                VALUES (v_mail.realm_id, 'mail_suppressed', jsonb_build_object('mail', v_mail.id));
+            ELSE
+                v_wanted := v_wanted - 1;
+                realm_id := v_mail.realm_id;
+                id := v_mail.id;
+                recipient := v_mail.recipient;
+                template := v_mail.template;
+                payload := v_mail.payload;
+                attempts := v_mail.attempts;
+                created_at := v_mail.created_at;
+                last_error := v_mail.last_error;
+                RETURN NEXT;
+            END IF;
+        END LOOP;
+        EXIT WHEN NOT v_dropped;
+    END LOOP;
+END
 $$;
-COMMENT ON FUNCTION postern.outbox_take(integer, interval) IS 'Leases mail that is due; commit before sending';
+COMMENT ON FUNCTION postern.outbox_take(integer, interval) IS
+    'Leases the oldest mail that is due, commit before sending; drops what is addressed to the suppressed';
 
 CREATE OR REPLACE FUNCTION postern.outbox_sent(p_realm uuid, p_id uuid)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
+DECLARE
+    v_recipient text;
 BEGIN
     UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, last_error = NULL
-     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued';
-    RETURN FOUND;
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+    RETURNING m.recipient INTO v_recipient;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = lower(v_recipient COLLATE "C") COLLATE "default";
+    RETURN true;
 END
 $$;
-COMMENT ON FUNCTION postern.outbox_sent(uuid, uuid) IS 'Mail was accepted by the mail server: forget its content';
+COMMENT ON FUNCTION postern.outbox_sent(uuid, uuid) IS 'Mail was accepted by the mail server: forget its content, and that the address was refused';
 
 CREATE OR REPLACE FUNCTION postern.outbox_failed(p_realm uuid, p_id uuid, p_error text, p_retry_after interval, p_permanent boolean)
 RETURNS boolean
@@ -53,6 +101,49 @@ END
 $$;
 COMMENT ON FUNCTION postern.outbox_failed(uuid, uuid, text, interval, boolean) IS
     'Mail was not accepted: due again after p_retry_after, or dead when that is no use; true when dead, NULL when it was not queued';
+
+-- Three in a row (of mails, not of tries: none is tried again) and a week of silence. An administrator's entry is left alone.
+CREATE OR REPLACE FUNCTION postern.outbox_refused(p_realm uuid, p_id uuid, p_error text)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_recipient text;
+    v_in_a_row integer;
+BEGIN
+    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, last_error = left(p_error, 50)
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+    RETURNING m.recipient INTO v_recipient;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, detail)
+    VALUES (p_realm, 'mail_dead', jsonb_build_object('mail', p_id, 'error', left(p_error, 50)));
+    INSERT INTO postern.mail_refusal AS f (realm_id, email_key, in_a_row)
+    VALUES (p_realm, lower(v_recipient COLLATE "C"), 1)
+        ON CONFLICT (realm_id, email_key) DO UPDATE SET in_a_row = f.in_a_row + 1, last_at = now()
+    RETURNING f.in_a_row INTO v_in_a_row;
+    IF v_in_a_row < 3 OR NOT postern.is_email(v_recipient) THEN
+        RETURN false;
+    END IF;
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = lower(v_recipient COLLATE "C") COLLATE "default";
+    INSERT INTO postern.suppressed_address AS s (realm_id, email, reason, is_automatic, expires_at)
+    VALUES (p_realm, v_recipient, 'the mail server knows no such mailbox', true, now() + interval '7 days')
+        ON CONFLICT (realm_id, email_key) DO UPDATE
+       SET created_at = now(), expires_at = excluded.expires_at
+     WHERE s.is_automatic;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, user_id, detail)
+    VALUES (p_realm, 'address_suppressed',
+            (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = lower(v_recipient COLLATE "C") COLLATE "default"),
+            jsonb_build_object('mail', p_id, 'reason', 'the mail server knows no such mailbox'));
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.outbox_refused(uuid, uuid, text) IS
+    'The mail server knows no such mailbox: the mail is dead; true when that was the third in a row and suppressed the address, NULL when it was not queued';
 
 -- Walks each table a bounded number of pages at a time and deletes what has had its time: no index on any expiry is needed, and the
 -- work of a call does not grow with the tables. Returns how many rows went.
@@ -86,6 +177,8 @@ BEGIN
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),
             -- An hour beyond the last refresh the last access token is dead too.
             ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 hour'' OR t.revoked_at < now() - interval ''1 day'''),
+            ('suppressed_address', 't.expires_at < now()'),
+            ('mail_refusal', 't.last_at < now() - interval ''30 days'''),
             ('mail_outbox', 't.state <> ''queued'' AND t.created_at < now() - interval ''7 days'''),
             ('audit_event', 't.at < now() - interval ''1 year''')) AS v (name, condition)
     LOOP
@@ -114,8 +207,8 @@ $$;
 COMMENT ON FUNCTION postern.sweep(integer) IS 'Deletes what has expired, about p_batch rows at a time; one sweeper at once';
 
 REVOKE ALL ON FUNCTION postern.outbox_take(integer, interval), postern.outbox_sent(uuid, uuid),
-    postern.outbox_failed(uuid, uuid, text, interval, boolean), postern.sweep(integer) FROM PUBLIC;
+    postern.outbox_failed(uuid, uuid, text, interval, boolean), postern.outbox_refused(uuid, uuid, text), postern.sweep(integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION postern.outbox_take(integer, interval), postern.outbox_sent(uuid, uuid),
-    postern.outbox_failed(uuid, uuid, text, interval, boolean), postern.sweep(integer) TO postern_app;
+    postern.outbox_failed(uuid, uuid, text, interval, boolean), postern.outbox_refused(uuid, uuid, text), postern.sweep(integer) TO postern_app;
 
 RESET ROLE;

@@ -71,7 +71,8 @@ AS $$
 DECLARE
     v_id uuid;
 BEGIN
-    SELECT u.id INTO v_id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = lower(email COLLATE "C");
+    -- Without the column's own collation the index would be walked through all users of the realm.
+    SELECT u.id INTO v_id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = lower(email COLLATE "C") COLLATE "default";
     IF NOT FOUND THEN
         PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)), 'SELECT email FROM admin.users WHERE realm = … lists them.');
     END IF;

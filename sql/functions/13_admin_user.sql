@@ -28,7 +28,7 @@ BEGIN
            SET first_name = CASE WHEN first_name = '' THEN NULL ELSE coalesce(first_name, u.first_name) END,
                last_name = CASE WHEN last_name = '' THEN NULL ELSE coalesce(last_name, u.last_name) END,
                email_verified = coalesce(email_verified, u.email_verified), enabled = coalesce(enabled, u.enabled)
-         WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C")
+         WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C") COLLATE "default"
         RETURNING u.id INTO v_id;
         EXIT WHEN FOUND;
         INSERT INTO postern.user_account (realm_id, email, first_name, last_name, email_verified, enabled)

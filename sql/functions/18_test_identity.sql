@@ -45,7 +45,7 @@ BEGIN
         PERFORM postern.refuse('code is not fit for a test identity',
             'Allowed are 6 to 12 digits, at least four different ones, and no run such as 123456; NULL draws a code at random and returns it.');
     END IF;
-    SELECT u.id INTO v_user FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C");
+    SELECT u.id INTO v_user FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C") COLLATE "default";
     IF v_user IS NOT NULL AND NOT postern.is_test_identity(v_user) THEN
         PERFORM postern.refuse(format('email %s is an ordinary user', postern.shown(email)),
             'A test identity has an address of its own that no user of the realm has, such as review@example.com.');
@@ -57,8 +57,8 @@ BEGIN
     END IF;
     IF v_user IS NULL THEN
         -- What strangers asked for under this address is not the test identity's.
-        DELETE FROM postern.auth_session AS a WHERE a.realm_id = v_realm AND a.email_key = lower(email COLLATE "C");
-        DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm AND c.email_key = lower(email COLLATE "C");
+        DELETE FROM postern.auth_session AS a WHERE a.realm_id = v_realm AND a.email_key = lower(email COLLATE "C") COLLATE "default";
+        DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm AND c.email_key = lower(email COLLATE "C") COLLATE "default";
         INSERT INTO postern.user_account (realm_id, id, email, email_verified) VALUES (v_realm, postern.test_identity_id(), email, false)
         RETURNING id INTO v_user;
     ELSE
@@ -75,7 +75,7 @@ BEGIN
        SET client = v_client, put_at = now(), expires_at = v_expires_at, ended_at = NULL, pending_code = coalesce(v_code, t.pending_code);
     -- A code that is replaced ends here; one that is kept follows the identity.
     UPDATE postern.login_code AS c SET client = v_client, expires_at = CASE WHEN v_code IS NULL THEN v_expires_at ELSE now() END
-     WHERE c.realm_id = v_realm AND c.email_key = lower(email COLLATE "C") AND c.is_test;
+     WHERE c.realm_id = v_realm AND c.email_key = lower(email COLLATE "C") COLLATE "default" AND c.is_test;
     PERFORM postern.admin_audit(v_realm, CASE WHEN v_old.client IS NULL THEN 'test_identity_created' ELSE 'test_identity_updated' END, v_client, v_user,
         jsonb_build_object('expires_at', v_expires_at, 'new_code', v_code IS NOT NULL));
     RETURN CASE WHEN code IS NULL THEN v_code END;

@@ -4,7 +4,7 @@ SELECT no_plan();
 SELECT admin.put_scope(r, 'x'), admin.set_rate_limit(r, 'token', 'client', 1, '1 s'), admin.rotate_signing_key(r), admin.put_app(r, 'shop', client_ids => ARRAY['app']), admin.put_web_origin(r, 'app', 'https://' || r || '.example'),
        admin.put_ios_app(r, 'app', 'A1B2C3D4E5', 'a.b'), admin.put_android_app(r, 'app', 'a.b', ARRAY['14:6D:E9:83:C5:73:06:50:D8:EE:B9:95:2F:34:FC:64:16:A0:83:42:E6:1D:BE:A8:8A:04:96:B2:3F:CF:44:E5']),
        admin.put_client(r, 'robot', 'confidential'), admin.put_service_account(r, 'robot', 'robot'),
-       admin.put_test_identity(r, 'review@example.com', 'app') FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
+       admin.put_test_identity(r, 'review@example.com', 'app'), admin.suppress_address(r, 'eve@example.com') FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
 INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private) SELECT id, 'k', 'ES256', '{}', '\x00' FROM postern.realm;
 INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at, token_salt, scope, resource, amr)
 SELECT u.realm_id, pg_temp.uu('s'), u.id, c.id, 'app', u.security_stamp, now(), now() + interval '1 day', pg_temp.b16('s'), '{}', '{}', '{}' FROM postern.user_account AS u JOIN postern.client AS c ON c.realm_id = u.realm_id AND c.client_id = 'app' WHERE u.email_key = 'ada@example.com';
@@ -20,6 +20,7 @@ INSERT INTO postern.revoked_service_token (realm_id, jti, account, expires_at) S
 INSERT INTO postern.service_account_use (realm_id, account, source, at) SELECT realm_id, id, '192.0.2.1', now() FROM postern.service_account;
 INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed) SELECT realm_id, id, id, id, now(), '\x00' FROM postern.user_account WHERE email_key = 'ada@example.com';
 INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT realm_id, user_id, pg_temp.h('r') FROM postern.totp_factor;
+INSERT INTO postern.mail_refusal (realm_id, email_key, in_a_row) SELECT id, 'bob@example.com', 1 FROM postern.realm;
 INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) SELECT id, pg_temp.uu('m'), 'Ada@example.com', 'otp', '\x00' FROM postern.realm;
 
 CREATE TEMP TABLE tenant_table ON COMMIT DROP AS

@@ -7,7 +7,8 @@ import Synchronization
 ///
 /// Any number of these may run on any number of nodes. A mail whose sender dies is taken again when its lease ends, so
 /// none is lost, and one that had just been accepted arrives twice with the same `Message-ID`. An attempt that ended
-/// without an answer is repeated once, for the same reason only once.
+/// without an answer is repeated once, for the same reason only once. What is over the rate stays in the queue, free for
+/// other nodes to take.
 ///
 /// Logs name the row and the class of the SMTP answer, never the address, the code or the link.
 public final class OutboxSender: Service {
@@ -19,6 +20,10 @@ public final class OutboxSender: Service {
         public var lease = Duration.seconds(90)
         /// How often to look without being woken: for mails of other nodes and for retries.
         public var pollInterval = Duration.seconds(1)
+        /// The most mails in any second; no bound if `nil`.
+        public var mailsPerSecond: Int?
+        /// What time it is for pace and rate.
+        var clock: @Sendable () -> ContinuousClock.Instant = { .now }
 
         /// The defaults.
         public init() {}
@@ -34,6 +39,8 @@ public final class OutboxSender: Service {
     private let pace: Mutex<SendingPace>
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
+    private let rooms: AsyncStream<ContinuousClock.Instant>
+    private let room: AsyncStream<ContinuousClock.Instant>.Continuation
 
     /// - Parameters:
     ///   - database: Where the outbox is; has to run as long as this does.
@@ -52,8 +59,10 @@ public final class OutboxSender: Service {
         self.configuration = configuration
         self.logger = logger
         renderer = try MailRenderer()
-        pace = Mutex(SendingPace(concurrency: configuration.concurrency))
+        pace = Mutex(
+            SendingPace(concurrency: configuration.concurrency, mailsPerSecond: configuration.mailsPerSecond))
         (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        (rooms, room) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Says that a mail was just queued, so that it leaves at once. May be called from anywhere, any number of times.
@@ -66,6 +75,7 @@ public final class OutboxSender: Service {
         await withGracefulShutdownHandler {
             await withTaskGroup { tasks in
                 tasks.addTask { await self.tick() }
+                tasks.addTask { await self.wakeForRoom() }
                 await self.work()
                 tasks.cancelAll()
             }
@@ -83,6 +93,14 @@ public final class OutboxSender: Service {
         }
     }
 
+    /// A signal whenever the rate, once reached, has room again: the poll alone would leave part of it unused.
+    private func wakeForRoom() async {
+        for await instant in rooms {
+            do { try await Task.sleep(until: instant, clock: .continuous) } catch { return }
+            signal.yield()
+        }
+    }
+
     private func work() async {
         await withDiscardingTaskGroup { deliveries in
             var idleRounds = 0
@@ -91,7 +109,7 @@ public final class OutboxSender: Service {
                 for mail in taken {
                     deliveries.addTask {
                         let outcome = await self.deliver(mail)
-                        self.pace.withLock { $0.finish(outcome, at: .now) }
+                        self.pace.withLock { $0.finish(outcome, at: self.configuration.clock()) }
                         self.signal.yield()
                     }
                 }
@@ -103,8 +121,12 @@ public final class OutboxSender: Service {
 
     /// Mails that are due, as many as may be in hand.
     private func take() async -> [LeasedMail] {
-        let allowance = pace.withLock { $0.allowance(at: .now) }
-        guard allowance > 0 else { return [] }
+        let now = configuration.clock()
+        let (allowance, nextRoom) = pace.withLock { ($0.allowance(at: now), $0.nextRoom(at: now)) }
+        guard allowance > 0 else {
+            if let nextRoom { room.yield(nextRoom) }
+            return []
+        }
         do {
             let mails = try await database.query(
                 .takeMail, [.int(Int32(clamping: allowance)), .double(configuration.lease / .seconds(1))]
@@ -168,6 +190,10 @@ public final class OutboxSender: Service {
         case .temporary(let failure):
             let pause = RetrySchedule.pause(afterAttempt: mail.attempt, failure)
             await fail(mail, wasInDoubt ? "\(doubt), \(failure)" : "\(failure)", pause: pause, forGood: false)
+        case .permanent(.noSuchMailbox(let code)):
+            let status = "\(DeliveryFailure.noSuchMailbox(code))"
+            log(.error, "mail given up: no such mailbox", mail, status)
+            await save(.mailRefused, [.uuid(mail.realm), .uuid(mail.id), .text(status)], mail)
         case .permanent(let failure):
             await fail(mail, "\(failure)", pause: .zero, forGood: true)
         }

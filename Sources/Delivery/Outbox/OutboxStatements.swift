@@ -45,4 +45,7 @@ extension Statement {
         name: "outbox_failed",
         sql: "SELECT postern.outbox_failed($1, $2, $3, make_interval(secs => $4), $5)",
         effect: .idempotent)
+
+    static let mailRefused = Statement(
+        name: "outbox_refused", sql: "SELECT postern.outbox_refused($1, $2, $3)", effect: .idempotent)
 }

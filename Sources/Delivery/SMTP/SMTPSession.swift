@@ -54,8 +54,8 @@ actor SMTPSession {
             return (.temporary(.connection), false)
         }
         let outcome = SMTPVerdict.outcome(
-            code, reply: handle?.reply ?? 0, refusesSender: upload.hasNamedSenderOnly, started: upload.hasStarted,
-            finished: upload.hasFinished)
+            code, reply: handle?.reply ?? 0, refusesSender: upload.hasNamedSenderOnly,
+            deniesMailbox: upload.isDeniedMailbox, started: upload.hasStarted, finished: upload.hasFinished)
         let usedKeptConnection = handle?.connectionsMade == 0
         if outcome != .accepted {
             // After a failure the state of the conversation is unknown, and the server may be one that never answers:

@@ -7,6 +7,9 @@ final class SMTPUpload {
     private var offset = 0
     /// True while `MAIL FROM` is the last command of the mail that was sent: a refusal then is one of the sender, not of this mail.
     private(set) var hasNamedSenderOnly = false
+    /// True once the answer to `RCPT TO` said that there is no such mailbox.
+    private(set) var isDeniedMailbox = false
+    private var isNamingRecipient = false
     /// True once libcurl was given all of the message and its end, so that the server may have taken it.
     private(set) var hasFinished = false
 
@@ -38,15 +41,29 @@ final class SMTPUpload {
         return upload.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
     }
 
-    /// `CURLOPT_DEBUGFUNCTION`, which hears of every command; looks at its first four letters and at nothing else.
-    static let debugCallback: curl_debug_callback = { _, kind, text, count, userData in
-        guard kind == CURLINFO_HEADER_OUT, let text, count >= 4, let userData else { return 0 }
-        let verb = UnsafeRawBufferPointer(start: text, count: 4)
-        let upload = Unmanaged<SMTPUpload>.fromOpaque(userData).takeUnretainedValue()
+    private func sent(command verb: UnsafeRawBufferPointer) {
         if verb.elementsEqual("MAIL".utf8) {
-            upload.hasNamedSenderOnly = true
-        } else if verb.elementsEqual("RCPT".utf8) || verb.elementsEqual("DATA".utf8) {
-            upload.hasNamedSenderOnly = false
+            (hasNamedSenderOnly, isNamingRecipient, isDeniedMailbox) = (true, false, false)
+        } else if verb.elementsEqual("RCPT".utf8) {
+            (hasNamedSenderOnly, isNamingRecipient) = (false, true)
+        } else if verb.elementsEqual("DATA".utf8) {
+            (hasNamedSenderOnly, isNamingRecipient) = (false, false)
+        }
+    }
+
+    private func received(reply line: UnsafeRawBufferPointer) {
+        if isNamingRecipient, SMTPVerdict.deniesMailbox(reply: line) { isDeniedMailbox = true }
+    }
+
+    /// `CURLOPT_DEBUGFUNCTION`, which hears of every command and answer; looks at the first four letters of the one, the
+    /// codes of the other and at nothing else.
+    static let debugCallback: curl_debug_callback = { _, kind, text, count, userData in
+        guard let text, count >= 4, let userData else { return 0 }
+        let upload = Unmanaged<SMTPUpload>.fromOpaque(userData).takeUnretainedValue()
+        switch kind {
+        case CURLINFO_HEADER_OUT: upload.sent(command: UnsafeRawBufferPointer(start: text, count: 4))
+        case CURLINFO_HEADER_IN: upload.received(reply: UnsafeRawBufferPointer(start: text, count: count))
+        default: break
         }
         return 0
     }

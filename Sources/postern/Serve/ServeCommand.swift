@@ -18,6 +18,7 @@ struct ServeCommand: AsyncParsableCommand {
               POSTERN_DATABASE_URL         libpq URI; a login role that is postern_app or a member of it (required)
               POSTERN_SECRET_KEY_FILE      32 random bytes in base64 per line, newest first, mode 0400 or 0600 (required)
               POSTERN_SMTP_URL             smtp://[user:pass@]host:port, smtps://…, ?starttls=required|optional|off (required)
+              POSTERN_SMTP_RATE            mails per second that this process sends at most, 1 to 10000; default 50
               POSTERN_MAIL_FROM            sender of mails (required)
               POSTERN_LISTEN               default 127.0.0.1:8080
               POSTERN_OPS_LISTEN           default 127.0.0.1:9090: /healthz, /readyz, /metrics
@@ -54,7 +55,8 @@ struct ServeCommand: AsyncParsableCommand {
         try await Preflight.checkKeys(conninfo: conninfo, keyring: keyring)
         try await ServerRun(
             configuration: settings.server, conninfo: conninfo, connections: settings.databaseConnections,
-            keyring: keyring, mailSender: sender, transport: transport, extraRoutes: [], logger: logger
+            keyring: keyring, mailSender: sender, transport: transport, extraRoutes: [], logger: logger,
+            mailsPerSecond: settings.smtpRate
         ).run()
     }
 }
@@ -69,13 +71,18 @@ struct ServerRun {
     let transport: any MailTransport
     let extraRoutes: [Route]
     let logger: Logger
+    /// The most mails in any second; no bound if `nil`.
+    var mailsPerSecond: Int?
     var onStarted: @Sendable () -> Void = {}
 
     func run() async throws {
         let databaseConfiguration = DatabaseConfiguration(conninfo: conninfo, connections: connections)
         let database = Database(configuration: databaseConfiguration, logger: logger)
+        var delivery = OutboxSender.Configuration()
+        delivery.mailsPerSecond = mailsPerSecond
         let sender = try OutboxSender(
-            database: database, keyring: keyring, sender: mailSender, transport: transport, logger: logger)
+            database: database, keyring: keyring, sender: mailSender, transport: transport, configuration: delivery,
+            logger: logger)
         let server = try Server.build(
             configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
             extraRoutes: extraRoutes,

@@ -12,6 +12,7 @@ struct Settings: Sendable {
     let databaseConnections: Int
     let secretKeyFile: String?
     let smtpURL: String?
+    let smtpRate: Int
     let mailFrom: String?
     let server: ServerConfiguration
     let logLevel: Logger.Level
@@ -34,6 +35,7 @@ struct Settings: Sendable {
         databaseConnections = try reader.integer("POSTERN_DB_CONNECTIONS", default: 16, in: 1...256)
         secretKeyFile = reader.string("POSTERN_SECRET_KEY_FILE")
         smtpURL = reader.string("POSTERN_SMTP_URL")
+        smtpRate = try reader.integer("POSTERN_SMTP_RATE", default: 50, in: 1...10_000)
         mailFrom = reader.string("POSTERN_MAIL_FROM")
         logLevel = try reader.parsed(
             "POSTERN_LOG_LEVEL", default: .info, "trace, debug, info, notice, warning, error or critical"

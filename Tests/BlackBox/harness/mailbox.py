@@ -7,7 +7,7 @@ import html
 import re
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiosmtpd.controller import Controller
 
@@ -23,6 +23,7 @@ class Mail:
 
     recipients: list
     raw: bytes
+    at: float = field(default_factory=time.monotonic)
 
     @property
     def message(self):
@@ -53,13 +54,15 @@ class Mail:
 
 class Mailbox:
     """The SMTP server. `mode` is accept, refuse (451 for everybody), slow (seconds per mail), refuse sender (550 at MAIL FROM) or die after
-    data (takes the mail and closes without an answer). `refuses` says which mailboxes do not exist (550)."""
+    data (takes the mail and closes without an answer). `refuses` says which mailboxes do not exist (550); `named` is every
+    recipient ever named, welcome or not."""
 
     def __init__(self):
         self.port = free_port()
         self.mode = "accept"
         self.slowness = 3.0
         self.refused = 0
+        self.named = []
         self.refuses = lambda address: False
         self.mails = []
         self._arrived = threading.Condition()
@@ -87,6 +90,7 @@ class Mailbox:
 
     async def handle_RCPT(self, _server, _session, envelope, address, _options):  # pylint: disable=invalid-name
         """SMTP RCPT TO."""
+        self.named.append(address)
         if self.mode == "refuse":
             self.refused += 1
             return "451 4.3.0 try again later"

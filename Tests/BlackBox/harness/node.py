@@ -48,6 +48,7 @@ class Node:
             "POSTERN_OPS_LISTEN": f"127.0.0.1:{self.ops_port}",
             "POSTERN_SECRET_KEY_FILE": str(key_file),
             "POSTERN_SMTP_URL": f"smtp://127.0.0.1:{smtp_port}?starttls=off",
+            "POSTERN_SMTP_RATE": "10000",  # tests ask for many codes at once
             "POSTERN_MAIL_FROM": "Postern <no-reply@mail.example>",
             "POSTERN_UNIFORM_DEADLINE_MS": str(UNIFORM_DEADLINE_MS),
             "POSTERN_LOG_LEVEL": "debug",

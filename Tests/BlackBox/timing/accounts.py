@@ -49,6 +49,14 @@ class Accounts:
         )
         return emails
 
+    def suppressed(self, emails):
+        """Has nothing sent to these addresses."""
+        self._run(
+            f"INSERT INTO postern.suppressed_address (realm_id, email) SELECT {literal(self.id)}, e FROM unnest({literal(emails)}) AS e; "
+            "ANALYZE postern.suppressed_address;"
+        )
+        return emails
+
     def ids(self, emails):
         """The ids of users, in the order of the addresses."""
         rows = dict(self._run(

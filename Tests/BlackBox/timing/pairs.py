@@ -60,6 +60,11 @@ def _confirmed_disabled(accounts, count):
     return _zip(accounts.code_request, accounts.users(count), accounts.users(count, enabled=False))
 
 
+@_pair("ML-12", "otp/request", "known", "suppressed")
+def _known_suppressed(accounts, count):
+    return _zip(accounts.code_request, accounts.users(count), accounts.suppressed(accounts.users(count)))
+
+
 @_pair("ET-02", "otp/request, JitOnOtp", "known", "unknown")
 def _jit(accounts, count):
     return _zip(lambda email: accounts.code_request(email, "JitOnOtp"), accounts.users(count), accounts.addresses(count))
@@ -80,6 +85,11 @@ def _register(accounts, count):
 @_pair("ET-03", "magic-link/request", "known", "unknown")
 def _link(accounts, count):
     return _zip(accounts.link_request, accounts.users(count), accounts.addresses(count))
+
+
+@_pair("ML-12", "magic-link/request", "known", "suppressed")
+def _link_suppressed(accounts, count):
+    return _zip(accounts.link_request, accounts.users(count), accounts.suppressed(accounts.users(count)))
 
 
 @_pair("ET-03", "magic-link/request", "confirmed", "unconfirmed")

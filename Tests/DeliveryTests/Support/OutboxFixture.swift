@@ -155,9 +155,13 @@ struct OutboxFixture: Sendable {
     }
 
     /// A sender of this database that looks every 50 ms.
-    func sender(_ transport: any MailTransport, concurrency: Int = 4) throws -> OutboxSender {
+    func sender(
+        _ transport: any MailTransport, concurrency: Int = 4, mailsPerSecond: Int? = nil, clock: ManualClock? = nil
+    ) throws -> OutboxSender {
         var configuration = OutboxSender.Configuration()
         configuration.concurrency = concurrency
+        configuration.mailsPerSecond = mailsPerSecond
+        if let clock { configuration.clock = { clock.read() } }
         configuration.pollInterval = .milliseconds(50)
         return try OutboxSender(
             database: application, keyring: keyring,
