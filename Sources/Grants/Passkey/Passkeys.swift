@@ -130,7 +130,7 @@ public struct Passkeys: Sendable {
                 relyingParty: realm.relyingParty(for: client, rpID: ceremony.rpID), challenge: ceremony.challenge,
                 pubKeyCredParams: Set(Self.algorithms)
             ).verify(response, at: Date(timeIntervalSince1970: clock()))
-        } catch let error as RegistrationFailure {
+        } catch {
             throw EnrolmentFailure.refused("step \(error.step)")
         }
         let credential = registration.credential

@@ -37,7 +37,7 @@ public struct RefreshGrant: Grant {
             try await limiter.take(claim)
             throw Self.refused("not one of ours")
         }
-        let successors = presented.successors(keyring: keyring)
+        let successors = presented.successors(keyring: keyring).map { (token: $0, hash: $0.hash) }
         let rotation = SessionStore.Rotation(
             realm: realm.id, client: client.key, session: presented.session,
             generation: Int32(clamping: presented.generation),
@@ -47,7 +47,7 @@ public struct RefreshGrant: Grant {
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)),
             source: request.source, permits: claim.permits)
         let family = try await rotate(rotation, claim)
-        guard let successor = successors.first(where: { $0.hash == family.currentHash }) else {
+        guard let successor = successors.first(where: { $0.hash == family.currentHash })?.token else {
             throw .unavailable("the successor was made under a key this node does not hold")
         }
         let scope = Self.scope(of: family, request)

@@ -26,8 +26,14 @@ public struct RefreshToken: Sendable, Equatable {
         self.session = session
         self.generation = generation
         self.secret = secret
-        let body = key.id + session.bytes + bigEndianBytes(generation) + secret
-        text = Self.prefix + Base64.urlEncode(body + Self.tag(realm, body, key))
+        var body: [UInt8] = []
+        body.reserveCapacity(Self.byteCount)
+        body += key.id
+        body += session.bytes
+        body += bigEndianBytes(generation)
+        body += secret
+        body += Self.tag(realm, body, key)
+        text = Self.prefix + Base64.urlEncode(body)
     }
 
     /// The first token of a family, with a random secret.
@@ -52,7 +58,7 @@ public struct RefreshToken: Sendable, Equatable {
     }
 
     /// What the database stores: SHA-256 of the text, 32 bytes.
-    public var hash: [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
+    public var hash: [UInt8] { SHA256.hash(data: Array(text.utf8)).withUnsafeBytes { Array($0) } }
 
     /// The one token that follows this one, under each key of the ring, newest first.
     ///

@@ -28,6 +28,9 @@ public struct Exchange: Sendable {
         return logger
     }
 
+    /// Whether a line of that level would be written: making ``logger`` for nothing costs.
+    func logs(_ level: Logger.Level) -> Bool { level >= baseLogger.logLevel }
+
     /// The body. - Throws: the answer to give for a body that is too large or encoded.
     func body() throws(Refusal) -> ByteBuffer {
         if let encoding = request.headers[.contentEncoding], encoding.lowercased() != "identity" {

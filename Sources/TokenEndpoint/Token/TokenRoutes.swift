@@ -28,11 +28,14 @@ struct TokenRoutes: Sendable {
             let response = try await service.token(
                 form, credentials: credentials, realm: exchange.realm, source: exchange.source)
             metrics.countGrant(grantType, outcome: "ok")
-            exchange.logger.debug(
-                "token",
-                metadata: [
-                    "realm": "\(exchange.realm.slug)", "client": "\(client)", "grant": "\(grantType)", "outcome": "ok",
-                ])
+            if exchange.logs(.debug) {
+                exchange.logger.debug(
+                    "token",
+                    metadata: [
+                        "realm": "\(exchange.realm.slug)", "client": "\(client)", "grant": "\(grantType)",
+                        "outcome": "ok",
+                    ])
+            }
             return Answer(json: response.json)
         } catch {
             metrics.countGrant(grantType, outcome: error.code.rawValue)
