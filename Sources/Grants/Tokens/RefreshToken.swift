@@ -76,8 +76,3 @@ public struct RefreshToken: Sendable, Equatable {
         key.hmac(.refreshTag, [realm.bytes, Array(body)])[..<16]
     }
 }
-
-/// Bytes from the system's generator (`SystemRandomNumberGenerator`, getrandom(2) on Linux).
-public func randomBytes(_ count: Int) -> [UInt8] {
-    SymmetricKey(size: SymmetricKeySize(bitCount: count * 8)).withUnsafeBytes { Array($0) }
-}

@@ -41,7 +41,8 @@ public struct Keyring: Sendable {
     /// - Parameter aad: what the data belongs to, for example realm and row id; needed again to open it.
     public func seal(_ plaintext: [UInt8], aad: [UInt8]) throws(KeyringError) -> [UInt8] {
         do {
-            let box = try AES.GCM.seal(plaintext, using: newest.sealingKey, authenticating: aad)
+            let nonce = try AES.GCM.Nonce(data: randomBytes(12))
+            let box = try AES.GCM.seal(plaintext, using: newest.sealingKey, nonce: nonce, authenticating: aad)
             var sealed: [UInt8] = []
             sealed.reserveCapacity(4 + 12 + plaintext.count + 16)
             sealed += newest.id
