@@ -1,10 +1,14 @@
 /// Sessions, which are the refresh families: rotation, life and revocation.
 public struct SessionStore: Sendable {
     private let database: Database
+    private let lookups: Gatherer<UUIDValue, Lookup, LiveSession?>
 
     /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
+        lookups = Gatherer(lanes: 3, maximumWaiting: 1024) { (realm, lookups) throws(StoreError) in
+            try await Self.look(database, realm, lookups)
+        }
     }
 
     /// A presented refresh token and what should follow it.
@@ -121,17 +125,27 @@ public struct SessionStore: Sendable {
     /// The session behind an access token when both are alive, else `nil`.
     /// - Parameter jti: the token's 16-byte identifier, looked up among those revoked one by one.
     public func live(realm: UUIDValue, session: UUIDValue, jti: [UInt8]) async throws(StoreError) -> LiveSession? {
-        try await database.query(Self.introspect, [.uuid(realm), .uuid(session), .bytes(jti)]) {
-            (row) throws(StoreError) in
-            guard try row.bool(0) else { return nil as LiveSession? }
-            return LiveSession(
-                user: try row.uuid(1), client: try row.uuid(2), clientID: try row.text(3), scope: try row.texts(4),
-                resources: try row.texts(5), amr: try row.texts(6), authTime: try row.double(7),
-                tokenSalt: try row.bytes(8),
-                email: try row.text(9), emailVerified: try row.bool(10), firstName: try row.textOrNil(11),
-                lastName: try row.textOrNil(12), now: try row.double(13), expiresAt: try row.double(14),
-                refreshExpiresAt: try row.doubleOrNil(15), refreshHash: try row.bytesOrNil(16))
-        }.first ?? nil
+        try await lookups.answer(realm, Lookup(session: session, jti: jti))
+    }
+
+    private struct Lookup: Sendable {
+        let session: UUIDValue
+        let jti: [UInt8]
+    }
+
+    private static func look(
+        _ database: Database, _ realm: UUIDValue, _ lookups: [Lookup]
+    ) async throws(StoreError) -> [LiveSession?] {
+        if lookups.count == 1, let only = lookups.first {
+            return try await database.query(
+                introspect, [.uuid(realm), .uuid(only.session), .bytes(only.jti)]
+            ) { (row) throws(StoreError) in try row.liveSession() }
+        }
+        let found = try await database.query(
+            introspectSeveral, [.uuid(realm), .uuids(lookups.map(\.session)), .byteArrays(lookups.map(\.jti))]
+        ) { (row) throws(StoreError) in (number: try row.bigint(17), session: try row.liveSession()) }
+        // A join promises no order.
+        return found.sorted { $0.number < $1.number }.map(\.session)
     }
 
     /// Ends a session that belongs to `client`, and with it all of its tokens.
@@ -168,10 +182,32 @@ public struct SessionStore: Sendable {
               FROM postern.introspect($1, $2, $3)
             """,
         effect: .readOnly)
+    private static let introspectSeveral = Statement(
+        name: "introspect_several",
+        sql: """
+            SELECT active, user_id, client, client_id, scope, resource, amr, auth_time, token_salt,
+                   email, email_verified, first_name, last_name, db_now, expires_at, refresh_expires_at, current_hash, number
+              FROM unnest($2, $3) WITH ORDINALITY AS lookup (session, jti, number), postern.introspect($1, session, jti)
+            """,
+        effect: .readOnly)
     private static let revokeSession = Statement(
         name: "revoke_session", sql: "SELECT postern.revoke_session($1, $2, $3, $4)", effect: .idempotent)
     private static let revokeAccessToken = Statement(
         name: "revoke_access_token", sql: "SELECT postern.revoke_access_token($1, $2, $3, $4, $5)", effect: .idempotent)
+}
+
+extension Row {
+    /// What `postern.introspect` says: `nil` when the session is not alive.
+    fileprivate borrowing func liveSession() throws(StoreError) -> LiveSession? {
+        guard try bool(0) else { return nil }
+        return LiveSession(
+            user: try uuid(1), client: try uuid(2), clientID: try text(3),
+            scope: try texts(4), resources: try texts(5), amr: try texts(6),
+            authTime: try double(7), tokenSalt: try bytes(8), email: try text(9),
+            emailVerified: try bool(10), firstName: try textOrNil(11),
+            lastName: try textOrNil(12), now: try double(13), expiresAt: try double(14),
+            refreshExpiresAt: try doubleOrNil(15), refreshHash: try bytesOrNil(16))
+    }
 }
 
 /// A session that is alive, with its user.

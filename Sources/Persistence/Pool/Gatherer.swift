@@ -1,0 +1,117 @@
+import Synchronization
+
+/// Asks together what is asked at the same time: while a group has ``lanes`` questions under way, whoever comes is gathered, and one
+/// of them asks for all as soon as a lane is free.
+///
+/// Nobody waits while there is a free lane, so an idle database answers each question at once; under load one round trip, with one
+/// waking of a backend and of us, serves many. For reads only: a failure is shared by all who were asked for together.
+///
+/// Locking: `groups` guards the lanes and who waits. A continuation is taken out under the lock by whoever resumes it, after the
+/// lock was released; whoever frees a lane hands it on in the same step, so a waiter implies a busy lane.
+final class Gatherer<Group: Hashable & Sendable, Question: Sendable, Answer: Sendable>: Sendable {
+    /// Asks the questions of one group; answers in the same order, as many.
+    typealias Ask = @Sendable (Group, [Question]) async throws(StoreError) -> [Answer]
+
+    private enum Turn {
+        case answered(Result<Answer, StoreError>)
+        /// A lane is one's own, to ask one's question and those of the others.
+        case lead([Waiter])
+    }
+
+    private struct Waiter {
+        let question: Question
+        let continuation: CheckedContinuation<Turn, Never>
+    }
+
+    private struct Line {
+        var busy = 0
+        var waiting: [Waiter] = []
+    }
+
+    private let lanes: Int
+    private let maximumWaiting: Int
+    private let ask: Ask
+    private let groups = Mutex<[Group: Line]>([:])
+
+    /// - Parameters:
+    ///   - lanes: questions under way at once in a group.
+    ///   - maximumWaiting: how many of a group may wait, and be asked for together.
+    init(lanes: Int, maximumWaiting: Int, ask: @escaping Ask) {
+        self.lanes = lanes
+        self.maximumWaiting = maximumWaiting
+        self.ask = ask
+    }
+
+    /// The answer to one question.
+    /// - Throws: what ``Ask`` threw; `.unavailable(.tooManyWaiters)` when too many of the group wait.
+    func answer(_ group: Group, _ question: Question) async throws(StoreError) -> Answer {
+        while true {
+            switch takesLane(group) ? .lead([]) : await turn(group, question) {
+            case .lead(let others): return try await lead(group, question, others)
+            // Whoever asked for us was cancelled; we were not.
+            case .answered(.failure(.cancelled)) where !Task.isCancelled: continue
+            case .answered(let result): return try result.get()
+            }
+        }
+    }
+
+    /// How many of a group wait.
+    func waiting(in group: Group) -> Int { groups.withLock { $0[group]?.waiting.count ?? 0 } }
+    /// Whether nothing is under way and nothing is remembered.
+    var isIdle: Bool { groups.withLock { $0.isEmpty } }
+
+    private func takesLane(_ group: Group) -> Bool {
+        groups.withLock { groups in
+            guard groups[group, default: Line()].busy < lanes else { return false }
+            groups[group, default: Line()].busy += 1
+            return true
+        }
+    }
+
+    private func turn(_ group: Group, _ question: Question) async -> Turn {
+        await withCheckedContinuation { continuation in
+            let turn = groups.withLock { groups -> Turn? in
+                // The lane may have become free since.
+                guard groups[group, default: Line()].busy >= lanes else {
+                    groups[group, default: Line()].busy += 1
+                    return .lead([])
+                }
+                guard groups[group, default: Line()].waiting.count < maximumWaiting else {
+                    return .answered(.failure(.unavailable(.tooManyWaiters)))
+                }
+                groups[group]?.waiting.append(Waiter(question: question, continuation: continuation))
+                return nil
+            }
+            if let turn { continuation.resume(returning: turn) }
+        }
+    }
+
+    private func lead(_ group: Group, _ question: Question, _ others: [Waiter]) async throws(StoreError) -> Answer {
+        let result: Result<[Answer], StoreError>
+        do throws(StoreError) {
+            let answers = try await ask(group, [question] + others.map(\.question))
+            result = answers.count == others.count + 1 ? .success(answers) : .failure(.malformedResult)
+        } catch {
+            result = .failure(error)
+        }
+        handOn(group)
+        for (index, other) in others.enumerated() {
+            other.continuation.resume(returning: .answered(result.map { $0[index + 1] }))
+        }
+        return try result.get()[0]
+    }
+
+    /// Gives the lane to all who wait, or frees it.
+    private func handOn(_ group: Group) {
+        let waiting = groups.withLock { groups in
+            let waiting = groups[group]?.waiting ?? []
+            groups[group]?.waiting = []
+            if waiting.isEmpty {
+                groups[group]?.busy -= 1
+                if groups[group]?.busy == 0 { groups[group] = nil }
+            }
+            return waiting
+        }
+        waiting.first?.continuation.resume(returning: .lead(Array(waiting.dropFirst())))
+    }
+}
