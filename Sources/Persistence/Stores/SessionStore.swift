@@ -2,12 +2,16 @@
 public struct SessionStore: Sendable {
     private let database: Database
     private let lookups: Gatherer<UUIDValue, Lookup, LiveSession?>
+    private let rotations: Gatherer<UUIDValue, Rotation, Result<RotationOutcome, StoreError>>
 
     /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
         lookups = Gatherer(lanes: 3, maximumWaiting: 1024) { (realm, lookups) throws(StoreError) in
             try await Self.look(database, realm, lookups)
+        }
+        rotations = Gatherer(lanes: 4, maximumWaiting: 256) { (realm, rotations) in
+            await Self.rotate(database, realm, rotations)
         }
     }
 
@@ -90,6 +94,14 @@ public struct SessionStore: Sendable {
 
     /// Consumes a refresh token, or repeats the answer of its first use within the retry window. Safe to run again.
     public func rotate(_ rotation: Rotation) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
+        guard rotation.isPlain else { return try await Self.rotate(database, rotation) }
+        let outcome = try await rotations.answer(rotation.realm, rotation).get()
+        return (outcome, PermitVerdict(granted: [], refused: nil, retryAfter: 0))
+    }
+
+    static func rotate(
+        _ database: Database, _ rotation: Rotation
+    ) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
         let parameters: [Parameter] =
             [
                 .uuid(rotation.realm), .uuid(rotation.client), .uuid(rotation.session), .int(rotation.generation),
@@ -101,13 +113,13 @@ public struct SessionStore: Sendable {
             ]
         let rows = try await database.query(Self.refresh, parameters) { (row) throws(StoreError) in
             let verdict = try row.permitVerdict(granted: 12, refused: 10, retryAfter: 11)
-            return (try Self.outcome(row), verdict)
+            return (try outcome(row), verdict)
         }
         guard let only = rows.first else { throw .malformedResult }
         return only
     }
 
-    private static func outcome(_ row: borrowing Row) throws(StoreError) -> RotationOutcome {
+    static func outcome(_ row: borrowing Row) throws(StoreError) -> RotationOutcome {
         switch try row.text(0) {
         case "rotated", "retried":
             .rotated(
@@ -126,26 +138,6 @@ public struct SessionStore: Sendable {
     /// - Parameter jti: the token's 16-byte identifier, looked up among those revoked one by one.
     public func live(realm: UUIDValue, session: UUIDValue, jti: [UInt8]) async throws(StoreError) -> LiveSession? {
         try await lookups.answer(realm, Lookup(session: session, jti: jti))
-    }
-
-    private struct Lookup: Sendable {
-        let session: UUIDValue
-        let jti: [UInt8]
-    }
-
-    private static func look(
-        _ database: Database, _ realm: UUIDValue, _ lookups: [Lookup]
-    ) async throws(StoreError) -> [LiveSession?] {
-        if lookups.count == 1, let only = lookups.first {
-            return try await database.query(
-                introspect, [.uuid(realm), .uuid(only.session), .bytes(only.jti)]
-            ) { (row) throws(StoreError) in try row.liveSession() }
-        }
-        let found = try await database.query(
-            introspectSeveral, [.uuid(realm), .uuids(lookups.map(\.session)), .byteArrays(lookups.map(\.jti))]
-        ) { (row) throws(StoreError) in (number: try row.bigint(17), session: try row.liveSession()) }
-        // A join promises no order.
-        return found.sorted { $0.number < $1.number }.map(\.session)
     }
 
     /// Ends a session that belongs to `client`, and with it all of its tokens.
@@ -174,20 +166,12 @@ public struct SessionStore: Sendable {
               FROM postern.refresh($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
             """,
         effect: .idempotent)
-    private static let introspect = Statement(
+    static let introspect = Statement(
         name: "introspect",
         sql: """
             SELECT active, user_id, client, client_id, scope, resource, amr, auth_time, token_salt,
                    email, email_verified, first_name, last_name, db_now, expires_at, refresh_expires_at, current_hash
               FROM postern.introspect($1, $2, $3)
-            """,
-        effect: .readOnly)
-    private static let introspectSeveral = Statement(
-        name: "introspect_several",
-        sql: """
-            SELECT active, user_id, client, client_id, scope, resource, amr, auth_time, token_salt,
-                   email, email_verified, first_name, last_name, db_now, expires_at, refresh_expires_at, current_hash, number
-              FROM unnest($2, $3) WITH ORDINALITY AS lookup (session, jti, number), postern.introspect($1, session, jti)
             """,
         effect: .readOnly)
     private static let revokeSession = Statement(
@@ -198,7 +182,7 @@ public struct SessionStore: Sendable {
 
 extension Row {
     /// What `postern.introspect` says: `nil` when the session is not alive.
-    fileprivate borrowing func liveSession() throws(StoreError) -> LiveSession? {
+    borrowing func liveSession() throws(StoreError) -> LiveSession? {
         guard try bool(0) else { return nil }
         return LiveSession(
             user: try uuid(1), client: try uuid(2), clientID: try text(3),

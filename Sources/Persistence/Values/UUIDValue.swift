@@ -1,5 +1,5 @@
 /// A UUID as PostgreSQL stores it: 16 bytes. Foundation-free and cheap to copy.
-public struct UUIDValue: Sendable, Hashable, LosslessStringConvertible {
+public struct UUIDValue: Sendable, Hashable, Comparable, LosslessStringConvertible {
     private let high: UInt64
     private let low: UInt64
 
@@ -43,6 +43,9 @@ public struct UUIDValue: Sendable, Hashable, LosslessStringConvertible {
 
     /// The version (RFC 9562 §4.2), 0 to 15.
     public var version: Int { Int(high >> 12 & 0xF) }
+
+    /// The order of the bytes, which is PostgreSQL's.
+    public static func < (left: UUIDValue, right: UUIDValue) -> Bool { (left.high, left.low) < (right.high, right.low) }
 
     /// The 16 bytes in network order.
     public var bytes: [UInt8] {
