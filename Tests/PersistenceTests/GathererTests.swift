@@ -56,6 +56,17 @@ struct GathererTests {
         while gatherer.waiting(in: group) < count { await Task.yield() }
     }
 
+    /// One question under way, and others, numbered from 1, who wait.
+    private func underWay(waiting count: Int) async -> [Task<Result<String, StoreError>, Never>] {
+        var tasks = [asking("a", 0)]
+        await calls(1)
+        for question in 1...count {
+            tasks.append(asking("a", question))
+            await waiting(question)
+        }
+        return tasks
+    }
+
     @Test("who comes alone is asked for at once")
     func alone() async {
         let one = asking("a", 1)
@@ -71,19 +82,12 @@ struct GathererTests {
 
     @Test("who comes meanwhile is asked for together, and each gets an answer of its own")
     func together() async {
-        let first = asking("a", 0)
-        await calls(1)
-        var others: [Task<Result<String, StoreError>, Never>] = []
-        for question in 1...3 {
-            others.append(asking("a", question))
-            await waiting(question)
-        }
+        let tasks = await underWay(waiting: 3)
         oracle.answer(0)
         await calls(2)
         #expect(oracle.asked[1] == [1, 2, 3])
         oracle.answer(1)
-        #expect(await first.value == .success("a 0"))
-        for (index, other) in others.enumerated() { #expect(await other.value == .success("a \(index + 1)")) }
+        for (index, task) in tasks.enumerated() { #expect(await task.value == .success("a \(index)")) }
     }
 
     @Test("groups never share a question nor wait for each other")
@@ -100,12 +104,7 @@ struct GathererTests {
 
     @Test("a failure is for those who were asked for together, and for nobody after them")
     func failure() async {
-        let first = asking("a", 0)
-        await calls(1)
-        let second = asking("a", 1)
-        await waiting(1)
-        let third = asking("a", 2)
-        await waiting(2)
+        let tasks = await underWay(waiting: 2)
         oracle.answer(0)
         await calls(2)
         let later = asking("a", 3)
@@ -113,45 +112,34 @@ struct GathererTests {
         oracle.answer(1, failing: .timedOut)
         await calls(3)
         oracle.answer(2)
-        #expect(await first.value == .success("a 0"))
-        #expect(await second.value == .failure(.timedOut))
-        #expect(await third.value == .failure(.timedOut))
+        #expect(await tasks[0].value == .success("a 0"))
+        #expect(await tasks[1].value == .failure(.timedOut))
+        #expect(await tasks[2].value == .failure(.timedOut))
         #expect(await later.value == .success("a 3"))
     }
 
     @Test("when the one who asked for others is cancelled, they ask again")
     func cancelledLeader() async {
-        let first = asking("a", 0)
-        await calls(1)
-        let leader = asking("a", 1)
-        await waiting(1)
-        let follower = asking("a", 2)
-        await waiting(2)
+        let tasks = await underWay(waiting: 2)
         oracle.answer(0)
         await calls(2)
         oracle.answer(1, failing: .cancelled)
         await calls(3)
         #expect(oracle.asked[2] == [2])
         oracle.answer(2)
-        #expect(await follower.value == .success("a 2"))
-        #expect(await leader.value == .failure(.cancelled))
-        #expect(await first.value == .success("a 0"))
+        #expect(await tasks[2].value == .success("a 2"))
+        #expect(await tasks[1].value == .failure(.cancelled))
+        #expect(await tasks[0].value == .success("a 0"))
     }
 
     @Test("more than may wait are refused at once")
     func full() async {
-        let first = asking("a", 0)
-        await calls(1)
-        var others: [Task<Result<String, StoreError>, Never>] = []
-        for question in 1...3 {
-            others.append(asking("a", question))
-            await waiting(question)
-        }
+        let tasks = await underWay(waiting: 3)
         #expect(await asking("a", 4).value == .failure(.unavailable(.tooManyWaiters)))
         oracle.answer(0)
         await calls(2)
         oracle.answer(1)
-        for task in [first] + others { #expect((try? await task.value.get()) != nil) }
+        for task in tasks { #expect((try? await task.value.get()) != nil) }
         #expect(gatherer.isIdle)
     }
 

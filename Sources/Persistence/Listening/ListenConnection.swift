@@ -88,7 +88,8 @@ public struct ListenConnection: Service {
     private func hear(_ connection: Connection) async {
         while !Task.isCancelled {
             let due = ContinuousClock.now + interval
-            let outcome = await connection.runBlocking(heartbeat, [], operation: Self.operation) { (row) throws(StoreError) in
+            let outcome = await connection.runBlocking(heartbeat, [], operation: Self.operation) {
+                (row) throws(StoreError) in
                 try row.text(0)
             }
             guard case .success(let values) = outcome.result, let value = values.first else { return }

@@ -59,7 +59,8 @@ extension SessionStore {
         let outcomes = try await database.query(
             refreshSeveral,
             [
-                .uuid(realm), .uuids(sorted.map(\.client)), .uuids(sorted.map(\.session)), .ints(sorted.map(\.generation)),
+                .uuid(realm), .uuids(sorted.map(\.client)), .uuids(sorted.map(\.session)),
+                .ints(sorted.map(\.generation)),
                 .byteArrays(sorted.map(\.hash)), .byteArrays(sorted.map { $0.successorHashes[0] }),
                 .ints(sorted.map(\.refreshTokenLifetime)), .texts(sorted.map(\.source)),
             ]
