@@ -12,6 +12,7 @@ AS $$
         ('native-otp', 'source', 3000, interval '60 minutes', 500, 'enforce'),
         ('native-otp', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
         ('native-otp', 'app', 30000, interval '60 minutes', 30000, 'enforce'),
+        ('native-otp', 'registrations', 120, interval '60 minutes', 30, 'enforce'),
         ('magic-link', 'target', 5, interval '60 minutes', 5, 'enforce'),
         ('magic-link', 'target-total', 10, interval '60 minutes', 10, 'enforce'),
         ('magic-link', 'source', 3000, interval '60 minutes', 500, 'enforce'),
@@ -19,7 +20,9 @@ AS $$
         ('magic-link', 'app', 30000, interval '60 minutes', 30000, 'enforce'),
         ('passkey-begin', 'source', 1200, interval '5 minutes', 300, 'enforce'),
         ('token', 'source', 600, interval '1 minute', 200, 'enforce'),
-        ('token', 'failures', 5, interval '10 minutes', 5, 'enforce')
+        ('token', 'failures', 5, interval '10 minutes', 5, 'enforce'),
+        ('token', 'wrong-codes', 3000, interval '60 minutes', 1000, 'enforce'),
+        ('refused', 'source', 600, interval '1 minute', 200, 'enforce')
 $$;
 COMMENT ON FUNCTION postern.default_rate_limits() IS 'The rate limits of a realm that overrides none';
 

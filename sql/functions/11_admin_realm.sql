@@ -249,11 +249,19 @@ BEGIN
     IF policy IS NULL OR dimension IS NULL THEN
         PERFORM postern.refuse('policy and dimension must be given', 'SELECT * FROM admin.rate_limits shows what there is.');
     END IF;
-    PERFORM postern.check_choice('policy', policy, 'native-otp', 'magic-link', 'passkey-begin', 'token');
-    PERFORM postern.check_choice('dimension', dimension, 'target', 'target-total', 'source', 'client', 'app', 'failures');
+    PERFORM postern.check_choice('policy', policy, 'native-otp', 'magic-link', 'passkey-begin', 'token', 'refused');
+    PERFORM postern.check_choice('dimension', dimension, 'target', 'target-total', 'source', 'client', 'app', 'failures',
+        'registrations', 'wrong-codes');
     PERFORM postern.check_choice('mode', mode, 'enforce', 'log-only');
-    IF dimension = 'failures' AND policy <> 'token' THEN
-        PERFORM postern.refuse(format('dimension "failures" does not exist for policy "%s"', policy), 'Failures are counted by policy token only.');
+    IF dimension IN ('failures', 'wrong-codes') AND policy <> 'token' THEN
+        PERFORM postern.refuse(format('dimension "%s" does not exist for policy "%s"', dimension, policy),
+            'Wrong codes are counted by policy token only.');
+    ELSIF dimension = 'registrations' AND policy <> 'native-otp' THEN
+        PERFORM postern.refuse(format('dimension "registrations" does not exist for policy "%s"', policy),
+            'Unknown addresses are counted by policy native-otp only.');
+    ELSIF policy = 'refused' AND dimension <> 'source' THEN
+        PERFORM postern.refuse(format('dimension "%s" does not exist for policy "refused"', dimension),
+            'Refused calls are counted by source only.');
     ELSIF dimension IN ('target', 'target-total') AND policy NOT IN ('native-otp', 'magic-link') THEN
         PERFORM postern.refuse(format('dimension "%s" does not exist for policy "%s"', dimension, policy), 'Addresses are limited by the policies native-otp and magic-link.');
     END IF;
@@ -282,7 +290,9 @@ END
 $$;
 COMMENT ON FUNCTION admin.set_rate_limit(text, text, text, integer, interval, integer, text) IS
 'Overrides a rate limit of a realm (GCRA: permits per span sustained, burst at once; burst defaults to permits). NULL leaves a setting as it is.
-policy: native-otp, magic-link, passkey-begin, token. dimension: target (address and source), target-total (address), source, client, app, failures (account; policy token only).
+policy: native-otp, magic-link, passkey-begin, token, refused (calls of other endpoints that were refused; by source only).
+dimension: target (address and source), target-total (address), source, client, app, failures (account; policy token only),
+registrations (unknown addresses of a source; policy native-otp only), wrong-codes (compared and wrong codes of the realm; policy token only).
 mode: enforce (default) or log-only. At most 1,000,000 per minute. SELECT * FROM admin.rate_limits shows what is in force.
 Example: SELECT admin.set_rate_limit(''acme'', ''native-otp'', ''source'', 600, ''10 minutes'', burst => 100);';
 

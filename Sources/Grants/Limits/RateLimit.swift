@@ -10,6 +10,8 @@ public struct RateLimit: Sendable, Equatable {
         case passkeyBegin = "passkey-begin"
         /// `POST /connect/token`.
         case token
+        /// Refused calls of introspection, revocation, userinfo and the account endpoints, and failed client authentication.
+        case refused
     }
 
     /// By what it is counted.
@@ -26,6 +28,10 @@ public struct RateLimit: Sendable, Equatable {
         case app
         /// Refused codes of one account presented by `username` alone.
         case failures
+        /// Unknown addresses that one source asks codes for.
+        case registrations
+        /// Codes of the realm that were compared and wrong.
+        case wrongCodes = "wrong-codes"
     }
 
     /// Sustained permits per `per`.

@@ -36,7 +36,8 @@ struct NewSignIn: Sendable {
             id: session, tokenSalt: tokenSalt, refreshHash: refreshToken?.hash, scope: scope, resources: audience,
             amr: amr,
             accessTokenLifetime: Int32(clamping: realm.accessTokenLifetime(for: client)),
-            refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: source)
+            refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: source,
+            serverKey: issuer.keyring.newest.id)
     }
 
     /// The answer, once the database said who signed in.

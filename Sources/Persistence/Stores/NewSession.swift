@@ -18,11 +18,14 @@ public struct NewSession: Sendable {
     public let refreshTokenLifetime: Int32
     /// Where the request came from, for audit.
     public let source: String
+    /// Id of the key-file line that the refresh token is made under, 4 bytes.
+    public let serverKey: [UInt8]
 
     /// Takes the parts as they are.
     public init(
         id: UUIDValue, tokenSalt: [UInt8], refreshHash: [UInt8]?, scope: [String], resources: [String], amr: [String],
-        accessTokenLifetime: Int32, refreshTokenLifetime: Int32, source: String
+        accessTokenLifetime: Int32, refreshTokenLifetime: Int32, source: String,
+        serverKey: [UInt8]
     ) {
         self.id = id
         self.tokenSalt = tokenSalt
@@ -33,6 +36,7 @@ public struct NewSession: Sendable {
         self.accessTokenLifetime = accessTokenLifetime
         self.refreshTokenLifetime = refreshTokenLifetime
         self.source = source
+        self.serverKey = serverKey
     }
 
     /// In the order in which every function that opens a session takes them.
@@ -43,6 +47,9 @@ public struct NewSession: Sendable {
             .int(accessTokenLifetime), .int(refreshTokenLifetime), .text(source),
         ]
     }
+
+    /// ``parameters``, and last the key that the session stands on (`p_server_key`).
+    var parametersWithKey: [Parameter] { parameters + [.bytes(serverKey)] }
 }
 
 /// What became of a presented factor.
