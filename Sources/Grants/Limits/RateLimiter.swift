@@ -243,7 +243,7 @@ public final class RateLimiter: Sendable {
         let value: String? =
             switch subject.dimension {
             case .source, .client, .app: subject.value
-            case .target, .targetTotal, .failures: nil
+            case .target, .targetTotal, .failures, .registrations, .wrongCodes: nil
             }
         return Excess(realm: realm, limit: exceeded, subject: value, enforced: limit.enforced, isNew: isNew)
     }
