@@ -12,6 +12,9 @@ ALTER TABLE postern.auth_session ADD COLUMN device uuid;
 COMMENT ON COLUMN postern.auth_session.device IS
     'sid of the known device that asked: set by the worker when the hint''s sub is the account asked for';
 
+ALTER TABLE postern.login_code ADD COLUMN device uuid;
+COMMENT ON COLUMN postern.login_code.device IS 'The known device whose request made the code';
+
 -- By device, as code_guard is by address: wrong codes in a row at handles of that device.
 CREATE TABLE postern.device_guard (
     realm_id     uuid NOT NULL,

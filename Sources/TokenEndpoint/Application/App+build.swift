@@ -51,7 +51,9 @@ extension Server {
         let clients = ClientAuthenticator(assertions: ClientAssertionStore(database), clock: clock)
         let service = TokenService(
             [
-                OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                OTPGrant(
+                    signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring,
+                    turns: Turns(), observe: metrics.count),
                 MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 PasskeyGrant(
                     passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
