@@ -28,8 +28,10 @@ public struct PersonName: Sendable, Equatable {
         return scalars
     }
 
+    /// Of what joins the character before it, also the zero-width joiners.
     static func isCombiningMark(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
+        if scalar.properties.isJoinControl { return true }
+        return switch scalar.properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: true
         default: false
         }
