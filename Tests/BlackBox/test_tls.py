@@ -128,10 +128,10 @@ def test_a_new_certificate_is_used_within_ten_seconds_and_a_broken_one_never(rea
         wait_for(lambda seen=before: node.log().count("the new TLS files are not used") > seen, 10)
         assert served(node) == der(certificate)
     (files / "server.crt").unlink()
-    wait_for(lambda: "No such file" in node.log() or "doesn’t exist" in node.log() or "server.crt, which cannot be used" in node.log(), 10)
     logged = node.log().count("the new TLS files are not used")
+    wait_for(lambda: node.log().count("the new TLS files are not used") == logged + 1, 10)
     time.sleep(5)
-    assert node.log().count("the new TLS files are not used") <= logged + 1
+    assert node.log().count("the new TLS files are not used") == logged + 1
     assert served(node) == der(certificate)
     third, key = write_certificate(files, "third")
     (files / "server.key").write_text(key)
@@ -149,7 +149,7 @@ def test_a_page_of_an_https_issuer_asks_browsers_to_stay_with_https(world, realm
     with connect(node, client()) as one:
         assert b"strict-transport-security" not in ask(one, realm).lower()
     plain = world.realm(name="plain")
-    world.admin.call("put_realm", plain.slug, public_origin=f"http://{plain.host}")
+    world.admin.call("put_realm", plain.slug, public_origin="http://localhost:8080")
     world.settle()
     with connect(node, client()) as one:
         head = ask(one, plain, target).partition(b"\r\n\r\n")[0].lower()
