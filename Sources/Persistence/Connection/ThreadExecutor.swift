@@ -52,6 +52,10 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
 
     /// Runs `body`, which must not block, on the calling thread in place of a job; `nil` while a job runs, also when this is the
     /// thread that runs it: after an `await` the caller may still be on the connection's thread.
+    ///
+    /// Never inlined: C declares `pthread_self` a constant, so the optimiser reuses its value in an async function, also after an
+    /// `await` that went on in another thread. In a function that is not async, and stays one, it is asked anew at each call.
+    @inline(never)
     func here<R: Sendable>(_ body: () -> R) -> R? {
         guard pthread_mutex_trylock(turn) == 0 else { return nil }
         defer { pthread_mutex_unlock(turn) }
@@ -63,6 +67,7 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         precondition(isIsolatingCurrentContext() == true, "not on this connection's turn")
     }
 
+    @inline(never)
     func isIsolatingCurrentContext() -> Bool? {
         holder.load(ordering: .relaxed) == UInt(pthread_self())
     }

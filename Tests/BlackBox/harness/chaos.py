@@ -68,6 +68,13 @@ class Faults:
             self.cut_the_network, self.stall_the_network,
         ]
 
+    def wait_until_up(self):
+        """Waits until PostgreSQL takes sessions."""
+        deadline = time.monotonic() + 20
+        while self._cluster.psql_is_down():
+            assert time.monotonic() < deadline, "PostgreSQL does not come back"
+            time.sleep(0.01)
+
     def restart(self):
         """What an administrator does."""
         self._cluster.stop("fast")
@@ -97,10 +104,7 @@ class Faults:
         pid = self._cluster.value("SELECT pid FROM pg_stat_activity WHERE usename = 'bb_serve' LIMIT 1;")
         if pid:
             os.kill(int(pid), signal.SIGKILL)
-        deadline = time.monotonic() + 20
-        while self._cluster.psql_is_down():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        time.sleep(0.2)  # for the postmaster to notice
 
     def cut_the_network(self):
         """Every connection is reset and none can be made."""

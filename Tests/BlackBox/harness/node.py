@@ -55,7 +55,7 @@ class Node:
             "POSTERN_MAIL_FROM": "Postern <no-reply@mail.example>",
             "POSTERN_UNIFORM_DEADLINE_MS": str(UNIFORM_DEADLINE_MS),
             "POSTERN_LOG_LEVEL": "debug",
-            "SWIFT_BACKTRACE": "enable=no",
+            "SWIFT_BACKTRACE": os.environ.get("POSTERN_BACKTRACE", "enable=no"),
             **environment,
         }
 
