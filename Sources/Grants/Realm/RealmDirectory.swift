@@ -22,7 +22,7 @@ public final class RealmDirectory: Sendable {
     }
 
     private let store: ConfigurationStore
-    private let loader = Loader()
+    private let loader = SharedLoads()
     private let state = Mutex(State())
 
     /// The oldest a snapshot may be.
@@ -100,27 +100,6 @@ public final class RealmDirectory: Sendable {
         let loaded = Loaded(value: value, at: ContinuousClock.now)
         state.withLock { state in
             if state.epoch == epoch { store(&state, loaded) }
-        }
-    }
-}
-
-/// Lets many requests that miss the same snapshot wait for one load.
-private actor Loader {
-    private var running: [String: Task<any Sendable, any Error>] = [:]
-
-    func load<Value: Sendable>(
-        _ name: String, _ body: @escaping @Sendable () async throws -> Value
-    ) async throws(StoreError) -> Value {
-        let task = running[name] ?? Task { try await body() as any Sendable }
-        running[name] = task
-        defer { running[name] = nil }
-        do {
-            guard let value = try await task.value as? Value else { throw StoreError.malformedResult }
-            return value
-        } catch let error as StoreError {
-            throw error
-        } catch {
-            throw .malformedResult
         }
     }
 }

@@ -1,19 +1,8 @@
 import Foundation
 import Grants
-import Hummingbird
-import HummingbirdCore
-import HummingbirdTLS
 public import Logging
-import NIOCore
-import NIOPosix
-import NIOSSL
 public import Persistence
 public import ServiceLifecycle
-
-/// A file of the configuration that cannot be used; the text names the variable.
-struct UnusableFile: Error, CustomStringConvertible {
-    let description: String
-}
 
 /// The composed application: what to run, in start order.
 public struct Server: Sendable {
@@ -42,6 +31,7 @@ extension Server {
         let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
         let metrics = Metrics()
+        let transport = TransportMetrics()
         let limiter = limiter(PermitStore(database), metrics, logger)
         let wakeWorker = WakeSignal()
         let links = MagicLinkStore(database)
@@ -89,7 +79,8 @@ extension Server {
             + extraRoutes
         let realms = RealmDirectory(store: ConfigurationStore(database))
         let responder = Responder(
-            routes: routes, realms: realms, trustedProxies: configuration.trustedProxies, metrics: metrics,
+            routes: routes, realms: realms, trustedProxies: configuration.trustedProxies,
+            trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
             logger: logger)
 
         let worker = OTPWorker(
@@ -102,17 +93,33 @@ extension Server {
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(database: database, logger: logger),
             SigningKeyRotation(keys: signingKeys, logger: logger),
-            try publicServer(configuration, responder, logger) {
-                logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
-                onServing()
-            },
         ]
-        if let operations = configuration.operationsListen {
-            let ready = Readiness(database: database)
-            services.append(
-                Application(
-                    responder: OperationsResponder(metrics: metrics, isReady: ready.reason),
-                    configuration: .init(address: .hostname(operations.host, port: operations.port)), logger: logger))
+        let tls = try configuration.tls.map {
+            try TLSIdentity(certificate: $0.certificate, key: $0.key, logger: logger)
+        }
+        if let tls { services.append(tls) }
+        let maximum = DescriptorLimit.connections(
+            wanted: configuration.maximumConnections, databaseConnections: databaseConfiguration.connections)
+        if maximum < configuration.maximumConnections {
+            logger.notice(
+                "the limit of open files allows fewer connections than POSTERN_MAX_CONNECTIONS",
+                metadata: ["connections": "\(maximum)"])
+        }
+        services.append(
+            ConnectionServer(
+                address: configuration.listen,
+                connections: OpenConnections(
+                    maximum: maximum, maximumPerSource: Self.connectionsPerSource,
+                    trusted: configuration.trustedProxies,
+                    metrics: transport, logger: logger),
+                metrics: transport, tls: tls, logger: logger,
+                onServing: {
+                    logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
+                    onServing()
+                },
+                respond: { await responder.respond(to: $0, from: $1) }))
+        if let listen = configuration.operationsListen {
+            services.append(operations(listen, metrics, transport, Readiness(database: database), logger))
         }
         return Server(services: services)
     }
@@ -146,35 +153,22 @@ extension Server {
         }
     }
 
-    private static func publicServer(
-        _ configuration: ServerConfiguration, _ responder: Responder, _ logger: Logger,
-        onServing: @escaping @Sendable () -> Void
-    ) throws -> any Service {
-        let connections = ConnectionChannel(responder: responder, executors: EventLoopExecutors())
-        let address = BindAddress.hostname(configuration.listen.host, port: configuration.listen.port)
-        func server(_ channel: some ServerChildChannel) -> any Service {
-            channel.server(
-                configuration: .init(address: address), onServerRunning: { _ in onServing() },
-                eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
-        }
-        guard let tls = configuration.tls else { return server(connections) }
-        let chain = try reading("POSTERN_TLS_CERT", tls.certificate) {
-            try NIOSSLCertificate.fromPEMFile(tls.certificate).map { NIOSSLCertificateSource.certificate($0) }
-        }
-        let key = try reading("POSTERN_TLS_KEY", tls.key) { try NIOSSLPrivateKey(file: tls.key, format: .pem) }
-        return try reading("POSTERN_TLS_KEY", "\(tls.key), for the certificate \(tls.certificate)") {
-            server(
-                try TLSChannel(
-                    connections,
-                    tlsConfiguration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))))
-        }
-    }
+    /// Of an address that is no trusted proxy.
+    private static let connectionsPerSource = 256
+    private static let operationsConnections = 32
 
-    private static func reading<Value>(_ variable: String, _ path: String, _ body: () throws -> Value) throws -> Value {
-        do {
-            return try body()
-        } catch {
-            throw UnusableFile(description: "\(variable) names \(path), which cannot be used: \(error)")
+    private static func operations(
+        _ address: ListenAddress, _ metrics: Metrics, _ transport: TransportMetrics, _ ready: Readiness,
+        _ logger: Logger
+    ) -> ConnectionServer {
+        let responder = OperationsResponder(metrics: metrics, transport: transport, isReady: ready.reason)
+        // Its connections are not counted among those of the clients.
+        let uncounted = TransportMetrics()
+        let connections = OpenConnections(
+            maximum: operationsConnections, maximumPerSource: operationsConnections, trusted: [], metrics: uncounted,
+            logger: logger)
+        return ConnectionServer(address: address, connections: connections, metrics: uncounted, logger: logger) {
+            request, _ in await responder.respond(to: request)
         }
     }
 }
