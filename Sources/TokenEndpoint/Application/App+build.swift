@@ -36,12 +36,14 @@ extension Server {
         onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
+        let databaseClock = DatabaseClock(clock: clock)
         let sessions = SessionStore(database)
         let accounts = ServiceAccountStore(database)
         let signIns = SignInStore(database)
         let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
         let metrics = Metrics()
+        metrics.watch(database)
         let limiter = limiter(PermitStore(database), metrics, logger)
         let wakeWorker = WakeSignal()
         let links = MagicLinkStore(database)
@@ -57,7 +59,7 @@ extension Server {
                     passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
-            ], clients: clients)
+            ], clients: clients, databaseClock: databaseClock)
         let verifier = AccessTokenVerifier(
             keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
@@ -87,7 +89,7 @@ extension Server {
             ).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + extraRoutes
-        let realms = RealmDirectory(store: ConfigurationStore(database))
+        let realms = RealmDirectory(source: ConfigurationStore(database))
         let responder = Responder(
             routes: routes, realms: realms, trustedProxies: configuration.trustedProxies, metrics: metrics,
             logger: logger)
@@ -96,7 +98,7 @@ extension Server {
             signIns: signIns, keyring: keyring, wake: wakeWorker, wakeDelivery: wakeDelivery, logger: logger)
         var services: [any Service] = [
             database,
-            listener(databaseConfiguration, realms, logger),
+            listener(databaseConfiguration, realms, databaseClock, clock, logger),
             OTPWorkerService(worker: worker),
             TestCodeService(
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
@@ -108,7 +110,7 @@ extension Server {
             },
         ]
         if let operations = configuration.operationsListen {
-            let ready = Readiness(database: database)
+            let ready = Readiness(database: database, realms: realms, clock: databaseClock)
             services.append(
                 Application(
                     responder: OperationsResponder(metrics: metrics, isReady: ready.reason),
@@ -134,15 +136,34 @@ extension Server {
             })
     }
 
-    /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none.
+    /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none. Compares the clocks.
     private static func listener(
-        _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ logger: Logger
+        _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ databaseClock: DatabaseClock,
+        _ clock: @escaping @Sendable () -> Double, _ logger: Logger
     ) -> ListenConnection {
-        ListenConnection(configuration: configuration, channels: ["postern_config"], logger: logger) { event in
+        ListenConnection(
+            configuration: configuration, channels: ["postern_config"], clock: clock, logger: logger
+        ) { event in
             switch event {
+            case .clocks(let reading): note(reading, databaseClock, logger)
             case .heartbeat(let stamp): realms.confirm(stamp: stamp)
-            case .connected, .lost, .notification: realms.invalidate()
+            case .notification(_, let realm): realms.changed(realm)
+            case .connected, .lost: realms.invalidate()
             }
+        }
+    }
+
+    /// Publishes what the clocks showed; writes one line when the difference becomes too large, and one when it ends.
+    private static func note(_ reading: DatabaseClock.Reading, _ databaseClock: DatabaseClock, _ logger: Logger) {
+        let wasWrong = databaseClock.wasSeenWrong
+        databaseClock.saw(reading)
+        guard databaseClock.wasSeenWrong != wasWrong else { return }
+        if wasWrong {
+            logger.notice("the clocks of this machine and the database agree again")
+        } else {
+            logger.error(
+                "the clocks of this machine and the database differ by more than 60 s: no tokens are issued",
+                metadata: ["seconds": "\(Int(reading.difference))"])
         }
     }
 
