@@ -25,6 +25,7 @@ extension Server {
         onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
+        let databaseClock = DatabaseClock(clock: clock)
         let sessions = SessionStore(database)
         let accounts = ServiceAccountStore(database)
         let signIns = SignInStore(database)
@@ -32,6 +33,7 @@ extension Server {
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
         let metrics = Metrics()
         let transport = TransportMetrics()
+        metrics.watch(database)
         let limiter = limiter(PermitStore(database), metrics, logger)
         let wakeWorker = WakeSignal()
         let links = MagicLinkStore(database)
@@ -47,7 +49,7 @@ extension Server {
                     passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
-            ], clients: clients)
+            ], clients: clients, databaseClock: databaseClock)
         let verifier = AccessTokenVerifier(
             keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
@@ -77,7 +79,7 @@ extension Server {
             ).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + extraRoutes
-        let realms = RealmDirectory(store: ConfigurationStore(database))
+        let realms = RealmDirectory(source: ConfigurationStore(database))
         let responder = Responder(
             routes: routes, realms: realms, trustedProxies: configuration.trustedProxies,
             trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
@@ -87,7 +89,7 @@ extension Server {
             signIns: signIns, keyring: keyring, wake: wakeWorker, wakeDelivery: wakeDelivery, logger: logger)
         var services: [any Service] = [
             database,
-            listener(databaseConfiguration, realms, logger),
+            listener(databaseConfiguration, realms, databaseClock, clock, logger),
             OTPWorkerService(worker: worker),
             TestCodeService(
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
@@ -119,7 +121,10 @@ extension Server {
                 },
                 respond: { await responder.respond(to: $0, from: $1) }))
         if let listen = configuration.operationsListen {
-            services.append(operations(listen, metrics, transport, Readiness(database: database), logger))
+            services.append(
+                operations(
+                    listen, metrics, transport, Readiness(database: database, realms: realms, clock: databaseClock),
+                    logger))
         }
         return Server(services: services)
     }
@@ -141,15 +146,34 @@ extension Server {
             })
     }
 
-    /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none.
+    /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none. Compares the clocks.
     private static func listener(
-        _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ logger: Logger
+        _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ databaseClock: DatabaseClock,
+        _ clock: @escaping @Sendable () -> Double, _ logger: Logger
     ) -> ListenConnection {
-        ListenConnection(configuration: configuration, channels: ["postern_config"], logger: logger) { event in
+        ListenConnection(
+            configuration: configuration, channels: ["postern_config"], clock: clock, logger: logger
+        ) { event in
             switch event {
+            case .clocks(let reading): note(reading, databaseClock, logger)
             case .heartbeat(let stamp): realms.confirm(stamp: stamp)
-            case .connected, .lost, .notification: realms.invalidate()
+            case .notification(_, let realm): realms.changed(realm)
+            case .connected, .lost: realms.invalidate()
             }
+        }
+    }
+
+    /// Publishes what the clocks showed; writes one line when the difference becomes too large, and one when it ends.
+    private static func note(_ reading: DatabaseClock.Reading, _ databaseClock: DatabaseClock, _ logger: Logger) {
+        let wasWrong = databaseClock.wasSeenWrong
+        databaseClock.saw(reading)
+        guard databaseClock.wasSeenWrong != wasWrong else { return }
+        if wasWrong {
+            logger.notice("the clocks of this machine and the database agree again")
+        } else {
+            logger.error(
+                "the clocks of this machine and the database differ by more than 60 s: no tokens are issued",
+                metadata: ["seconds": "\(Int(reading.difference))"])
         }
     }
 
