@@ -57,7 +57,7 @@ public struct TokenService: Sendable {
         guard let grant = grants[GrantType(rawValue: grantType)] else {
             throw TokenError(.unsupportedGrantType, "The grant type is not supported.")
         }
-        let client = try await clients.authenticate(form, credentials, realm: realm)
+        let client = try await clients.authenticate(form, credentials, realm: realm, source: source)
         guard client.mayUse(grant.grantType) else {
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
         }
