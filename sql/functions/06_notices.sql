@@ -2,7 +2,7 @@
 SET LOCAL ROLE postern_owner;
 
 -- Queues a notice in the caller's transaction. Its text is made when it is sent, from the template, p_detail and the realm's name.
--- p_detail, all optional: passkey (product name) or aaguid for the passkey templates; app, the slug of the App to name in place of
+-- p_detail, all optional: aaguid of the passkey (the text names the product); app, the slug of the App to name in place of
 -- the realm. p_recipient: for what goes to another mailbox than the account's present one (the old address; a deleted account).
 -- Nothing is sent to a test identity, nor to an address of the account that was never confirmed (but that it became the account's).
 CREATE OR REPLACE FUNCTION postern.queue_notice(
