@@ -18,8 +18,9 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' is called as the c
     ('put_web_origin', 'realm text, client_id text, origin text'),
     ('put_app', 'realm text, slug text, display_name text DEFAULT NULL::text, subdomain text DEFAULT NULL::text, registration text DEFAULT NULL::text, client_ids text[] DEFAULT NULL::text[], native_grants_enabled boolean DEFAULT NULL::boolean'),
     ('set_registration_fields', 'realm text, firstname text DEFAULT NULL::text, lastname text DEFAULT NULL::text, app text DEFAULT NULL::text'),
-    ('put_user', 'realm text, email text, first_name text DEFAULT NULL::text, last_name text DEFAULT NULL::text, email_verified boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean'),
+    ('put_user', 'realm text, email text, first_name text DEFAULT NULL::text, last_name text DEFAULT NULL::text, email_verified boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, id uuid DEFAULT NULL::uuid, new_email text DEFAULT NULL::text'),
     ('delete_user', 'realm text, email text'), ('set_user_enabled', 'realm text, email text, enabled boolean'), ('sign_out_everywhere', 'realm text, email text'),
+    ('unlock_codes', 'realm text, email text'), ('end_session', 'realm text, id uuid'), ('delete_passkey', 'realm text, id uuid'), ('delete_service_account', 'realm text, name text'),
     ('put_service_account', 'realm text, name text, client_id text'),
     ('set_rate_limit', 'realm text, policy text, dimension text, permits integer DEFAULT NULL::integer, per interval DEFAULT NULL::interval, burst integer DEFAULT NULL::integer, mode text DEFAULT NULL::text'),
     ('rotate_signing_key', 'realm text, alg text DEFAULT NULL::text')) AS v (name, args)
@@ -77,8 +78,8 @@ SELECT lives_ok($$SELECT admin.set_rate_limit('acme', 'native-otp', 'source', mo
 SELECT results_eq($$SELECT permits, burst, mode FROM admin.rate_limits WHERE realm = 'acme' AND policy = 'native-otp' AND dimension = 'source'$$, $$VALUES (1000000, 1000000, 'log-only')$$, 'keeps the rest');
 SELECT results_eq($$SELECT policy || ' ' || dimension || ' ' || permits || '/' || extract(epoch FROM per)::int || ' ' || burst FROM admin.rate_limits WHERE realm = 'other' ORDER BY 1$$,
     ARRAY['magic-link app 30000/3600 30000', 'magic-link client 6000/3600 6000', 'magic-link source 3000/3600 500', 'magic-link target 5/3600 5', 'magic-link target-total 10/3600 10',
-          'native-otp app 30000/3600 30000', 'native-otp client 6000/3600 6000', 'native-otp source 3000/3600 500', 'native-otp target 5/3600 5', 'native-otp target-total 10/3600 10',
-          'passkey-begin source 1200/300 300', 'token failures 5/600 5', 'token source 600/60 200'], 'contract 4.5: the default limits');
+          'native-otp app 30000/3600 30000', 'native-otp client 6000/3600 6000', 'native-otp registrations 120/3600 30', 'native-otp source 3000/3600 500', 'native-otp target 5/3600 5', 'native-otp target-total 10/3600 10',
+          'passkey-begin source 1200/300 300', 'refused source 600/60 200', 'token failures 5/600 5', 'token source 600/60 200', 'token wrong-codes 3000/3600 1000'], 'contract 4.5: the default limits');
 SELECT lives_ok($$SELECT admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app'), admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app')$$, 'an iOS app, twice');
 SELECT lives_ok($$SELECT admin.put_android_app('acme', 'app', 'com.acme.app', ARRAY['14:6d:E9:83:C5:73:06:50:D8:EE:B9:95:2F:34:FC:64:16:A0:83:42:E6:1D:BE:A8:8A:04:96:B2:3F:CF:44:E5'])$$, 'an Android app');
 SELECT lives_ok($$SELECT admin.put_web_origin('acme', 'app', 'https://login.acme.example'), admin.put_web_origin('acme', 'app', 'https://login.acme.example')$$, 'a web origin, twice');

@@ -99,6 +99,7 @@ extension Client {
         androidApps = record.androidApps
         keys = record.jwks?.keys ?? []
         signingAlgorithm = record.signingAlg.flatMap(SigningAlgorithm.init)
+        displayName = record.displayName
     }
 }
 
@@ -140,6 +141,7 @@ private struct RealmRecord: Decodable {
 private struct ClientRecord: Decodable {
     let key: UUIDValue
     let clientId: String
+    let displayName: String
     let type: String
     let enabled: Bool
     let accessTokenType: String

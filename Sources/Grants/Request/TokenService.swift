@@ -63,7 +63,7 @@ public struct TokenService: Sendable {
         guard !databaseClock.isWrong else {
             throw .unavailable("the process clock differs from the database's by more than 60 s")
         }
-        let client = try await clients.authenticate(form, credentials, realm: realm)
+        let client = try await clients.authenticate(form, credentials, realm: realm, source: source)
         guard client.mayUse(grant.grantType) else {
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
         }

@@ -40,7 +40,8 @@ extension Server {
         let passkeyStore = PasskeyStore(database)
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
         let secondFactors = SecondFactors(store: SecondFactorStore(database), keyring: keyring)
-        let clients = ClientAuthenticator(assertions: ClientAssertionStore(database), clock: clock)
+        let clients = ClientAuthenticator(
+            assertions: ClientAssertionStore(database), limiter: limiter, clock: clock)
         let service = TokenService(
             [
                 OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
@@ -69,6 +70,7 @@ extension Server {
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
             + SessionRoutes(sessions: OwnSessionStore(database), bearer: bearer).routes
+            + AccountRoutes(accounts: AccountStore(database), bearer: bearer).routes
             + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
             + IntrospectionRoutes(clients: clients, verifier: verifier, refreshTokens: refreshTokens, clock: clock)
@@ -81,7 +83,8 @@ extension Server {
             + extraRoutes
         let realms = RealmDirectory(source: ConfigurationStore(database))
         let responder = Responder(
-            routes: routes, realms: realms, trustedProxies: configuration.trustedProxies,
+            routes: RefusalLimit(limiter: limiter).applied(to: routes), realms: realms,
+            trustedProxies: configuration.trustedProxies,
             trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
             logger: logger)
 
