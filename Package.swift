@@ -23,17 +23,15 @@ let package = Package(
         .executable(name: "postern", targets: ["postern"]),
     ],
     dependencies: [
-        // HTTP server: routing, keep-alive, back-pressure, TLS; not what this project exists for.
-        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
         // Hashing, HMAC, AES-GCM, ECDSA/EdDSA/ML-DSA (docs/decisions and design decision 12: fastest verification here).
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
         // X.509 path validation of attestation certificates.
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.0"),
         // Strict DER for signatures, keys and certificate extensions.
         .package(url: "https://github.com/apple/swift-asn1", from: "1.7.0"),
-        // HTTP field types shared with Hummingbird.
+        // Names and fields of HTTP.
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
-        // Event loops and byte buffers underneath Hummingbird.
+        // Event loops, sockets and the HTTP/1.1 codec.
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         // PEM certificate and key for TLS that ends here.
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
@@ -128,9 +126,6 @@ let package = Package(
             name: "TokenEndpoint",
             dependencies: [
                 "Grants", "Persistence", "WebAuthnVerify",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -215,6 +210,7 @@ if Context.environment["POSTERN_FUZZ"] != nil {
     ]
 }
 if Context.environment["POSTERN_BENCH"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"))
     package.targets += [
         .systemLibrary(
             name: "CFIDO2", path: "Benchmarks/CFIDO2", pkgConfig: "libfido2", providers: [.apt(["libfido2-dev"])]),

@@ -55,6 +55,14 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.config_stamp() IS 'Differs after every change of any configuration';
 
+CREATE OR REPLACE FUNCTION postern.realm_versions()
+RETURNS TABLE (realm_id uuid, config_version bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    SELECT r.id, r.config_version FROM postern.realm AS r
+$$;
+COMMENT ON FUNCTION postern.realm_versions() IS 'Which realms have changed: config_stamp is made of these';
+
 CREATE OR REPLACE FUNCTION postern.seconds(span interval) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN extract(epoch FROM span)::integer;
@@ -165,10 +173,10 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.server_probe() IS 'Whether this connection is fit to serve';
 
-REVOKE ALL ON FUNCTION postern.default_rate_limits(), postern.effective_rate_limits(uuid), postern.directory(), postern.config_stamp(),
+REVOKE ALL ON FUNCTION postern.default_rate_limits(), postern.effective_rate_limits(uuid), postern.directory(), postern.config_stamp(), postern.realm_versions(),
     postern.seconds(interval), postern.realm_config(uuid),
     postern.schema_version(), postern.server_probe() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.default_rate_limits(), postern.effective_rate_limits(uuid), postern.directory(), postern.config_stamp(),
+GRANT EXECUTE ON FUNCTION postern.default_rate_limits(), postern.effective_rate_limits(uuid), postern.directory(), postern.config_stamp(), postern.realm_versions(),
     postern.seconds(interval), postern.realm_config(uuid),
     postern.schema_version(), postern.server_probe() TO postern_app;
 

@@ -63,25 +63,6 @@ END
 $$;
 COMMENT ON FUNCTION postern.code_digits(uuid) IS 'The number of digits of a realm''s codes, 6 to 8';
 
--- Replaced rather than redefined, since a result may have gained a column.
-DROP FUNCTION IF EXISTS postern.take_requests(integer);
-CREATE OR REPLACE FUNCTION postern.take_requests(p_limit integer)
-RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text, client uuid,
-               display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
-AS $$
-    SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client,
-           coalesce(p.display_name, r.display_name), coalesce(r.public_origin, 'https://' || r.primary_domain), postern.seconds(r.otp_lifetime),
-           postern.seconds(r.magic_link_lifetime)
-      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
-      LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
-     WHERE a.pending
-     ORDER BY a.created_at
-     LIMIT p_limit
-       FOR NO KEY UPDATE OF a SKIP LOCKED
-$$;
-COMMENT ON FUNCTION postern.take_requests(integer) IS 'The oldest undecided requests of all realms, locked for the caller''s transaction';
-
 -- Who is sent a code: a confirmed user, by kind otp; and an address without a confirmed user, to register it, by kind otp on the host of
 -- an App whose posture is JitOnOtp and by kind register where it is ExplicitEndpoint. A disabled user is sent nothing.
 -- Each request gets a code of its own, which belongs to its handle. Outcomes: sent, cooldown (this handle was sent a code less than
@@ -232,12 +213,12 @@ COMMENT ON FUNCTION postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, by
 REVOKE ALL ON FUNCTION
     postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[], text),
     postern.record_code_request, postern.code_digits(uuid), postern.admit_registration(uuid, text),
-    postern.take_requests(integer), postern.decide_code(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text),
+    postern.decide_code(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text),
     postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
     postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[], text),
     postern.record_code_request, postern.code_digits(uuid), postern.admit_registration(uuid, text),
-    postern.take_requests(integer), postern.decide_code(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text),
+    postern.decide_code(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text),
     postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) TO postern_app;
 
 RESET ROLE;

@@ -18,8 +18,9 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' is called as the c
     ('put_web_origin', 'realm text, client_id text, origin text'),
     ('put_app', 'realm text, slug text, display_name text DEFAULT NULL::text, subdomain text DEFAULT NULL::text, registration text DEFAULT NULL::text, client_ids text[] DEFAULT NULL::text[], native_grants_enabled boolean DEFAULT NULL::boolean'),
     ('set_registration_fields', 'realm text, firstname text DEFAULT NULL::text, lastname text DEFAULT NULL::text, app text DEFAULT NULL::text'),
-    ('put_user', 'realm text, email text, first_name text DEFAULT NULL::text, last_name text DEFAULT NULL::text, email_verified boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean'),
+    ('put_user', 'realm text, email text, first_name text DEFAULT NULL::text, last_name text DEFAULT NULL::text, email_verified boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, id uuid DEFAULT NULL::uuid, new_email text DEFAULT NULL::text'),
     ('delete_user', 'realm text, email text'), ('set_user_enabled', 'realm text, email text, enabled boolean'), ('sign_out_everywhere', 'realm text, email text'),
+    ('unlock_codes', 'realm text, email text'), ('end_session', 'realm text, id uuid'), ('delete_passkey', 'realm text, id uuid'), ('delete_service_account', 'realm text, name text'),
     ('put_service_account', 'realm text, name text, client_id text'),
     ('set_rate_limit', 'realm text, policy text, dimension text, permits integer DEFAULT NULL::integer, per interval DEFAULT NULL::interval, burst integer DEFAULT NULL::integer, mode text DEFAULT NULL::text'),
     ('rotate_signing_key', 'realm text, alg text DEFAULT NULL::text')) AS v (name, args)

@@ -23,6 +23,7 @@ INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_a
 INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT realm_id, user_id, pg_temp.h('r') FROM postern.totp_factor;
 INSERT INTO postern.mail_refusal (realm_id, email_key, in_a_row) SELECT id, 'bob@example.com', 1 FROM postern.realm;
 INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) SELECT id, pg_temp.uu('m'), 'Ada@example.com', 'otp', '\x00' FROM postern.realm;
+INSERT INTO postern.deleted_realm (realm_id, created_at, users, clients, slug, deleted_by) SELECT id, now(), 0, 0, slug, 'sql:test' FROM postern.realm;
 
 CREATE TEMP TABLE tenant_table ON COMMIT DROP AS
 SELECT c.oid::regclass::text AS name, CASE c.relname WHEN 'realm' THEN 'id' ELSE 'realm_id' END AS key FROM pg_class AS c

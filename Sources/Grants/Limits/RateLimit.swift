@@ -10,7 +10,7 @@ public struct RateLimit: Sendable, Equatable {
         case passkeyBegin = "passkey-begin"
         /// `POST /connect/token`.
         case token
-        /// Refused calls of introspection, revocation, userinfo and the account endpoints, and failed client authentication.
+        /// Calls of any endpoint that are answered 401 or 403: bad tokens, and failed client authentication.
         case refused
     }
 
@@ -20,7 +20,7 @@ public struct RateLimit: Sendable, Equatable {
         case target
         /// The mail address, whoever asks.
         case targetTotal = "target-total"
-        /// The caller's address; IPv6 by /64.
+        /// The caller's address; IPv6 by /64, and by /48 with sixteen times the permits.
         case source
         /// The client.
         case client

@@ -100,6 +100,7 @@ extension Client {
         androidApps = record.androidApps
         keys = record.jwks?.keys ?? []
         signingAlgorithm = record.signingAlg.flatMap(SigningAlgorithm.init)
+        displayName = record.displayName
     }
 }
 
@@ -142,6 +143,7 @@ private struct RealmRecord: Decodable {
 private struct ClientRecord: Decodable {
     let key: UUIDValue
     let clientId: String
+    let displayName: String
     let type: String
     let enabled: Bool
     let accessTokenType: String

@@ -126,6 +126,8 @@ public struct Client: Sendable, Equatable {
     public let keys: [ClientKey]
     /// The algorithm its JWTs are signed with; `nil` takes the realm's.
     public let signingAlgorithm: SigningAlgorithm?
+    /// The name users read.
+    public internal(set) var displayName = ""
 
     /// An Android app as Digital Asset Links name it.
     public struct AndroidApp: Sendable, Equatable, Decodable {

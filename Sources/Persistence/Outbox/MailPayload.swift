@@ -11,9 +11,9 @@ public struct MailPayload: Codable, Sendable, Equatable {
         case otp(code: String, minutes: Int)
         /// A link that signs in, valid for `minutes`. `https`, or `http` on `localhost`.
         case magicLink(link: String, minutes: Int)
-        /// A passkey was enrolled; `name` is what its owner called it.
+        /// A passkey was enrolled; `name` is that of the product.
         case passkeyAdded(name: String)
-        /// A passkey was deleted; `name` is what its owner called it.
+        /// A passkey was deleted; `name` is that of the product.
         case passkeyRemoved(name: String)
     }
 

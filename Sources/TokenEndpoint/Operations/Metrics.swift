@@ -1,4 +1,5 @@
 import Grants
+import Persistence
 import Synchronization
 
 /// Counters and durations in the Prometheus text format. Labels are routes, grants and outcomes: nothing a caller chooses.
@@ -39,6 +40,15 @@ public final class Metrics: Sendable {
         var codeLockouts: UInt64 = 0
         var codeBrakes: UInt64 = 0
         var durations: [String: Histogram] = [:]
+        var gauges: [@Sendable () -> [Gauge]] = []
+    }
+
+    /// A value as of now.
+    struct Gauge: Sendable {
+        let name: String
+        /// Label name and value, quoted as the format wants it; empty for none.
+        var labels = ""
+        let value: Double
     }
 
     private let state = Mutex(State())
@@ -81,6 +91,25 @@ public final class Metrics: Sendable {
         }
     }
 
+    /// Asks `source` for gauges whenever the text is asked for; all of one name come one after another.
+    func watch(_ source: @escaping @Sendable () -> [Gauge]) {
+        state.withLock { $0.gauges.append(source) }
+    }
+
+    /// Shows how the pool of `database` is used.
+    func watch(_ database: Database) {
+        watch {
+            let counts = database.poolCounts
+            let connections = "postern_pool_connections"
+            return [
+                Gauge(name: connections, labels: "state=\"free\"", value: Double(counts.free)),
+                Gauge(name: connections, labels: "state=\"lent\"", value: Double(counts.lent)),
+                Gauge(name: connections, labels: "state=\"connecting\"", value: Double(counts.connecting)),
+                Gauge(name: "postern_pool_waiting", value: Double(counts.waiting)),
+            ]
+        }
+    }
+
     /// The exposition text.
     func text() -> String {
         let state = state.withLock { $0 }
@@ -113,7 +142,21 @@ public final class Metrics: Sendable {
             lines.append("\(durations)_sum{route=\"\(route)\"} \(histogram.sum)")
             lines.append("\(durations)_count{route=\"\(route)\"} \(histogram.count)")
         }
+        lines += Self.lines(of: state.gauges.flatMap { $0() })
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func lines(of gauges: [Gauge]) -> [String] {
+        var lines: [String] = []
+        var last: String?
+        for gauge in gauges {
+            if gauge.name != last { lines.append("# TYPE \(gauge.name) gauge") }
+            last = gauge.name
+            let isWhole = abs(gauge.value) < 1e15 && gauge.value == gauge.value.rounded()
+            let value = isWhole ? "\(Int64(gauge.value))" : "\(gauge.value)"
+            lines.append(gauge.labels.isEmpty ? "\(gauge.name) \(value)" : "\(gauge.name){\(gauge.labels)} \(value)")
+        }
+        return lines
     }
 
     private static func counter(_ name: String, _ series: [(labels: String, value: UInt64)]) -> [String] {

@@ -13,7 +13,7 @@ OTP = "urn:cocoar:otp"
 UNLIMITED = [
     *[("native-otp", dimension) for dimension in ("target", "target-total", "source", "client", "app", "registrations")],
     *[("magic-link", dimension) for dimension in ("target", "target-total", "source", "client", "app")],
-    ("token", "source"),
+    ("token", "source"), ("refused", "source"),
     ("passkey-begin", "source"),
 ]
 _NUMBERS = itertools.count(1)
