@@ -13,6 +13,7 @@ INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_
 INSERT INTO postern.login_code (realm_id, email_key, id, expires_at, salt, mac) SELECT id, 'ada@example.com', pg_temp.uu('c'), now(), pg_temp.b16('s'), pg_temp.h('m') FROM postern.realm;
 INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, expires_at) SELECT realm_id, id, pg_temp.h('l'), pg_temp.b16('h'), email_key, '192.0.2.1', now() FROM postern.user_account WHERE email_key = 'ada@example.com';
 INSERT INTO postern.code_guard (realm_id, email_key) SELECT id, 'ada@example.com' FROM postern.realm;
+INSERT INTO postern.device_guard (realm_id, user_id, device) SELECT realm_id, id, gen_random_uuid() FROM postern.user_account;
 INSERT INTO postern.rate_bucket (realm_id, key, tat) SELECT id, 'k', now() FROM postern.realm;
 INSERT INTO postern.spent_ceremony (realm_id, id, expires_at) SELECT id, pg_temp.b16('p'), now() FROM postern.realm;
 INSERT INTO postern.spent_assertion (realm_id, id, expires_at) SELECT id, pg_temp.h('a'), now() FROM postern.realm;

@@ -44,7 +44,9 @@ extension Server {
             assertions: ClientAssertionStore(database), limiter: limiter, clock: clock)
         let service = TokenService(
             [
-                OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                OTPGrant(
+                    signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring,
+                    turns: Turns(), observe: metrics.count),
                 MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 PasskeyGrant(
                     passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),

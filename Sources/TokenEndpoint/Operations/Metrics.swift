@@ -36,6 +36,9 @@ public final class Metrics: Sendable {
         var requests: [Answered: UInt64] = [:]
         var grants: [Redeemed: UInt64] = [:]
         var excesses: [Exceeded: UInt64] = [:]
+        var wrongCodes: UInt64 = 0
+        var codeLockouts: UInt64 = 0
+        var codeBrakes: UInt64 = 0
         var durations: [String: Histogram] = [:]
         var gauges: [@Sendable () -> [Gauge]] = []
     }
@@ -96,6 +99,17 @@ public final class Metrics: Sendable {
         }
     }
 
+    /// Counts what came of codes that were tried.
+    func count(_ event: OTPGrant.Event) {
+        state.withLock { state in
+            switch event {
+            case .wrong(let codes): state.wrongCodes += UInt64(codes)
+            case .lockout: state.codeLockouts += 1
+            case .brake: state.codeBrakes += 1
+            }
+        }
+    }
+
     /// The exposition text.
     func text() -> String {
         let state = state.withLock { $0 }
@@ -110,6 +124,12 @@ public final class Metrics: Sendable {
                 let labels = "policy=\"\(exceeded.policy.rawValue)\",dimension=\"\(exceeded.dimension.rawValue)\""
                 return (labels + ",mode=\"\(exceeded.enforced ? "enforce" : "log-only")\"", count)
             })
+        for (name, value) in [
+            ("postern_wrong_codes_total", state.wrongCodes), ("postern_code_lockouts_total", state.codeLockouts),
+            ("postern_code_brake_refusals_total", state.codeBrakes),
+        ] {
+            lines += ["# TYPE \(name) counter", "\(name) \(value)"]
+        }
         let durations = "postern_http_request_duration_seconds"
         lines.append("# TYPE \(durations) histogram")
         for (route, histogram) in state.durations.sorted(by: { $0.key < $1.key }) {
