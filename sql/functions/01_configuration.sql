@@ -84,6 +84,7 @@ BEGIN
         'session_lifetime', postern.seconds(r.session_lifetime),
         'otp_lifetime', postern.seconds(r.otp_lifetime),
         'otp_attempts', r.otp_attempts,
+        'otp_digits', r.otp_digits,
         'magic_link_lifetime', postern.seconds(r.magic_link_lifetime),
         'resend_cooldown', postern.seconds(r.resend_cooldown),
         'ceremony_lifetime', postern.seconds(r.ceremony_lifetime),
@@ -137,7 +138,11 @@ BEGIN
                                     'activates_at', extract(epoch FROM k.activates_at), 'retires_at', extract(epoch FROM k.retires_at))
                                     ORDER BY k.activates_at, k.kid), '[]')
                            FROM postern.signing_key AS k
-                          WHERE k.realm_id = r.id AND (k.retires_at IS NULL OR k.retires_at > now())))
+                          WHERE k.realm_id = r.id AND (k.retires_at IS NULL OR k.retires_at > now())),
+        -- Public halves only: what ID tokens that are sent as hints may have been signed with, retired keys too.
+        'hint_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object('kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk)
+                                                ORDER BY k.activates_at DESC, k.kid), '[]')
+                        FROM postern.signing_key AS k WHERE k.realm_id = r.id AND NOT k.withdrawn))
       INTO v_result
       FROM postern.realm AS r
      WHERE r.id = p_realm AND r.enabled;

@@ -16,11 +16,23 @@ public final class RateLimiter: Sendable {
     public struct Subject: Sendable, Hashable {
         let dimension: RateLimit.Dimension
         let value: String
+        let part: RateLimit.Part
 
         /// Counts `value` (an address, a client key …) under `dimension`.
         public init(_ dimension: RateLimit.Dimension, _ value: String) {
+            self.init(dimension, value, part: .whole)
+        }
+
+        /// Counts `value` under a part of the budget of `dimension`.
+        init(_ dimension: RateLimit.Dimension, _ value: String, part: RateLimit.Part) {
             self.dimension = dimension
             self.value = value
+            self.part = part
+        }
+
+        /// The key of the budget in the database.
+        func key(_ policy: RateLimit.Policy) -> String {
+            "\(policy.rawValue)|\(dimension.rawValue)|\(part == .reserve ? "reserve|" : "")\(value)"
         }
     }
 
@@ -123,7 +135,7 @@ public final class RateLimiter: Sendable {
             let waiting = waitedFor.map { ledger.returned(to: $0) } ?? 1
             var leased: UInt64 = 0  // which subjects, by their place
             for (index, subject) in subjects.enumerated() {
-                guard let limit = realm.rateLimits[policy]?[subject.dimension] else { continue }
+                guard let limit = realm.rateLimits[policy]?[subject.dimension]?.part(subject.part) else { continue }
                 let key = PermitLedger.Key(realm: realm.id, policy: policy, subject: subject)
                 switch ledger.draw(key, limit, demand: key == waitedFor ? waiting : 1, patient: patient, now) {
                 case .leased:
@@ -132,9 +144,8 @@ public final class RateLimiter: Sendable {
                 case .ask(let wanted):
                     open.append((subject, limit))
                     permits.append(
-                        key: "\(policy.rawValue)|\(subject.dimension.rawValue)|\(subject.value)",
-                        wanted: limit.enforced ? wanted : -wanted, permits: limit.permits, per: limit.per,
-                        burst: limit.burst)
+                        key: subject.key(policy), wanted: limit.enforced ? wanted : -wanted, permits: limit.permits,
+                        per: limit.per, burst: limit.burst)
                     continue
                 case .refused(let seconds):
                     let exceeded = Self.exceeded(policy, subject, seconds: seconds)

@@ -36,6 +36,7 @@ extension Realm {
         rateLimits = limits
         registrationFields = RegistrationFields(record.registrationFirstname, record.registrationLastname)
         signingKeys = record.signingKeys.map(SealedSigningKey.init)
+        hintKeys = record.hintKeys.compactMap { HintKey(kid: $0.kid, alg: $0.alg, publicJWK: $0.publicJwk) }
         let apps = record.apps.map(App.init)
         clientsOfApps = apps.reduce(into: []) { $0.formUnion($1.clients) }
         for app in apps {
@@ -135,6 +136,7 @@ private struct RealmRecord: Decodable {
     let apps: [AppRecord]
     let rateLimits: [RateLimitRecord]
     let signingKeys: [SigningKeyRecord]
+    let hintKeys: [HintKeyRecord]
 }
 
 private struct ClientRecord: Decodable {
@@ -196,6 +198,12 @@ private struct SigningKeyRecord: Decodable {
     let forRealm: Bool
     let activatesAt: Double
     let retiresAt: Double?
+}
+
+private struct HintKeyRecord: Decodable {
+    let kid: String
+    let alg: String
+    let publicJwk: ClientKey
 }
 
 /// A public JWK: string members only, written back in a stable order.

@@ -31,6 +31,8 @@ public struct Realm: Sendable {
     public internal(set) var registrationFields: RegistrationFields
     /// Newest first; the private half is sealed.
     public let signingKeys: [SealedSigningKey]
+    /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
+    var hintKeys: [HintKey] = []
     /// The App whose host was asked; `nil` on the realm's own hosts.
     public internal(set) var app: App?
     /// The realm as each App's host shows it, by host.
