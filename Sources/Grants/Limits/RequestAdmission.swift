@@ -44,7 +44,7 @@ public struct RequestAdmission: Sendable {
     ) async throws(TokenError) -> Answer {
         var reserved: Set<RateLimit.Dimension> = []
         while true {
-            do {
+            do throws(TokenError) {
                 let claim = try await limiter.claim(
                     policy, Self.subjects(of: asker, realm: realm, fromReserve: reserved), realm: realm)
                 let answer: Answer?
