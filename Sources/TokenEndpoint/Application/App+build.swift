@@ -43,6 +43,7 @@ extension Server {
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
         let metrics = Metrics()
         let limiter = limiter(PermitStore(database), metrics, logger)
+        let turns = Turns()
         let wakeWorker = WakeSignal()
         let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
@@ -52,7 +53,8 @@ extension Server {
         let service = TokenService(
             [
                 OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
-                MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                MagicLinkGrant(
+                    links: links, sessions: sessions, issuer: issuer, limiter: limiter, turns: turns, keyring: keyring),
                 PasskeyGrant(
                     passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
@@ -63,8 +65,9 @@ extension Server {
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let requests = OTPRequests(signIns: signIns, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
         let linkRequests = MagicLinkRequests(
-            links: links, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
-        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, keyring: keyring)
+            links: links, admission: RequestAdmission(limiter), turns: turns, keyring: keyring,
+            wakeWorker: wakeWorker.signal)
+        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
         let deadline = configuration.uniformDeadline
 
