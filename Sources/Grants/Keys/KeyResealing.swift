@@ -26,6 +26,9 @@ public struct KeyResealing: Sendable {
         /// Connections of version 0. While there are any nothing is moved, since such a server could not read it any more.
         public internal(set) var version0Connections = 0
 
+        /// Nothing yet.
+        public init() {}
+
         /// In all.
         public var count: Int { moved.values.reduce(0, +) }
     }

@@ -67,7 +67,8 @@ package struct AuthSessionHandle: Equatable {
     init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
         guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
             let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
-            let opened = try? keyring.open(sealed, for: .authSession, realm: realm, aad: Self.aad(realm)), opened.count > 16,
+            let opened = try? keyring.open(sealed, for: .authSession, realm: realm, aad: Self.aad(realm)),
+            opened.count > 16,
             let emailKey = String(validating: opened[16...], as: UTF8.self)
         else { return nil }
         id = Array(opened[..<16])

@@ -56,7 +56,8 @@ struct SecondFactorMaterial: Sendable, Redacted {
             opened = try? keyring.openVersion0(sealedSeed, aad: TOTPSeed.aad(realm, factor))
         }
         guard let opened, let seed = TOTPSeed(opened) else {
-            throw .unavailable("a TOTP seed cannot be opened: postern doctor says which line of the key file is missing")
+            throw .unavailable(
+                "a TOTP seed cannot be opened: postern doctor says which line of the key file is missing")
         }
         return seed
     }

@@ -31,7 +31,8 @@ struct TOTPCeremony: Sendable, Equatable {
     init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
         guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
             let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
-            let fields = try? keyring.open(sealed, for: .totpCeremony, realm: realm, aad: Self.aad(realm)), fields.count == Self.count,
+            let fields = try? keyring.open(sealed, for: .totpCeremony, realm: realm, aad: Self.aad(realm)),
+            fields.count == Self.count,
             fields[0] == Self.version, let client = UUIDValue(bytes: fields[17..<33]),
             let session = UUIDValue(bytes: fields[33..<49]),
             let expiresAt = fields[49..<57].bigEndianInteger(as: UInt64.self)

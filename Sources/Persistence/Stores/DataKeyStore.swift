@@ -48,7 +48,8 @@ public struct DataKeyStore: Sendable {
         ) { (row) throws(StoreError) -> (realm: UUIDValue, key: SealedDataKey) in
             guard let purpose = DataKey.Purpose(rawValue: try row.text(2)) else { throw .malformedResult }
             return (
-                realm: try row.uuid(0), key: SealedDataKey(id: try row.uuid(1), purpose: purpose, sealed: try row.bytes(3))
+                realm: try row.uuid(0),
+                key: SealedDataKey(id: try row.uuid(1), purpose: purpose, sealed: try row.bytes(3))
             )
         }
         for (realm, key) in found {

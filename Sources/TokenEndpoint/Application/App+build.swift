@@ -102,6 +102,9 @@ extension Server {
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(database: database, logger: logger),
             SigningKeyRotation(keys: signingKeys, logger: logger),
+            KeyLineService(
+                resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
+                lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
             try publicServer(configuration, responder, logger) {
                 logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
                 onServing()
