@@ -61,12 +61,13 @@ public struct MailPayload: Codable, Sendable, Equatable {
 
     /// The payload as the column `mail_outbox.payload` holds it: JSON, sealed for this realm and row only.
     public func sealed(under keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws -> [UInt8] {
-        try keyring.seal(Array(try JSONEncoder().encode(self)), aad: realm.bytes + mail.bytes)
+        try keyring.seal(
+            Array(try JSONEncoder().encode(self)), for: .mail, realm: realm, aad: realm.bytes + mail.bytes)
     }
 
     /// Opens what ``sealed(under:realm:mail:)`` made.
     public init(opening sealed: [UInt8], with keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws {
-        let json = try keyring.open(sealed, aad: realm.bytes + mail.bytes)
+        let json = try keyring.open(sealed, for: .mail, realm: realm, aad: realm.bytes + mail.bytes)
         self = try JSONDecoder().decode(MailPayload.self, from: Data(json))
     }
 }

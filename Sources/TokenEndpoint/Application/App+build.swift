@@ -103,6 +103,9 @@ extension Server {
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(database: database, logger: logger),
             SigningKeyRotation(keys: signingKeys, logger: logger),
+            KeyLineService(
+                resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
+                lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
         ]
         let tls = try configuration.tls.map {
             try TLSIdentity(certificate: $0.certificate, key: $0.key, logger: logger)

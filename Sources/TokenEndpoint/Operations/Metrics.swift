@@ -40,6 +40,7 @@ public final class Metrics: Sendable {
         var codeLockouts: UInt64 = 0
         var codeBrakes: UInt64 = 0
         var durations: [String: Histogram] = [:]
+        var keyLines: [(labels: String, value: UInt64)] = []
         var gauges: [@Sendable () -> [Gauge]] = []
     }
 
@@ -110,6 +111,19 @@ public final class Metrics: Sendable {
         }
     }
 
+    /// What stands on each line of the key file, zero included, so that an alert can wait for it.
+    func setKeyLines(_ use: KeyLineUse, of keyring: Keyring) {
+        let lines = Set(keyring.keys.map(\.name)).union(use.counts.keys)
+        func labels(_ line: String, _ kind: KeyLineUse.Kind) -> String {
+            "line=\"\(line)\",kind=\"\(kind.rawValue)\""
+        }
+        var series = lines.flatMap { line in
+            KeyLineUse.Kind.allCases.map { (labels(line, $0), UInt64(use.counts[line]?[$0] ?? 0)) }
+        }
+        series += use.unknown.map { (labels("unknown", $0), UInt64($1)) }
+        state.withLock { [series] in $0.keyLines = series }
+    }
+
     /// The exposition text.
     func text() -> String {
         let state = state.withLock { $0 }
@@ -130,6 +144,7 @@ public final class Metrics: Sendable {
         ] {
             lines += ["# TYPE \(name) counter", "\(name) \(value)"]
         }
+        lines += Self.family("postern_key_line_in_use", "gauge", state.keyLines)
         let durations = "postern_http_request_duration_seconds"
         lines.append("# TYPE \(durations) histogram")
         for (route, histogram) in state.durations.sorted(by: { $0.key < $1.key }) {
@@ -160,7 +175,13 @@ public final class Metrics: Sendable {
     }
 
     private static func counter(_ name: String, _ series: [(labels: String, value: UInt64)]) -> [String] {
-        ["# TYPE \(name) counter"]
+        family(name, "counter", series)
+    }
+
+    private static func family(
+        _ name: String, _ type: String, _ series: [(labels: String, value: UInt64)]
+    ) -> [String] {
+        ["# TYPE \(name) \(type)"]
             + series.sorted { $0.labels < $1.labels }.map { "\(name){\($0.labels)} \($0.value)" }
     }
 }
