@@ -128,15 +128,17 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.pending_test_codes() IS 'Codes of test identities that no server has keyed yet, of all realms';
 
--- p_code: the code that was keyed, in case an administrator has put another one meanwhile. True when this call stored it.
-CREATE OR REPLACE FUNCTION postern.key_test_code(p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea)
+-- p_code: the code that was keyed, in case an administrator has put another one meanwhile. p_data_key: the key of the HMAC.
+-- True when this call stored it.
+CREATE OR REPLACE FUNCTION postern.store_test_code(
+    p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea, p_data_key uuid)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
     v_identity record;
 BEGIN
-    UPDATE postern.test_identity AS t SET pending_code = NULL
+    UPDATE postern.test_identity AS t SET pending_code = NULL, data_key = p_data_key
       FROM postern.user_account AS u
      WHERE t.realm_id = p_realm AND t.user_id = p_user AND t.pending_code = p_code AND u.realm_id = p_realm AND u.id = p_user
     RETURNING t.code_id, t.client, t.expires_at, u.email_key INTO v_identity;
@@ -144,13 +146,15 @@ BEGIN
         RETURN false;
     END IF;
     INSERT INTO postern.login_code AS c (realm_id, email_key, id, user_id, client, expires_at, salt, mac, is_test)
-    VALUES (p_realm, v_identity.email_key, v_identity.code_id, p_user, v_identity.client, v_identity.expires_at, p_salt, sha256(p_salt || p_keyed), true)
+    VALUES (p_realm, v_identity.email_key, v_identity.code_id, p_user, v_identity.client, v_identity.expires_at,
+            p_salt, sha256(p_salt || p_keyed), true)
         ON CONFLICT (realm_id, email_key, id) DO UPDATE
        SET client = excluded.client, expires_at = excluded.expires_at, salt = excluded.salt, mac = excluded.mac;
     RETURN true;
 END
 $$;
-COMMENT ON FUNCTION postern.key_test_code(uuid, uuid, text, bytea, bytea) IS 'Stores the keyed form of a test identity''s code and forgets the code';
+COMMENT ON FUNCTION postern.store_test_code(uuid, uuid, text, bytea, bytea, uuid) IS
+    'Stores the keyed form of a test identity''s code and forgets the code';
 
 -- A request for a code by a test identity: nothing is sent, the handle opens the fixed code. False for everybody else's address.
 CREATE OR REPLACE FUNCTION postern.answer_test_identity(p_realm uuid, p_request bytea, p_email_key text)
@@ -198,11 +202,18 @@ END
 $$;
 COMMENT ON FUNCTION postern.end_test_identities() IS 'Ends the test identities whose time is over; returns how many';
 
-REVOKE ALL ON FUNCTION postern.is_test_code(text), postern.new_test_code(), postern.pending_test_codes(), postern.key_test_code(uuid, uuid, text, bytea, bytea),
-    postern.answer_test_identity(uuid, bytea, text), postern.end_test_identities() FROM PUBLIC;
+-- Kept for older binaries. Their codes are keyed directly under a line.
+CREATE OR REPLACE FUNCTION postern.key_test_code(p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea)
+RETURNS boolean
+LANGUAGE sql
+AS $$ SELECT postern.store_test_code(p_realm, p_user, p_code, p_salt, p_keyed, NULL) $$;
+COMMENT ON FUNCTION postern.key_test_code(uuid, uuid, text, bytea, bytea) IS 'For older binaries: postern.store_test_code';
+
+REVOKE ALL ON FUNCTION postern.is_test_code(text), postern.new_test_code(), postern.pending_test_codes(), postern.store_test_code(uuid, uuid, text, bytea, bytea, uuid),
+    postern.key_test_code(uuid, uuid, text, bytea, bytea), postern.answer_test_identity(uuid, bytea, text), postern.end_test_identities() FROM PUBLIC;
 REVOKE ALL ON FUNCTION admin.put_test_identity(text, text, text, text, timestamptz), admin.delete_test_identity(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION admin.put_test_identity(text, text, text, text, timestamptz), admin.delete_test_identity(text, text) TO postern_admin;
-GRANT EXECUTE ON FUNCTION postern.pending_test_codes(), postern.key_test_code(uuid, uuid, text, bytea, bytea),
-    postern.answer_test_identity(uuid, bytea, text) TO postern_app;
+GRANT EXECUTE ON FUNCTION postern.pending_test_codes(), postern.store_test_code(uuid, uuid, text, bytea, bytea, uuid),
+    postern.key_test_code(uuid, uuid, text, bytea, bytea), postern.answer_test_identity(uuid, bytea, text) TO postern_app;
 
 RESET ROLE;

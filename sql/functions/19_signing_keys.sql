@@ -16,6 +16,8 @@ CREATE OR REPLACE FUNCTION postern.signing_key_document(k postern.signing_key) R
 LANGUAGE sql STABLE
 AS $$
     SELECT jsonb_build_object('kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk, 'sealed_private', encode(k.sealed_private, 'hex'),
+                              'sealed_data_key', (SELECT encode(d.sealed, 'hex') FROM postern.data_key AS d
+                                                   WHERE d.realm_id = k.realm_id AND d.id = k.data_key),
                               'for_realm', k.for_realm, 'activates_at', extract(epoch FROM k.activates_at), 'retires_at', extract(epoch FROM k.retires_at))
 $$;
 COMMENT ON FUNCTION postern.signing_key_document(postern.signing_key) IS 'A signing key as servers read it';

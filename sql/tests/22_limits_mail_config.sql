@@ -32,7 +32,7 @@ SELECT results_eq($$SELECT outcome, limit_ord FROM postern.refresh(pg_temp.realm
 SELECT is((SELECT count(*)::int FROM generate_series(1, 3) AS n, LATERAL postern.request_code(CASE n WHEN 2 THEN pg_temp.other() ELSE pg_temp.realm() END, pg_temp.b16('q' || n), NULL, 'otp', 'ada@example.com', 'ada@example.com', NULL, 'Ada', NULL, 600, '{}', '{}', '{}', '{}', '{}')), 3, 'three requests in two realms');
 SELECT is((SELECT count(*)::int FROM postern.take_requests(2)), 2, 'a worker takes some');
 SELECT is((SELECT count(DISTINCT realm_id)::int FROM postern.take_requests(10)), 2, 'of any realm');
-SELECT is((SELECT string_agg(postern.decide_code(t.realm_id, t.id, gen_random_uuid(), pg_temp.b16('s'), pg_temp.h('1'), gen_random_uuid(), '\x5ea1', 'otp'), ',') FROM (SELECT * FROM postern.take_requests(10)) AS t), 'sent,sent,sent', 'and decides them');
+SELECT is((SELECT string_agg(d.outcome, ',' ORDER BY d.outcome DESC) FROM (SELECT postern.decide_code(t.realm_id, t.id, gen_random_uuid(), pg_temp.b16('s'), pg_temp.h('1'), gen_random_uuid(), '\x5ea1', 'otp') AS outcome FROM (SELECT * FROM postern.take_requests(10)) AS t) AS d), 'sent,sent,sent', 'and decides them');
 SELECT is((SELECT count(*)::int FROM postern.take_requests(10)), 0, 'then there are none');
 SELECT is((SELECT count(*)::int FROM postern.outbox_take(10, '1 minute')), 3, 'mail is taken');
 SELECT is((SELECT count(*)::int FROM postern.outbox_take(10, '1 minute')), 0, 'by one sender');

@@ -62,7 +62,7 @@ public struct OTPGrant: Grant {
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
         let signIn = try await NewSignIn(request, issuer: issuer)
-        guard let target = Target(request.form, realm: realm.id, keyring: keyring) else {
+        guard let target = Target(request.form, realm: realm, keyring: keyring) else {
             try await limiter.take(limiter.claim(.token, request.subjects, realm: realm))
             throw Self.refused("no such address")
         }
@@ -142,9 +142,9 @@ extension OTPGrant {
         }
 
         /// `nil` when neither parameter can name an account, or the two disagree.
-        init?(_ form: FormParameters, realm: UUIDValue, keyring: Keyring) {
+        init?(_ form: FormParameters, realm: Realm, keyring: Keyring) {
             let address = form["username"].map { EmailAddress($0) }
-            let opened = form["auth_session"].map { AuthSessionHandle($0, realm: realm, keyring: keyring) }
+            let opened = form["auth_session"].map { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
             switch (address, opened) {
             case (nil, .some(.some(let handle))):
                 emailKey = handle.emailKey
@@ -160,9 +160,7 @@ extension OTPGrant {
             // Blanks around the digits come from copying; nothing else is forgiven (OT-02).
             let code = (form["otp_code"] ?? "").utf8.drop { $0 == 0x20 }.reversed().drop { $0 == 0x20 }.reversed()
             let text = String(decoding: code, as: UTF8.self)
-            keyed = [emailKey].flatMap { emailKey in
-                keyring.keys.map { OneTimeCode.keyed(text, realm: realm, emailKey: emailKey, under: $0) }
-            }
+            keyed = OneTimeCode.candidates(text, realm: realm, emailKey: emailKey, keyring: keyring)
         }
     }
 }

@@ -48,8 +48,9 @@ public struct OTPWorker: Sendable {
             draft: { (request, digits) throws(StoreError) in
                 try Self.draft(request, digits: digits, keyring: keyring)
             },
-            link: { (request, user) throws(StoreError) in
-                try MagicLink.draft(request, user: user, originHost: Self.host(of: request.publicOrigin), keyring)
+            link: { (request, user, origin) throws(StoreError) in
+                try MagicLink.draft(
+                    request, user: user, origin: origin, originHost: Self.host(of: request.publicOrigin), keyring)
             })
         if mails > 0 { wakeDelivery() }
         return decided

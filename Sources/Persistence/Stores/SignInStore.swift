@@ -137,11 +137,11 @@ public struct SignInStore: Sendable {
     /// Decides up to `limit` pending requests in one transaction: each becomes a code or a link and a queued mail, or nothing.
     /// - Parameters:
     ///   - draft: makes a code of so many digits, in case the decision is to send one.
-    ///   - link: makes a link for a user.
+    ///   - link: makes a link for a user, with a mail that says where the request came from.
     /// - Returns: the number of requests decided and of mails queued.
     public func decide(
         limit: Int32, draft: @escaping @Sendable (PendingRequest, _ digits: Int) throws(StoreError) -> CodeDraft,
-        link: @escaping @Sendable (PendingRequest, UUIDValue) throws(StoreError) -> MagicLinkStore.Draft
+        link: @escaping @Sendable (PendingRequest, UUIDValue, RequestOrigin) throws(StoreError) -> MagicLinkStore.Draft
     ) async throws(StoreError) -> (decided: Int, mails: Int) {
         try await database.transaction { (transaction) throws(StoreError) in
             let pending = try transaction.query(Self.takeRequests, [.int(limit)]) { (row) throws(StoreError) in

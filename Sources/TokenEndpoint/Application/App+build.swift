@@ -35,6 +35,7 @@ extension Server {
         let transport = TransportMetrics()
         metrics.watch(database)
         let limiter = limiter(PermitStore(database), metrics, logger)
+        let turns = Turns()
         let wakeWorker = WakeSignal()
         let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
@@ -46,8 +47,9 @@ extension Server {
             [
                 OTPGrant(
                     signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring,
-                    turns: Turns(), observe: metrics.count),
-                MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                    turns: turns, observe: metrics.count),
+                MagicLinkGrant(
+                    links: links, sessions: sessions, issuer: issuer, limiter: limiter, turns: turns, keyring: keyring),
                 PasskeyGrant(
                     passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
@@ -58,8 +60,9 @@ extension Server {
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let requests = OTPRequests(signIns: signIns, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
         let linkRequests = MagicLinkRequests(
-            links: links, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
-        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, keyring: keyring)
+            links: links, admission: RequestAdmission(limiter), turns: turns, keyring: keyring,
+            wakeWorker: wakeWorker.signal)
+        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
         let deadline = configuration.uniformDeadline
 
@@ -100,6 +103,9 @@ extension Server {
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(database: database, logger: logger),
             SigningKeyRotation(keys: signingKeys, logger: logger),
+            KeyLineService(
+                resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
+                lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
         ]
         let tls = try configuration.tls.map {
             try TLSIdentity(certificate: $0.certificate, key: $0.key, logger: logger)

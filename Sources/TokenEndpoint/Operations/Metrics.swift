@@ -40,6 +40,7 @@ public final class Metrics: Sendable {
         var codeLockouts: UInt64 = 0
         var codeBrakes: UInt64 = 0
         var durations: [String: Histogram] = [:]
+        var keyLines: [(labels: String, value: UInt64)] = []
         var gauges: [@Sendable () -> [Gauge]] = []
     }
 
@@ -80,17 +81,6 @@ public final class Metrics: Sendable {
         state.withLock { $0.excesses[exceeded, default: 0] += 1 }
     }
 
-    /// Counts what came of codes that were tried.
-    func count(_ event: OTPGrant.Event) {
-        state.withLock { state in
-            switch event {
-            case .wrong(let codes): state.wrongCodes += UInt64(codes)
-            case .lockout: state.codeLockouts += 1
-            case .brake: state.codeBrakes += 1
-            }
-        }
-    }
-
     /// Asks `source` for gauges whenever the text is asked for; all of one name come one after another.
     func watch(_ source: @escaping @Sendable () -> [Gauge]) {
         state.withLock { $0.gauges.append(source) }
@@ -108,6 +98,30 @@ public final class Metrics: Sendable {
                 Gauge(name: "postern_pool_waiting", value: Double(counts.waiting)),
             ]
         }
+    }
+
+    /// Counts what came of codes that were tried.
+    func count(_ event: OTPGrant.Event) {
+        state.withLock { state in
+            switch event {
+            case .wrong(let codes): state.wrongCodes += UInt64(codes)
+            case .lockout: state.codeLockouts += 1
+            case .brake: state.codeBrakes += 1
+            }
+        }
+    }
+
+    /// What stands on each line of the key file, zero included, so that an alert can wait for it.
+    func setKeyLines(_ use: KeyLineUse, of keyring: Keyring) {
+        let lines = Set(keyring.keys.map(\.name)).union(use.counts.keys)
+        func labels(_ line: String, _ kind: KeyLineUse.Kind) -> String {
+            "line=\"\(line)\",kind=\"\(kind.rawValue)\""
+        }
+        var series = lines.flatMap { line in
+            KeyLineUse.Kind.allCases.map { (labels(line, $0), UInt64(use.counts[line]?[$0] ?? 0)) }
+        }
+        series += use.unknown.map { (labels("unknown", $0), UInt64($1)) }
+        state.withLock { [series] in $0.keyLines = series }
     }
 
     /// The exposition text.
@@ -130,6 +144,7 @@ public final class Metrics: Sendable {
         ] {
             lines += ["# TYPE \(name) counter", "\(name) \(value)"]
         }
+        lines += Self.family("postern_key_line_in_use", "gauge", state.keyLines)
         let durations = "postern_http_request_duration_seconds"
         lines.append("# TYPE \(durations) histogram")
         for (route, histogram) in state.durations.sorted(by: { $0.key < $1.key }) {
@@ -160,7 +175,13 @@ public final class Metrics: Sendable {
     }
 
     private static func counter(_ name: String, _ series: [(labels: String, value: UInt64)]) -> [String] {
-        ["# TYPE \(name) counter"]
+        family(name, "counter", series)
+    }
+
+    private static func family(
+        _ name: String, _ type: String, _ series: [(labels: String, value: UInt64)]
+    ) -> [String] {
+        ["# TYPE \(name) \(type)"]
             + series.sorted { $0.labels < $1.labels }.map { "\(name){\($0.labels)} \($0.value)" }
     }
 }
