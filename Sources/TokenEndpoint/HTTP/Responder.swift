@@ -135,7 +135,10 @@ public final class Responder: Sendable {
 }
 
 extension Answer {
-    fileprivate var isPage: Bool { headers[.contentType]?.hasPrefix("text/html") ?? false }
+    /// The first byte spares nearly every answer the search for its content type.
+    fileprivate var isPage: Bool {
+        body.first == UInt8(ascii: "<") && headers[.contentType]?.hasPrefix("text/html") ?? false
+    }
 
     /// Browsers come back by https only (RFC 6797).
     fileprivate var withStrictTransportSecurity: Answer {
