@@ -51,11 +51,11 @@ DECLARE
 BEGIN
     SELECT * INTO f FROM race.fixed;
     IF open THEN
-        SELECT * INTO answer FROM postern.redeem_magic(f.realm, f.client, 'gt:urn:cocoar:magic', (SELECT l.u FROM race.link AS l WHERE l.n = magic.n), sha256(('l' || n)::bytea), gen_random_uuid(),
-            decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}');
+        SELECT * INTO answer FROM postern.redeem_link(f.realm, f.client, 'gt:urn:cocoar:magic', (SELECT l.u FROM race.link AS l WHERE l.n = magic.n), sha256(('l' || n)::bytea), NULL, gen_random_uuid(),
+            decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '\x01020304', '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL);
     ELSE
-        SELECT * INTO answer FROM postern.poll_magic(f.realm, f.client, 'gt:urn:cocoar:magic', decode(md5('lh' || n), 'hex'), gen_random_uuid(),
-            decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}');
+        SELECT * INTO answer FROM postern.poll_link(f.realm, f.client, 'gt:urn:cocoar:magic', decode(md5('lh' || n), 'hex'), gen_random_uuid(),
+            decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '\x01020304', '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL);
     END IF;
     INSERT INTO race.result VALUES ('magic', n, answer.outcome);
     RETURN answer.outcome;
@@ -130,8 +130,9 @@ CREATE TABLE race.link AS SELECT n, u.id AS u FROM generate_series(1, 400) AS n 
 GRANT SELECT ON race.link TO app_login;
 INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at, pending)
 SELECT f.realm, decode(md5('lh' || l.n), 'hex'), 'magic', 'u' || l.n || '@example.com', 'u' || l.n || '@example.com', now() + interval '10 minutes', false FROM race.fixed AS f, race.link AS l;
-INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, expires_at)
-SELECT f.realm, l.u, sha256(('l' || l.n)::bytea), decode(md5('lh' || l.n), 'hex'), 'u' || l.n || '@example.com', 'x', now() + interval '10 minutes' FROM race.fixed AS f, race.link AS l;
+INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, security_stamp, expires_at)
+SELECT f.realm, l.u, sha256(('l' || l.n)::bytea), decode(md5('lh' || l.n), 'hex'), 'u' || l.n || '@example.com', 'x', u.security_stamp, now() + interval '10 minutes'
+  FROM race.fixed AS f, race.link AS l JOIN postern.user_account AS u ON u.id = l.u;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA race TO app_login;
 SQL
 

@@ -25,6 +25,7 @@ extension Server {
         onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
+        let databaseClock = DatabaseClock(clock: clock)
         let sessions = SessionStore(database)
         let accounts = ServiceAccountStore(database)
         let signIns = SignInStore(database)
@@ -32,29 +33,36 @@ extension Server {
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
         let metrics = Metrics()
         let transport = TransportMetrics()
+        metrics.watch(database)
         let limiter = limiter(PermitStore(database), metrics, logger)
+        let turns = Turns()
         let wakeWorker = WakeSignal()
         let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
         let secondFactors = SecondFactors(store: SecondFactorStore(database), keyring: keyring)
-        let clients = ClientAuthenticator(assertions: ClientAssertionStore(database), clock: clock)
+        let clients = ClientAuthenticator(
+            assertions: ClientAssertionStore(database), limiter: limiter, clock: clock)
         let service = TokenService(
             [
-                OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
-                MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                OTPGrant(
+                    signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring,
+                    turns: turns, observe: metrics.count),
+                MagicLinkGrant(
+                    links: links, sessions: sessions, issuer: issuer, limiter: limiter, turns: turns, keyring: keyring),
                 PasskeyGrant(
                     passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
-            ], clients: clients)
+            ], clients: clients, databaseClock: databaseClock)
         let verifier = AccessTokenVerifier(
             keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let requests = OTPRequests(signIns: signIns, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
         let linkRequests = MagicLinkRequests(
-            links: links, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
-        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, keyring: keyring)
+            links: links, admission: RequestAdmission(limiter), turns: turns, keyring: keyring,
+            wakeWorker: wakeWorker.signal)
+        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
         let deadline = configuration.uniformDeadline
 
@@ -67,6 +75,7 @@ extension Server {
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
             + SessionRoutes(sessions: OwnSessionStore(database), bearer: bearer).routes
+            + AccountRoutes(accounts: AccountStore(database), bearer: bearer).routes
             + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
             + IntrospectionRoutes(clients: clients, verifier: verifier, refreshTokens: refreshTokens, clock: clock)
@@ -77,9 +86,10 @@ extension Server {
             ).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + extraRoutes
-        let realms = RealmDirectory(store: ConfigurationStore(database))
+        let realms = RealmDirectory(source: ConfigurationStore(database))
         let responder = Responder(
-            routes: routes, realms: realms, trustedProxies: configuration.trustedProxies,
+            routes: RefusalLimit(limiter: limiter).applied(to: routes), realms: realms,
+            trustedProxies: configuration.trustedProxies,
             trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
             logger: logger)
 
@@ -87,12 +97,15 @@ extension Server {
             signIns: signIns, keyring: keyring, wake: wakeWorker, wakeDelivery: wakeDelivery, logger: logger)
         var services: [any Service] = [
             database,
-            listener(databaseConfiguration, realms, logger),
+            listener(databaseConfiguration, realms, databaseClock, clock, logger),
             OTPWorkerService(worker: worker),
             TestCodeService(
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(database: database, logger: logger),
             SigningKeyRotation(keys: signingKeys, logger: logger),
+            KeyLineService(
+                resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
+                lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
         ]
         let tls = try configuration.tls.map {
             try TLSIdentity(certificate: $0.certificate, key: $0.key, logger: logger)
@@ -119,7 +132,10 @@ extension Server {
                 },
                 respond: { await responder.respond(to: $0, from: $1) }))
         if let listen = configuration.operationsListen {
-            services.append(operations(listen, metrics, transport, Readiness(database: database), logger))
+            services.append(
+                operations(
+                    listen, metrics, transport, Readiness(database: database, realms: realms, clock: databaseClock),
+                    logger))
         }
         return Server(services: services)
     }
@@ -141,15 +157,34 @@ extension Server {
             })
     }
 
-    /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none.
+    /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none. Compares the clocks.
     private static func listener(
-        _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ logger: Logger
+        _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ databaseClock: DatabaseClock,
+        _ clock: @escaping @Sendable () -> Double, _ logger: Logger
     ) -> ListenConnection {
-        ListenConnection(configuration: configuration, channels: ["postern_config"], logger: logger) { event in
+        ListenConnection(
+            configuration: configuration, channels: ["postern_config"], clock: clock, logger: logger
+        ) { event in
             switch event {
+            case .clocks(let reading): note(reading, databaseClock, logger)
             case .heartbeat(let stamp): realms.confirm(stamp: stamp)
-            case .connected, .lost, .notification: realms.invalidate()
+            case .notification(_, let realm): realms.changed(realm)
+            case .connected, .lost: realms.invalidate()
             }
+        }
+    }
+
+    /// Publishes what the clocks showed; writes one line when the difference becomes too large, and one when it ends.
+    private static func note(_ reading: DatabaseClock.Reading, _ databaseClock: DatabaseClock, _ logger: Logger) {
+        let wasWrong = databaseClock.wasSeenWrong
+        databaseClock.saw(reading)
+        guard databaseClock.wasSeenWrong != wasWrong else { return }
+        if wasWrong {
+            logger.notice("the clocks of this machine and the database agree again")
+        } else {
+            logger.error(
+                "the clocks of this machine and the database differ by more than 60 s: no tokens are issued",
+                metadata: ["seconds": "\(Int(reading.difference))"])
         }
     }
 

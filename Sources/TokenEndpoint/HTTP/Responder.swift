@@ -28,6 +28,17 @@ public struct Route: Sendable {
         hasParameter = true
     }
 
+    /// The route with other handlers.
+    func mapHandlers(_ transform: (@escaping Handler) -> Handler) -> Route {
+        Route(path: path, handlers: handlers.mapValues { transform($0) }, hasParameter: hasParameter)
+    }
+
+    private init(path: String, handlers: [HTTPRequest.Method: Handler], hasParameter: Bool) {
+        self.path = path
+        self.handlers = handlers
+        self.hasParameter = hasParameter
+    }
+
     func handler(for method: HTTPRequest.Method) -> Handler? {
         handlers[method == .head ? .get : method]
     }

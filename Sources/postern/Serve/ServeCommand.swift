@@ -54,7 +54,8 @@ struct ServeCommand: AsyncParsableCommand {
         let transport = SMTPTransport(url: try settings.parsedSMTPURL(smtpURL))
         let conninfo = try settings.databaseURL()
         try await Preflight.check(conninfo: conninfo)
-        try await Preflight.checkKeys(conninfo: conninfo, keyring: keyring)
+        let use = try await Preflight.checkKeys(conninfo: conninfo, keyring: keyring)
+        KeyLines.log(use, keyring: keyring, to: logger)
         try await ServerRun(
             configuration: settings.server, conninfo: conninfo, connections: settings.databaseConnections,
             keyring: keyring, mailSender: sender, transport: transport, extraRoutes: [], logger: logger,
@@ -64,7 +65,7 @@ struct ServeCommand: AsyncParsableCommand {
 }
 
 /// Runs the server until SIGTERM or SIGINT, then drains.
-struct ServerRun {
+struct ServerRun: Redacted {
     let configuration: ServerConfiguration
     let conninfo: String
     let connections: Int

@@ -6,7 +6,7 @@ import SystemPackage
 import TokenEndpoint
 
 /// The configuration of `serve`, `migrate` and `doctor` (contract §2): environment variables, or the same names in a file.
-struct Settings: Sendable {
+struct Settings: Sendable, Redacted {
     private let configuredDatabaseURL: String?
     private let configuredMigrateDatabaseURL: String?
     let databaseConnections: Int

@@ -14,7 +14,7 @@ from aiosmtpd.controller import Controller
 from .ports import free_port
 
 _LINK = re.compile(r"https?://\S+/magic-login\?\S+")
-_CODE = re.compile(r"(?<![0-9])[0-9]{6}(?![0-9])")
+_CODE = re.compile(r"(?<![0-9])[0-9]{6,8}(?![0-9])")
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Mail:
 
     @property
     def code(self):
-        """The six digits of the mail; they must be the same wherever it shows six digits first."""
+        """The six to eight digits of the mail."""
         found = _CODE.search(self.text)
         assert found, f"no code in the mail: {self.text!r}"
         return found.group()
