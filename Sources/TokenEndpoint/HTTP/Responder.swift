@@ -50,7 +50,7 @@ public struct Route: Sendable {
 
 /// Host to realm, exact path to route, method to handler: nothing is normalised, so no alias of a path exists (TE-39).
 ///
-/// Stands in for Hummingbird's router, which treats `//connect/token/` as `/connect/token`; see docs/decisions/0003.
+/// Ordinary routers treat `//connect/token/` as `/connect/token`; see docs/decisions/0003.
 public final class Responder: Sendable {
     private let routes: [String: Route]
     private let parameterRoutes: [Route]
