@@ -213,7 +213,7 @@ if Context.environment["POSTERN_FUZZ"] != nil {
     ]
 }
 if Context.environment["POSTERN_BENCH"] != nil {
-    package.dependencies.append(.package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"))
+    package.dependencies.append(.package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"))
     package.targets += [
         .systemLibrary(
             name: "CFIDO2", path: "Benchmarks/CFIDO2", pkgConfig: "libfido2", providers: [.apt(["libfido2-dev"])]),

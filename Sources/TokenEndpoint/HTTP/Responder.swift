@@ -50,7 +50,7 @@ public struct Route: Sendable {
 
 /// Host to realm, exact path to route, method to handler: nothing is normalised, so no alias of a path exists (TE-39).
 ///
-/// Stands in for Hummingbird's router, which treats `//connect/token/` as `/connect/token`; see docs/decisions/0003.
+/// Ordinary routers treat `//connect/token/` as `/connect/token`; see docs/decisions/0003.
 public final class Responder: Sendable {
     private let routes: [String: Route]
     private let parameterRoutes: [Route]
@@ -146,7 +146,10 @@ public final class Responder: Sendable {
 }
 
 extension Answer {
-    fileprivate var isPage: Bool { headers[.contentType]?.hasPrefix("text/html") ?? false }
+    /// The first byte spares nearly every answer the search for its content type.
+    fileprivate var isPage: Bool {
+        body.first == UInt8(ascii: "<") && headers[.contentType]?.hasPrefix("text/html") ?? false
+    }
 
     /// Browsers come back by https only (RFC 6797).
     fileprivate var withStrictTransportSecurity: Answer {
