@@ -24,17 +24,15 @@ let package = Package(
     ],
     // Exact versions, so that two builds of one commit link the same. `scripts/sbom` prints them with what they pull in.
     dependencies: [
-        // HTTP server: routing, keep-alive, back-pressure, TLS; not what this project exists for.
-        .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
         // Hashing, HMAC, AES-GCM, ECDSA/EdDSA/ML-DSA (docs/decisions and design decision 12: fastest verification here).
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         // X.509 path validation of attestation certificates.
         .package(url: "https://github.com/apple/swift-certificates", exact: "1.21.1"),
         // Strict DER for signatures, keys and certificate extensions.
         .package(url: "https://github.com/apple/swift-asn1", exact: "1.7.4"),
-        // HTTP field types shared with Hummingbird.
+        // Names and fields of HTTP.
         .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
-        // Event loops and byte buffers underneath Hummingbird.
+        // Event loops, sockets and the HTTP/1.1 codec.
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
         // PEM certificate and key for TLS that ends here.
         .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
@@ -129,9 +127,6 @@ let package = Package(
             name: "TokenEndpoint",
             dependencies: [
                 "Grants", "Persistence", "WebAuthnVerify",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -218,6 +213,7 @@ if Context.environment["POSTERN_FUZZ"] != nil {
     ]
 }
 if Context.environment["POSTERN_BENCH"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"))
     package.targets += [
         .systemLibrary(
             name: "CFIDO2", path: "Benchmarks/CFIDO2", pkgConfig: "libfido2", providers: [.apt(["libfido2-dev"])]),

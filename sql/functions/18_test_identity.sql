@@ -1,15 +1,15 @@
 -- Test identities: provisioning, and what servers do about them (docs/decisions/0015).
 SET LOCAL ROLE postern_owner;
 
--- Six digits are guessed a few at a time: those that everybody tries first are refused.
+-- A fixed code is guessed at for weeks: it has eight digits at least, and what everybody tries first is refused.
 CREATE OR REPLACE FUNCTION postern.is_test_code(candidate text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN candidate COLLATE "C" ~ '\A[0-9]{6,12}\Z'
+RETURN candidate COLLATE "C" ~ '\A[0-9]{8,12}\Z'
     AND (SELECT count(DISTINCT digit) FROM regexp_split_to_table(candidate, '') AS digit) >= 4
     AND position(candidate IN '012345678901234567890') = 0 AND position(candidate IN '098765432109876543210') = 0;
-COMMENT ON FUNCTION postern.is_test_code(text) IS '6 to 12 digits, four different ones at least, and no run such as 123456';
+COMMENT ON FUNCTION postern.is_test_code(text) IS '8 to 12 digits, four different ones at least, and no run such as 12345678';
 
--- Six digits from 122 random bits.
+-- Eight digits from 122 random bits.
 CREATE OR REPLACE FUNCTION postern.new_test_code() RETURNS text
 LANGUAGE plpgsql
 AS $$
@@ -17,7 +17,7 @@ DECLARE
     v_code text;
 BEGIN
     LOOP
-        v_code := lpad((('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint % 1000000)::text, 6, '0');
+        v_code := lpad((('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint % 100000000)::text, 8, '0');
         EXIT WHEN postern.is_test_code(v_code);
     END LOOP;
     RETURN v_code;
@@ -43,7 +43,7 @@ BEGIN
     END IF;
     IF code IS NOT NULL AND NOT postern.is_test_code(code) THEN
         PERFORM postern.refuse('code is not fit for a test identity',
-            'Allowed are 6 to 12 digits, at least four different ones, and no run such as 123456; NULL draws a code at random and returns it.');
+            'Allowed are 8 to 12 digits, at least four different ones, and no run such as 12345678; NULL draws a code at random and returns it.');
     END IF;
     SELECT u.id INTO v_user FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C") COLLATE "default";
     IF v_user IS NOT NULL AND NOT postern.is_test_identity(v_user) THEN
@@ -83,10 +83,10 @@ END
 $$;
 COMMENT ON FUNCTION admin.put_test_identity(text, text, text, text, timestamptz) IS
 'Creates or updates a test identity, an account for app-store review: a fixed code in place of a mailbox, for one client, for 30 days at most.
-code: 6 to 12 digits, hard to guess; NULL draws one (returned, shown once) for a new or ended identity and keeps that of a living one. It works as
+code: 8 to 12 digits, hard to guess; NULL draws one (returned, shown once) for a new or ended identity and keeps that of a living one. It works as
 soon as a running server has keyed it (a second or so), any number of times. expires_at: NULL is 30 days from now, or leaves a living one as it is.
 The address must not belong to a user; nothing is ever sent there. Its tokens carry test_identity: true. Every sign-in is in the audit log.
-Example: SELECT admin.put_test_identity(''acme'', ''review@acme.example'', ''acme-app'', ''418305'', now() + interval ''14 days'');';
+Example: SELECT admin.put_test_identity(''acme'', ''review@acme.example'', ''acme-app'', ''41830572'', now() + interval ''14 days'');';
 
 CREATE OR REPLACE FUNCTION admin.delete_test_identity(realm text, email text)
 RETURNS void

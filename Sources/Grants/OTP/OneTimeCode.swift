@@ -1,13 +1,11 @@
 import Crypto
 package import Persistence
 
-/// A six-digit code: how it is drawn and how it is remembered.
+/// A code of six to eight digits: how it is drawn and how it is remembered.
 package enum OneTimeCode {
-    /// Six digits, each of the million values equally likely.
-    static func random() -> String {
-        let number = Int.random(in: 0..<1_000_000)
-        let digits = String(number)
-        return String(repeating: "0", count: 6 - digits.count) + digits
+    /// So many digits, each of the values equally likely.
+    static func random(digits: Int) -> String {
+        String((0..<digits).map { _ in "0123456789".randomElement() ?? "0" })
     }
 
     /// What the database may know of a code: an HMAC under a key it does not hold (design decision 8).

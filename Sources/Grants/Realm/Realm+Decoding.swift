@@ -36,6 +36,7 @@ extension Realm {
         rateLimits = limits
         registrationFields = RegistrationFields(record.registrationFirstname, record.registrationLastname)
         signingKeys = record.signingKeys.map(SealedSigningKey.init)
+        hintKeys = record.hintKeys.compactMap { HintKey(kid: $0.kid, alg: $0.alg, publicJWK: $0.publicJwk) }
         testCodeKeys = record.testCodeKeys.map {
             SealedDataKey(id: $0.id, purpose: .testCode, sealed: Hex.decode($0.sealed) ?? [])
         }
@@ -106,6 +107,7 @@ extension Client {
         androidApps = record.androidApps
         keys = record.jwks?.keys ?? []
         signingAlgorithm = record.signingAlg.flatMap(SigningAlgorithm.init)
+        displayName = record.displayName
     }
 }
 
@@ -142,12 +144,14 @@ private struct RealmRecord: Decodable {
     let apps: [AppRecord]
     let rateLimits: [RateLimitRecord]
     let signingKeys: [SigningKeyRecord]
+    let hintKeys: [HintKeyRecord]
     let testCodeKeys: [DataKeyRecord]
 }
 
 private struct ClientRecord: Decodable {
     let key: UUIDValue
     let clientId: String
+    let displayName: String
     let type: String
     let enabled: Bool
     let accessTokenType: String
@@ -210,6 +214,12 @@ private struct SigningKeyRecord: Decodable {
     let forRealm: Bool
     let activatesAt: Double
     let retiresAt: Double?
+}
+
+private struct HintKeyRecord: Decodable {
+    let kid: String
+    let alg: String
+    let publicJwk: ClientKey
 }
 
 /// A public JWK: string members only, written back in a stable order.

@@ -31,6 +31,8 @@ public struct Realm: Sendable {
     public internal(set) var registrationFields: RegistrationFields
     /// Newest first; the private half is sealed.
     public let signingKeys: [SealedSigningKey]
+    /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
+    var hintKeys: [HintKey] = []
     /// What the codes of test identities are compared under; empty in a realm that never had one.
     var testCodeKeys: [SealedDataKey] = []
     /// The App whose host was asked; `nil` on the realm's own hosts.
@@ -126,6 +128,8 @@ public struct Client: Sendable, Equatable {
     public let keys: [ClientKey]
     /// The algorithm its JWTs are signed with; `nil` takes the realm's.
     public let signingAlgorithm: SigningAlgorithm?
+    /// The name users read.
+    public internal(set) var displayName = ""
 
     /// An Android app as Digital Asset Links name it.
     public struct AndroidApp: Sendable, Equatable, Decodable {

@@ -22,8 +22,10 @@ struct ServeCommand: AsyncParsableCommand {
               POSTERN_MAIL_FROM            sender of mails (required)
               POSTERN_LISTEN               default 127.0.0.1:8080
               POSTERN_OPS_LISTEN           default 127.0.0.1:9090: /healthz, /readyz, /metrics
-              POSTERN_TRUSTED_PROXIES      CIDR list whose X-Forwarded-For and -Host are read; default none
-              POSTERN_TLS_CERT, _KEY       PEM files; normally a proxy ends TLS
+              POSTERN_TRUSTED_PROXIES      CIDR list whose X-Forwarded-For is read; default none
+              POSTERN_TRUST_FORWARDED_HOST on: their X-Forwarded-Host chooses the realm; default off: Host does
+              POSTERN_MAX_CONNECTIONS      of clients, in this process; default 10000
+              POSTERN_TLS_CERT, _KEY       PEM files, read again when they change; normally a proxy ends TLS
               POSTERN_DB_CONNECTIONS       default 16
               POSTERN_LOG_LEVEL            default info
               POSTERN_LOG_FORMAT           text or json; default text

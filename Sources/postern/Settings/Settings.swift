@@ -65,6 +65,10 @@ struct Settings: Sendable, Redacted {
             let ranges = text.split(separator: ",").map { CIDR($0.filter { $0 != " " }) }
             return ranges.contains(nil) ? nil : ranges.compactMap { $0 }
         }
+        server.trustsForwardedHost = try reader.parsed("POSTERN_TRUST_FORWARDED_HOST", default: false, "on or off") {
+            ["on": true, "off": false][$0]
+        }
+        server.maximumConnections = try reader.integer("POSTERN_MAX_CONNECTIONS", default: 10_000, in: 16...1_000_000)
         server.uniformDeadline = UniformDeadline(
             .milliseconds(try reader.integer("POSTERN_UNIFORM_DEADLINE_MS", default: 100, in: 0...5000)))
         server.shutdownGrace = .seconds(try reader.integer("POSTERN_SHUTDOWN_GRACE", default: 10, in: 0...3600))
