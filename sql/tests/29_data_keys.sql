@@ -2,7 +2,7 @@
 SELECT no_plan();
 -- A seal as the server makes it: 02 "pdk", the id of the data key, and so on.
 CREATE FUNCTION pg_temp.under(key uuid, filler text DEFAULT 'x') RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-    SELECT '\x02706b64'::bytea || uuid_send(key) || sha256(convert_to(filler, 'UTF8')) || sha256(convert_to(filler, 'UTF8')) $$;
+    SELECT '\x0270646b'::bytea || uuid_send(key) || sha256(convert_to(filler, 'UTF8')) || sha256(convert_to(filler, 'UTF8')) $$;
 CREATE FUNCTION pg_temp.wrap(n text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
     SELECT sha256(convert_to(n, 'UTF8')) || sha256(convert_to(n || '2', 'UTF8')) $$;
 CREATE FUNCTION pg_temp.user_of(address text) RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
@@ -43,7 +43,7 @@ SELECT is(postern.enrol_totp(pg_temp.realm(), pg_temp.uu('bob'), pg_temp.b16('c2
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', u.email_key, f.data_key = pg_temp.uu('k1'), r.data_key = pg_temp.uu('r1'), r.mac = pg_temp.h('code')), ', ' ORDER BY u.email_key)
     FROM postern.totp_factor AS f JOIN postern.recovery_code AS r USING (realm_id, user_id) JOIN postern.user_account AS u ON u.realm_id = f.realm_id AND u.id = f.user_id$$),
     'ada@example.com t t t, bob@example.com t', 'the first names its data keys, the other none');
-SELECT is(postern.data_key_of('\x02706b64'), NULL, 'what is cut short names none');
+SELECT is(postern.data_key_of('\x0270646b'), NULL, 'what is cut short names none');
 SELECT throws_ok($q$DO $x$ BEGIN
     PERFORM postern.add_signing_key(pg_temp.realm(), 'kid', 'ES256', '{"kty":"EC"}', pg_temp.under(gen_random_uuid()), true);
     SET CONSTRAINTS ALL IMMEDIATE; END $x$$q$, '23503', NULL, 'nothing names a data key that is not there');
@@ -52,7 +52,7 @@ SELECT throws_ok($q$DO $x$ BEGIN
 SELECT is(postern.second_factor_material(pg_temp.realm(), pg_temp.user_of('bob@example.com'), '\xaaaaaaaa0102'), '\xaaaaaaaa0102'::bytea,
     'an old seed goes as it is');
 SELECT is(postern.second_factor_material(pg_temp.realm(), pg_temp.user_of('ada@example.com'), pg_temp.under(pg_temp.uu('k1'))),
-    '\x03706b64'::bytea || '\x00000040'::bytea || pg_temp.wrap('k1') || '\x00000054'::bytea || pg_temp.under(pg_temp.uu('k1'))
+    '\x0370646b'::bytea || '\x00000040'::bytea || pg_temp.wrap('k1') || '\x00000054'::bytea || pg_temp.under(pg_temp.uu('k1'))
     || '\x00000050'::bytea || uuid_send(pg_temp.uu('r1')) || pg_temp.wrap('r1'),
     'a new one with its data key, and those of the recovery codes');
 
