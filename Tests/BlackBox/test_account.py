@@ -38,8 +38,8 @@ def test_the_account_as_its_owner_sees_it(realm, app):
     assert {name: account[name] for name in MEMBERS if name not in ("Sub", "CreatedAt")} == {
         "Email": email, "EmailVerified": True, "FirstName": "Ada", "LastName": "Lovelace", "HasTotp": False, "Passkeys": 0, "Sessions": 1,
     }
-    app.enroll(tokens["access_token"])
     app.sign_in(email)
+    app.enroll(tokens["access_token"])
     app.enrol_totp(tokens["access_token"])
     after = app.account(tokens["access_token"])
     assert (after["HasTotp"], after["Passkeys"], after["Sessions"]) == (True, 1, 2)
@@ -87,9 +87,9 @@ def test_what_is_no_name_is_refused(realm, app, name, member, label):
 def test_a_required_name_is_not_removed(world):
     """The realm's registration fields say so."""
     realm = world.realm()
+    token = realm.app().sign_in(realm.user())["access_token"]
     world.admin.call("set_registration_fields", realm.slug, firstname="Required")
     world.settle()
-    token = realm.app().sign_in(realm.user())["access_token"]
     answer = realm.app().change_account(token, {"FirstName": None})
     assert (answer.status, answer.json()) == (400, {"error": "Firstname is required."})
     assert realm.app().change_account(token, {"LastName": None}).status == 200

@@ -9,7 +9,7 @@ import pytest
 from harness import wire
 from harness.app import bearer
 
-MEMBERS = {"Id", "ClientId", "CreatedAt", "LastUsedAt", "Current"}
+MEMBERS = {"Id", "ClientId", "ClientName", "UserAgent", "CreatedAt", "LastUsedAt", "Current"}
 
 
 @pytest.fixture(scope="module")
