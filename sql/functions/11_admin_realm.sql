@@ -176,8 +176,9 @@ refresh_retry_window: 0 to 600 seconds (120) in which a lost answer to a refresh
 Off stops new sign-ins, not the refresh of sessions that exist.
 Example: SELECT admin.set_native_grants(''acme'', true, access_token_lifetime => ''10 minutes'');';
 
+DROP FUNCTION IF EXISTS admin.set_code_policy(text, interval, integer, interval, interval, interval);
 CREATE OR REPLACE FUNCTION admin.set_code_policy(realm text, otp_lifetime interval DEFAULT NULL, otp_attempts integer DEFAULT NULL,
-    magic_link_lifetime interval DEFAULT NULL, resend_cooldown interval DEFAULT NULL, ceremony_lifetime interval DEFAULT NULL)
+    otp_digits integer DEFAULT NULL, magic_link_lifetime interval DEFAULT NULL, resend_cooldown interval DEFAULT NULL, ceremony_lifetime interval DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -192,19 +193,23 @@ BEGIN
     IF otp_attempts NOT BETWEEN 1 AND 10 THEN
         PERFORM postern.refuse(format('otp_attempts "%s" is out of range', otp_attempts), 'Allowed is 1 to 10 tries.');
     END IF;
+    IF otp_digits NOT BETWEEN 6 AND 8 THEN
+        PERFORM postern.refuse(format('otp_digits "%s" is out of range', otp_digits), 'Allowed is 6 to 8 digits.');
+    END IF;
     UPDATE postern.realm AS r
        SET otp_lifetime = coalesce(v_otp, r.otp_lifetime), otp_attempts = coalesce(otp_attempts, r.otp_attempts),
+           otp_digits = coalesce(otp_digits, r.otp_digits),
            magic_link_lifetime = coalesce(v_link, r.magic_link_lifetime), resend_cooldown = coalesce(v_cooldown, r.resend_cooldown),
            ceremony_lifetime = coalesce(v_ceremony, r.ceremony_lifetime)
      WHERE r.id = v_realm;
     PERFORM postern.admin_audit(v_realm, 'code_policy_set', detail => jsonb_build_object('otp_lifetime', v_otp, 'otp_attempts', otp_attempts,
-        'magic_link_lifetime', v_link, 'resend_cooldown', v_cooldown, 'ceremony_lifetime', v_ceremony));
+        'otp_digits', otp_digits, 'magic_link_lifetime', v_link, 'resend_cooldown', v_cooldown, 'ceremony_lifetime', v_ceremony));
 END
 $$;
-COMMENT ON FUNCTION admin.set_code_policy(text, interval, integer, interval, interval, interval) IS
+COMMENT ON FUNCTION admin.set_code_policy(text, interval, integer, integer, interval, interval, interval) IS
 'Sets how long codes, links and passkey ceremonies live. NULL leaves a setting as it is.
-otp_lifetime: 1 to 10 minutes (default 10). otp_attempts: 1 to 10 tries per request (5). magic_link_lifetime: 1 to 60 minutes (15).
-resend_cooldown: 0 to 600 seconds (60) in which a further request sends no further mail. ceremony_lifetime: 30 seconds to 10 minutes (5 minutes).
+otp_lifetime: 1 to 10 minutes (default 10). otp_attempts: 1 to 10 tries per request (5). otp_digits: 6 to 8 digits of a code (6).
+magic_link_lifetime: 1 to 60 minutes (15). resend_cooldown: 0 to 600 seconds (60) in which a resend sends no further mail. ceremony_lifetime: 30 seconds to 10 minutes (5 minutes).
 Example: SELECT admin.set_code_policy(''acme'', otp_attempts => 3);';
 
 CREATE OR REPLACE FUNCTION admin.delete_realm(realm text)

@@ -156,21 +156,30 @@ COMMENT ON FUNCTION postern.check_email(text, text) IS 'Refuses what is no addre
 REVOKE ALL ON FUNCTION postern.change_address(uuid, uuid, text, boolean), postern.find_user(uuid, text),
     postern.check_email(text, text) FROM PUBLIC;
 
--- Nothing a person holds works any more: sessions are ended and live codes forgotten. The stamp is changed by the caller or its trigger.
+-- The one place where everything a person holds ends: sessions, codes, links, and handles whose link was confirmed. (Ceremonies of
+-- an enrolment belong to a session and end with it; those of a sign-in belong to nobody.) The stamp is changed by the caller or by
+-- its trigger; it ends links and confirmed handles too, so that none survives a change of the row that did not come this way.
 CREATE OR REPLACE FUNCTION postern.end_access(p_realm uuid, p_user uuid) RETURNS integer
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_ended integer;
 BEGIN
+    PERFORM postern.lock_links(p_realm, p_user);
     DELETE FROM postern.login_code AS c USING postern.user_account AS u
      WHERE u.realm_id = p_realm AND u.id = p_user AND c.realm_id = p_realm AND c.email_key = u.email_key;
+    UPDATE postern.auth_session AS a SET expires_at = '-infinity'
+     WHERE a.realm_id = p_realm AND a.confirmed_user = p_user
+       AND a.id IN (SELECT l.handle FROM postern.login_link AS l WHERE l.realm_id = p_realm AND l.user_id = p_user);
+    UPDATE postern.login_link AS l SET ended = 'superseded'
+     WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.ended IS NULL;
     UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL;
     GET DIAGNOSTICS v_ended = ROW_COUNT;
     RETURN v_ended;
 END
 $$;
-COMMENT ON FUNCTION postern.end_access(uuid, uuid) IS 'Ends the sessions and forgets the codes of a user';
+COMMENT ON FUNCTION postern.end_access(uuid, uuid) IS
+    'Ends the sessions, codes, links and confirmed handles of a user; returns how many sessions there were';
 REVOKE ALL ON FUNCTION postern.end_access(uuid, uuid) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION admin.delete_user(realm text, email text)

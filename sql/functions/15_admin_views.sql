@@ -7,7 +7,7 @@ SELECT r.slug, r.id, r.display_name, r.primary_domain, coalesce(r.public_origin,
        ARRAY(SELECT d.domain FROM postern.realm_domain AS d WHERE d.realm_id = r.id AND d.app IS NULL ORDER BY d.domain) AS domains,
        r.enabled, r.native_grants_enabled, r.access_token_lifetime, r.refresh_token_lifetime, r.refresh_retry_window, r.session_lifetime,
        r.otp_lifetime, r.otp_attempts, r.magic_link_lifetime, r.resend_cooldown, r.ceremony_lifetime,
-       r.registration_firstname, r.registration_lastname, r.created_at
+       r.registration_firstname, r.registration_lastname, r.created_at, r.otp_digits
   FROM postern.realm AS r;
 COMMENT ON VIEW admin.realms IS 'Realms and their settings';
 

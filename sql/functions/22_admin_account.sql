@@ -10,25 +10,22 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_key text := lower(email COLLATE "C") COLLATE "default";
     v_user uuid;
-    v_guard record;
+    v_closed boolean;
 BEGIN
     SELECT u.id INTO v_user FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = v_key;
-    DELETE FROM postern.code_guard AS g WHERE g.realm_id = v_realm AND g.email_key = v_key
-    RETURNING coalesce(g.locked_until > now(), false) AS locked INTO v_guard;
-    IF NOT FOUND THEN
-        -- Codes of an address that is no user's yet may be closed too.
-        IF v_user IS NULL THEN
-            PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
-                'SELECT email FROM admin.users WHERE realm = … AND codes_locked_until IS NOT NULL lists whose codes are closed.');
-        END IF;
-        RETURN false;
+    -- Codes of an address that is no user's yet may be closed too.
+    IF v_user IS NULL AND NOT EXISTS (SELECT FROM postern.code_guard AS g WHERE g.realm_id = v_realm AND g.email_key = v_key) THEN
+        PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
+            'SELECT email FROM admin.users WHERE realm = … AND codes_locked_until IS NOT NULL lists whose codes are closed.');
     END IF;
-    PERFORM postern.admin_audit(v_realm, 'codes_unlocked', user_id => v_user, detail => jsonb_build_object('locked', v_guard.locked));
-    RETURN v_guard.locked;
+    v_closed := postern.unlock_codes(v_realm, v_key);
+    PERFORM postern.admin_audit(v_realm, 'codes_unlocked', user_id => v_user, detail => jsonb_build_object('locked', v_closed));
+    RETURN v_closed;
 END
 $$;
 COMMENT ON FUNCTION admin.unlock_codes(text, text) IS
-'Opens the codes of an address again that too many wrong ones had closed, and forgets the wrong tries. True when they were closed.
+'Opens the codes of an address again that too many wrong ones had closed, for strangers and for known devices, and forgets
+the wrong tries. True when they were closed.
 Example: SELECT admin.unlock_codes(''acme'', ''ada@example.com'');';
 
 CREATE OR REPLACE FUNCTION admin.end_session(realm text, id uuid)

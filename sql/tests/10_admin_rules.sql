@@ -7,7 +7,7 @@ CREATE FUNCTION pg_temp.realm_setting(n text) RETURNS text LANGUAGE sql AS $$ SE
 SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' is called as the contract says') FROM (VALUES
     ('put_realm', 'slug text, primary_domain text DEFAULT NULL::text, display_name text DEFAULT NULL::text, public_origin text DEFAULT NULL::text, domains text[] DEFAULT NULL::text[], enabled boolean DEFAULT NULL::boolean, signing_alg text DEFAULT NULL::text'),
     ('set_native_grants', 'realm text, enabled boolean DEFAULT NULL::boolean, access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT NULL::interval, refresh_retry_window interval DEFAULT NULL::interval, session_lifetime interval DEFAULT NULL::interval'),
-    ('set_code_policy', 'realm text, otp_lifetime interval DEFAULT NULL::interval, otp_attempts integer DEFAULT NULL::integer, magic_link_lifetime interval DEFAULT NULL::interval, resend_cooldown interval DEFAULT NULL::interval, ceremony_lifetime interval DEFAULT NULL::interval'),
+    ('set_code_policy', 'realm text, otp_lifetime interval DEFAULT NULL::interval, otp_attempts integer DEFAULT NULL::integer, otp_digits integer DEFAULT NULL::integer, magic_link_lifetime interval DEFAULT NULL::interval, resend_cooldown interval DEFAULT NULL::interval, ceremony_lifetime interval DEFAULT NULL::interval'),
     ('put_client', 'realm text, client_id text, client_type text DEFAULT NULL::text, display_name text DEFAULT NULL::text, access_token_type text DEFAULT NULL::text, rp_id text DEFAULT NULL::text, access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT NULL::interval, require_dpop boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, signing_alg text DEFAULT NULL::text'),
     ('rotate_client_secret', 'realm text, client_id text, overlap interval DEFAULT NULL::interval'),
     ('grant_permission', 'realm text, client_id text, VARIADIC permissions text[]'),
@@ -33,7 +33,7 @@ SELECT is(admin.put_realm('acme', 'id.acme.example'), (SELECT id FROM admin.real
 SELECT is(pg_temp.realm_setting(v.name), v.value, 'a new realm has ' || v.name || ' ' || v.value) FROM (VALUES
     ('display_name', 'acme'), ('public_origin', 'https://id.acme.example'), ('domains', '["id.acme.example"]'), ('enabled', 'true'), ('native_grants_enabled', 'false'),
     ('access_token_lifetime', '00:15:00'), ('refresh_token_lifetime', '14 days'), ('refresh_retry_window', '00:02:00'), ('session_lifetime', '365 days'),
-    ('otp_lifetime', '00:10:00'), ('otp_attempts', '5'), ('magic_link_lifetime', '00:15:00'), ('resend_cooldown', '00:01:00'), ('ceremony_lifetime', '00:05:00')) AS v (name, value);
+    ('otp_lifetime', '00:10:00'), ('otp_attempts', '5'), ('otp_digits', '6'), ('magic_link_lifetime', '00:15:00'), ('resend_cooldown', '00:01:00'), ('ceremony_lifetime', '00:05:00')) AS v (name, value);
 SELECT results_eq($$SELECT scope FROM admin.scopes WHERE realm = 'acme' ORDER BY 1$$, ARRAY['email', 'offline_access', 'openid', 'profile'], 'and the four scopes');
 SELECT lives_ok($$SELECT admin.put_realm('acme', display_name => 'Acme', domains => ARRAY['login.acme.example', 'id.acme.example'])$$, 'settings are changed');
 SELECT is(pg_temp.realm_setting('domains'), '["id.acme.example", "login.acme.example"]', 'domains as given');
@@ -44,7 +44,7 @@ SELECT lives_ok($$SELECT admin.put_realm('local', 'localhost', public_origin => 
 SELECT lives_ok($$SELECT admin.set_native_grants('acme', true, '60 minutes', '365 days', '0', '3650 days')$$, 'the upper bounds');
 SELECT lives_ok($$SELECT admin.set_native_grants('acme', NULL, '1 minute', '1 day', '600 s', '1 day')$$, 'the other bounds');
 SELECT is(pg_temp.realm_setting('native_grants_enabled') || pg_temp.realm_setting('access_token_lifetime') || pg_temp.realm_setting('refresh_retry_window'), 'true00:01:0000:10:00', 'are stored, and NULL leaves as is');
-SELECT lives_ok($$SELECT admin.set_code_policy('acme', '1 minute', 10, '60 minutes', '0', '30 seconds')$$, 'code policy at its bounds');
+SELECT lives_ok($$SELECT admin.set_code_policy('acme', '1 minute', 10, 8, '60 minutes', '0', '30 seconds')$$, 'code policy at its bounds');
 SELECT isnt(admin.put_client('acme', 'app', rp_id => 'acme.example'), NULL, 'a client is made');
 SELECT is(admin.put_client('acme', 'app', display_name => 'App'), (SELECT id FROM admin.clients WHERE client_id = 'app'), 'and put again');
 SELECT results_eq($$SELECT client_type || access_token_type || rp_id || require_dpop || enabled || display_name FROM admin.clients WHERE client_id = 'app'$$, ARRAY['publicreferenceacme.examplefalsetrueApp'], 'with its defaults');
@@ -127,6 +127,8 @@ SELECT matches(pg_temp.refusal(v.statement), '^22023 ' || v.message || '.* \| .*
     ($$SELECT admin.set_code_policy('acme', otp_lifetime => '11 minutes')$$, 'otp_lifetime "00:11:00"', '10 minutes'),
     ($$SELECT admin.set_code_policy('acme', otp_attempts => 0)$$, 'otp_attempts "0"', '1 to 10'),
     ($$SELECT admin.set_code_policy('acme', otp_attempts => 11)$$, 'otp_attempts "11"', '1 to 10'),
+    ($$SELECT admin.set_code_policy('acme', otp_digits => 5)$$, 'otp_digits "5"', '6 to 8'),
+    ($$SELECT admin.set_code_policy('acme', otp_digits => 9)$$, 'otp_digits "9"', '6 to 8'),
     ($$SELECT admin.set_code_policy('acme', magic_link_lifetime => '2 hours')$$, 'magic_link_lifetime', '60 minutes'),
     ($$SELECT admin.set_code_policy('acme', resend_cooldown => '11 minutes')$$, 'resend_cooldown', '10 minutes'),
     ($$SELECT admin.set_code_policy('acme', ceremony_lifetime => '1 s')$$, 'ceremony_lifetime', '30 seconds'),

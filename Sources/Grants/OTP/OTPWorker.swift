@@ -45,18 +45,21 @@ public struct OTPWorker: Sendable {
         let keyring = keyring
         let (decided, mails) = try await signIns.decide(
             limit: Self.batch,
-            draft: { (request) throws(StoreError) in try Self.draft(request, keyring: keyring) },
-            link: { (request, user) throws(StoreError) in
-                try MagicLink.draft(request, user: user, originHost: Self.host(of: request.publicOrigin), keyring)
+            draft: { (request, digits) throws(StoreError) in
+                try Self.draft(request, digits: digits, keyring: keyring)
+            },
+            link: { (request, user, origin) throws(StoreError) in
+                try MagicLink.draft(
+                    request, user: user, origin: origin, originHost: Self.host(of: request.publicOrigin), keyring)
             })
         if mails > 0 { wakeDelivery() }
         return decided
     }
 
     private static func draft(
-        _ request: SignInStore.PendingRequest, keyring: Keyring
+        _ request: SignInStore.PendingRequest, digits: Int, keyring: Keyring
     ) throws(StoreError) -> SignInStore.CodeDraft {
-        let code = OneTimeCode.random()
+        let code = OneTimeCode.random(digits: digits)
         let mailID = UUIDValue.random()
         let mail = MailPayload(
             realmName: request.displayName, originHost: host(of: request.publicOrigin),

@@ -14,7 +14,7 @@ from aiosmtpd.controller import Controller
 from .ports import free_port
 
 _LINK = re.compile(r"https?://\S+/magic-login\?\S+")
-_CODE = re.compile(r"(?<![0-9])[0-9]{6}(?![0-9])")
+_CODE = re.compile(r"(?<![0-9])[0-9]{6,8}(?![0-9])")
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Mail:
 
     @property
     def code(self):
-        """The six digits of the mail; they must be the same wherever it shows six digits first."""
+        """The six to eight digits of the mail."""
         found = _CODE.search(self.text)
         assert found, f"no code in the mail: {self.text!r}"
         return found.group()
@@ -65,6 +65,7 @@ class Mailbox:
         self.named = []
         self.refuses = lambda address: False
         self.mails = []
+        self._by_address = {}
         self._arrived = threading.Condition()
         self._controller = None
         self.up()
@@ -104,7 +105,10 @@ class Mailbox:
         if self.mode == "slow":
             await asyncio.sleep(self.slowness)
         with self._arrived:
-            self.mails.append(Mail(list(envelope.rcpt_tos), envelope.content))
+            mail = Mail(list(envelope.rcpt_tos), envelope.content)
+            self.mails.append(mail)
+            for address in set(mail.recipients):
+                self._by_address.setdefault(address, []).append(mail)
             self._arrived.notify_all()
         if self.mode == "die after data":
             server.transport.close()
@@ -113,14 +117,14 @@ class Mailbox:
     def to(self, address):
         """The mails for one address, oldest first."""
         with self._arrived:
-            return [mail for mail in self.mails if address in mail.recipients]
+            return list(self._by_address.get(address, ()))
 
     def wait(self, address, count=1, timeout=10.0):
         """Waits until `count` mails for an address are here and returns the newest."""
         deadline = time.monotonic() + timeout
         with self._arrived:
             while True:
-                mine = [mail for mail in self.mails if address in mail.recipients]
+                mine = self._by_address.get(address, ())
                 if len(mine) >= count:
                     return mine[-1]
                 left = deadline - time.monotonic()
