@@ -173,7 +173,7 @@ def test_the_address_is_free_again(world, realm, app, email):
 def test_a_test_identity_is_emptied_and_can_sign_in_again(world, realm, app):
     """The reviewer of an app store tries deletion, and more than once."""
     email = realm.new_email()
-    world.admin.call("put_test_identity", realm.slug, email, app.client_id, "418305")
+    world.admin.call("put_test_identity", realm.slug, email, app.client_id, "41830529")
     for _ in range(2):
         answer = _until_redeemed(app, email)
         token = answer.json()["access_token"]
@@ -191,7 +191,7 @@ def _until_redeemed(app, email):
     deadline = time.monotonic() + 10
     while True:
         handle = app.ask(email).json()["AuthSession"]
-        answer = app.redeem("418305", handle=handle)
+        answer = app.redeem("41830529", handle=handle)
         if answer.status == 200 or time.monotonic() > deadline:
             assert answer.status == 200, answer
             return answer

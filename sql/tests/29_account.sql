@@ -40,9 +40,9 @@ SELECT is(pg_temp.deleted('s1', 'bob@example.com'), 'signed_out', 'once');
 
 -- A test identity is emptied.
 RESET ROLE;
-SELECT admin.put_test_identity('a', 'review@example.com', 'app', '41830572') \g /dev/null
+SELECT admin.put_test_identity('a', 'review@example.com', 'app', '4183052972') \g /dev/null
 SELECT pg_temp.sign_in('review', 'review@example.com') \g /dev/null
-SELECT postern.key_test_code(pg_temp.realm(), pg_temp.who('review@example.com'), '41830572', pg_temp.b16('x'), pg_temp.h('41830572')) \g /dev/null
+SELECT postern.key_test_code(pg_temp.realm(), pg_temp.who('review@example.com'), '4183052972', pg_temp.b16('x'), pg_temp.h('4183052972')) \g /dev/null
 UPDATE postern.user_account SET first_name = 'Rita' WHERE email_key = 'review@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.deleted('review', 'review@example.com'), 'deleted', 'a test identity deletes its account');
