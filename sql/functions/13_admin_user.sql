@@ -144,6 +144,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM postern.admin_audit(v_realm, 'totp_removed', user_id => v_user);
+    PERFORM postern.queue_notice(v_realm, v_user, 'totp-removed');
     RETURN true;
 END
 $$;

@@ -109,6 +109,7 @@ extension Server {
         ]
         if let operations = configuration.operationsListen {
             let ready = Readiness(database: database)
+            services.append(QueueWatch(queues: QueueStore(database), gauges: metrics.queues, logger: logger))
             services.append(
                 Application(
                     responder: OperationsResponder(metrics: metrics, isReady: ready.reason),
