@@ -32,8 +32,8 @@ enum Workload: String, CaseIterable, Sendable {
                 name: "refresh",
                 sql: """
                     SELECT outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now, limit_ord,
-                    retry_after, granted, expires_at FROM postern.refresh($1, $2, $3, $4, $5, ARRAY[$6::bytea], 0, 1209600,
-                    '192.0.2.1', '{}', '{}', '{}', '{}', '{}', NULL, NULL)
+                    retry_after, granted, expires_at FROM postern.rotate_refresh_token($1, $2, $3, $4, $5, ARRAY[$6::bytea],
+                    1209600, '192.0.2.1', '\\x00000000', 0, '{}', '{}', '{}', '{}', '{}', NULL, NULL)
                     """, effect: .idempotent)
         }
     }

@@ -29,7 +29,7 @@ struct PoolStateMachineTests {
     }
 
     func lent(_ machine: inout Machine) -> Int? {
-        if case .lend(let connection) = machine.checkout() { connection } else { nil }
+        if case .lend(let connection) = machine.checkout(for: .server) { connection } else { nil }
     }
 
     @Test func `it opens one connection first and the rest when that one stands`() {
@@ -43,18 +43,18 @@ struct PoolStateMachineTests {
         var machine = running(2)
         let first = lent(&machine)
         let second = lent(&machine)
-        _ = machine.checkin(first ?? 0, isReusable: true, now: start)
-        _ = machine.checkin(second ?? 0, isReusable: true, now: start)
+        _ = machine.checkin(first ?? 0, of: .server, isReusable: true, now: start)
+        _ = machine.checkin(second ?? 0, of: .server, isReusable: true, now: start)
         #expect(lent(&machine) == second)
     }
 
     @Test func `a caller who waits gets the next connection before any newcomer`() {
         var machine = running(1)
         let connection = lent(&machine)
-        #expect(described(machine.enqueue("a", number: 1, now: start)) == ["wake in 0.25 seconds"])
-        #expect(described(machine.checkin(connection ?? 0, isReusable: true, now: start)) == ["resume a with 1"])
+        #expect(described(machine.enqueue("a", for: .server, number: 1, now: start)) == ["wake in 0.25 seconds"])
+        #expect(described(machine.checkin(connection ?? 0, of: .server, isReusable: true, now: start)) == ["resume a with 1"])
         #expect(machine.lent == 1)
-        guard case .wait = machine.checkout() else {
+        guard case .wait = machine.checkout(for: .server) else {
             Issue.record("the connection was lent twice")
             return
         }
@@ -63,19 +63,19 @@ struct PoolStateMachineTests {
     @Test func `callers beyond the limit are refused at once`() {
         var machine = running(1, maximumWaiters: 1)
         _ = lent(&machine)
-        _ = machine.enqueue("a", number: 1, now: start)
-        guard case .refuse(.tooManyWaiters) = machine.checkout() else {
+        _ = machine.enqueue("a", for: .server, number: 1, now: start)
+        guard case .refuse(.tooManyWaiters) = machine.checkout(for: .server) else {
             Issue.record("an unbounded queue")
             return
         }
-        #expect(described(machine.enqueue("b", number: 2, now: start)) == ["fail b: tooManyWaiters"])
+        #expect(described(machine.enqueue("b", for: .server, number: 2, now: start)) == ["fail b: tooManyWaiters"])
     }
 
     @Test func `a caller who waited too long fails, later ones go on waiting`() {
         var machine = running(1)
         _ = lent(&machine)
-        _ = machine.enqueue("a", number: 1, now: start)
-        _ = machine.enqueue("b", number: 2, now: start + .milliseconds(100))
+        _ = machine.enqueue("a", for: .server, number: 1, now: start)
+        _ = machine.enqueue("b", for: .server, number: 2, now: start + .milliseconds(100))
         #expect(
             described(machine.timePassed(now: start + .milliseconds(250)))
                 == ["fail a: poolExhausted", "wake in 0.35 seconds"])
@@ -85,17 +85,17 @@ struct PoolStateMachineTests {
     @Test func `a caller who gave up is skipped`() {
         var machine = running(1)
         let connection = lent(&machine)
-        _ = machine.enqueue("a", number: 1, now: start)
-        _ = machine.enqueue("b", number: 2, now: start)
+        _ = machine.enqueue("a", for: .server, number: 1, now: start)
+        _ = machine.enqueue("b", for: .server, number: 2, now: start)
         #expect(machine.cancel(number: 1) == "a")
         #expect(machine.cancel(number: 1) == nil)
-        #expect(described(machine.checkin(connection ?? 0, isReusable: true, now: start)) == ["resume b with 1"])
+        #expect(described(machine.checkin(connection ?? 0, of: .server, isReusable: true, now: start)) == ["resume b with 1"])
     }
 
     @Test func `a broken connection is closed and replaced`() {
         var machine = running(2)
         let connection = lent(&machine)
-        #expect(described(machine.checkin(connection ?? 0, isReusable: false, now: start)) == ["close 2", "connect 1"])
+        #expect(described(machine.checkin(connection ?? 0, of: .server, isReusable: false, now: start)) == ["close 2", "connect 1"])
     }
 
     @Test
@@ -116,7 +116,7 @@ struct PoolStateMachineTests {
             }
         }
         perform(machine.start(now: now))
-        perform(machine.enqueue("a", number: 1, now: now))
+        perform(machine.enqueue("a", for: .server, number: 1, now: now))
         for _ in 0..<30 {
             if machine.connecting > 0 { perform(machine.connectFailed(.connectFailed, now: now)) }
             guard let next = alarm else { break }
@@ -131,7 +131,7 @@ struct PoolStateMachineTests {
     @Test func `an attempt that hangs does not keep the next one from being made`() {
         var machine = Machine(.init(capacity: 2, maximumWaiters: 9, checkoutTimeout: .seconds(1)))
         _ = machine.start(now: start)
-        #expect(described(machine.enqueue("a", number: 1, now: start)) == ["wake in 0.2 seconds"])
+        #expect(described(machine.enqueue("a", for: .server, number: 1, now: start)) == ["wake in 0.2 seconds"])
         #expect(described(machine.timePassed(now: start + .milliseconds(200))).first == "connect 1")
         #expect(machine.connecting == 2)
     }
@@ -157,14 +157,14 @@ struct PoolStateMachineTests {
         var machine = running(2)
         let first = lent(&machine)
         let second = lent(&machine)
-        _ = machine.enqueue("a", number: 1, now: start)
+        _ = machine.enqueue("a", for: .server, number: 1, now: start)
         #expect(described(machine.drain()) == ["fail a: notRunning"])
-        guard case .refuse(.notRunning) = machine.checkout() else {
+        guard case .refuse(.notRunning) = machine.checkout(for: .server) else {
             Issue.record("lent while draining")
             return
         }
-        #expect(described(machine.checkin(first ?? 0, isReusable: true, now: start)) == ["close 2"])
-        #expect(described(machine.checkin(second ?? 0, isReusable: false, now: start)) == ["close 1", "finished"])
+        #expect(described(machine.checkin(first ?? 0, of: .server, isReusable: true, now: start)) == ["close 2"])
+        #expect(described(machine.checkin(second ?? 0, of: .server, isReusable: false, now: start)) == ["close 1", "finished"])
         #expect(machine.phase == .closed)
     }
 
@@ -204,17 +204,17 @@ struct PoolStateMachineTests {
                 switch Int.random(in: 0..<7, using: &generator) {
                 case 0, 1:
                     number += 1
-                    switch machine.checkout() {
+                    switch machine.checkout(for: .server) {
                     case .lend(let connection): #expect(held.insert(connection).inserted)
                     case .refuse: break
                     case .wait:
                         queued.insert("\(number)")
-                        perform(machine.enqueue("\(number)", number: number, now: now))
+                        perform(machine.enqueue("\(number)", for: .server, number: number, now: now))
                     }
                 case 2, 3:
                     guard let connection = held.randomElement(using: &generator) else { continue }
                     held.remove(connection)
-                    perform(machine.checkin(connection, isReusable: Bool.random(using: &generator), now: now))
+                    perform(machine.checkin(connection, of: .server, isReusable: Bool.random(using: &generator), now: now))
                 case 4 where connecting > 0:
                     connecting -= 1
                     nextConnection += 1

@@ -204,7 +204,7 @@ extension DatabaseTests {
                 try await database.run("DISCARD ALL")
                 try await #expect(database.text("SHOW synchronous_commit") == "on")
                 try await #expect(database.text("SHOW statement_timeout") == "4750ms")
-                try await #expect(database.text("SHOW lock_timeout") == "2s")
+                try await #expect(database.text("SHOW lock_timeout") == "500ms")
                 try await #expect(database.text("SHOW timezone") == "UTC")
                 try await #expect(database.text("SHOW client_encoding") == "UTF8")
             }

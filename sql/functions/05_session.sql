@@ -1,12 +1,14 @@
 -- Refresh, introspection and revocation: what happens to a session after the sign-in.
 SET LOCAL ROLE postern_owner;
 
--- One conditional UPDATE rotates, and its row is the verdict. Losers of a race wait for the row, do not match, and find out why below:
--- the immediate predecessor within the retry window gets the same successor again; any older generation ends the family.
+-- One conditional UPDATE rotates, and its row is the verdict. Losers of a race wait for the row, do not match, and find out why below.
+-- The immediate predecessor gets the same successor again within the retry window; the request that rotated (p_mark) gets it
+-- whatever the window, because only the server repeats a request. Any older generation ends the family.
 -- The server has checked the token's own tag, so an old generation here is proof of reuse and not a guess.
-CREATE OR REPLACE FUNCTION postern.refresh(
+-- A row that another transaction holds is waited for 100 ms (error 55P03): callers then use rotate_unless_busy.
+CREATE OR REPLACE FUNCTION postern.rotate_refresh_token(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
-    p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
+    p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
@@ -31,12 +33,15 @@ BEGIN
         END IF;
     END IF;
 
+    v_set := set_config('lock_timeout', '100ms', true);
     UPDATE postern.session AS s
        SET generation = s.generation + 1,
            current_hash = p_successor_hashes[1],
+           server_key = p_server_key,
+           rotation_mark = p_mark,
            rotated_at = now(),
            last_used_at = now(),
-           refresh_expires_at = least(s.expires_at, now() + make_interval(secs => p_refresh_lifetime))
+           refresh_expires_at = least(s.expires_at, now() + make_interval(secs => p_lifetime))
       FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
      WHERE s.realm_id = p_realm AND s.id = p_session AND s.generation = p_generation AND s.current_hash = p_hash AND s.client = p_client
        AND s.revoked_at IS NULL AND s.refresh_expires_at > now() AND s.expires_at > now()
@@ -53,8 +58,8 @@ BEGIN
     END IF;
 
     outcome := 'refused';
-    SELECT s.client, s.generation, s.current_hash, s.user_id, s.scope, s.resource, s.amr, s.auth_time, s.token_salt, s.expires_at,
-           s.refresh_expires_at, s.rotated_at, s.revoked_at, s.security_stamp
+    SELECT s.client, s.generation, s.current_hash, s.user_id, s.scope, s.resource, s.amr, s.auth_time, s.token_salt,
+           s.expires_at, s.refresh_expires_at, s.rotated_at, s.revoked_at, s.security_stamp, s.rotation_mark
       INTO v_session
       FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session
        FOR NO KEY UPDATE OF s;
@@ -66,7 +71,8 @@ BEGIN
         reason := 'revoked';
     ELSIF v_session.current_hash IS NULL OR v_session.refresh_expires_at <= now() OR v_session.expires_at <= now() THEN
         reason := 'expired';
-    ELSIF v_session.generation < p_generation OR (v_session.generation = p_generation AND v_session.current_hash <> p_hash) THEN
+    ELSIF v_session.generation < p_generation
+          OR (v_session.generation = p_generation AND v_session.current_hash <> p_hash) THEN
         reason := 'mismatch';
     ELSE
         SELECT u.email INTO email
@@ -76,15 +82,26 @@ BEGIN
            AND r.id = p_realm AND r.enabled;
         IF NOT FOUND THEN
             reason := 'disabled';
-        ELSIF v_session.generation <= p_generation + 1 AND NOT coalesce(p_scope <@ v_session.scope, true) THEN
+        -- Reuse is judged before the scope: a thief's wide scope hides nothing.
+        ELSIF v_session.generation > p_generation
+              AND NOT (v_session.generation = p_generation + 1 AND v_session.current_hash = ANY (p_successor_hashes)
+                       AND (coalesce(v_session.rotation_mark = p_mark, false)
+                            OR EXISTS (SELECT FROM postern.realm AS r
+                                        WHERE r.id = p_realm AND r.refresh_retry_window > interval '0'
+                                          AND now() <= v_session.rotated_at + r.refresh_retry_window))) THEN
+            UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.id = p_session;
+            INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+            VALUES (p_realm, 'refresh_token_reuse', p_client, v_session.user_id, p_session, p_source,
+                    jsonb_build_object('presented', p_generation, 'current', v_session.generation));
+            outcome := 'reuse';
+            reason := 'reuse';
+        ELSIF NOT coalesce(p_scope <@ v_session.scope, true) THEN
             outcome := 'invalid_scope';
-        ELSIF v_session.generation <= p_generation + 1 AND NOT coalesce(p_resource <@ v_session.resource, true) THEN
+        ELSIF NOT coalesce(p_resource <@ v_session.resource, true) THEN
             outcome := 'invalid_target';
         ELSIF v_session.generation = p_generation THEN
             reason := 'mismatch';
-        ELSIF v_session.generation = p_generation + 1 AND v_session.current_hash = ANY (p_successor_hashes)
-              AND EXISTS (SELECT FROM postern.realm AS r
-                           WHERE r.id = p_realm AND r.refresh_retry_window > interval '0' AND now() <= v_session.rotated_at + r.refresh_retry_window) THEN
+        ELSE
             outcome := 'retried';
             user_id := v_session.user_id;
             scope := v_session.scope;
@@ -96,20 +113,45 @@ BEGIN
             expires_at := date_part('epoch', v_session.expires_at);
             refresh_expires_at := date_part('epoch', v_session.refresh_expires_at);
             RETURN;
-        ELSE
-            UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.id = p_session;
-            INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-            VALUES (p_realm, 'refresh_token_reuse', p_client, v_session.user_id, p_session, p_source,
-                    jsonb_build_object('presented', p_generation, 'current', v_session.generation));
-            outcome := 'reuse';
-            reason := 'reuse';
         END IF;
         email := NULL;
     END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]) IS
+COMMENT ON FUNCTION postern.rotate_refresh_token(uuid, uuid, uuid, integer, bytea, bytea[], integer, text, bytea, bigint, text[], integer[], integer[], double precision[], integer[], text[], text[]) IS
     'Rotates a refresh token, or hands out the same successor again, or ends the family';
+
+-- The same without waiting: outcome "busy", and nothing done, while another transaction holds the row. Costs a lock of its own, so
+-- it is for realms where a row was found locked a moment ago.
+CREATE OR REPLACE FUNCTION postern.rotate_unless_busy(
+    p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
+    p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL,
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
+    OUT auth_time double precision, OUT token_salt bytea, OUT current_hash bytea, OUT db_now double precision,
+    OUT expires_at double precision, OUT refresh_expires_at double precision, OUT email text,
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    PERFORM FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session) THEN
+        outcome := 'busy';
+        RETURN;
+    END IF;
+    SELECT t.outcome, t.reason, t.user_id, t.scope, t.resource, t.amr, t.auth_time, t.token_salt, t.current_hash, t.db_now,
+           t.expires_at, t.refresh_expires_at, t.email, t.limit_ord, t.retry_after, t.granted
+      INTO outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now,
+           expires_at, refresh_expires_at, email, limit_ord, retry_after, granted
+      FROM postern.rotate_refresh_token(
+               p_realm, p_client, p_session, p_generation, p_hash, p_successor_hashes, p_lifetime, p_source,
+               p_server_key, p_mark, p_keys, p_wanted, p_permits, p_per, p_burst, p_scope, p_resource) AS t;
+END
+$$;
+COMMENT ON FUNCTION postern.rotate_unless_busy(uuid, uuid, uuid, integer, bytea, bytea[], integer, text, bytea, bigint, text[], integer[], integer[], double precision[], integer[], text[], text[]) IS
+    'rotate_refresh_token that says "busy" instead of waiting for the row';
 
 -- Always one row; everything else is NULL when active is false. Inlined into the caller's query (LANGUAGE sql, STABLE, a set), so that
 -- it costs one plan and no function call. LATERAL and OFFSET 0 fix the order: the realm is set before any row is looked at.
@@ -181,11 +223,42 @@ $$;
 COMMENT ON FUNCTION postern.revoke_access_token(uuid, uuid, uuid, bytea, double precision) IS
     'Revokes one access token of a session of this client; false when it is foreign, expired or already revoked';
 
+-- Kept for older binaries. They wait for the row as long as their session may, and do not say under which key they work.
+CREATE OR REPLACE FUNCTION postern.refresh(
+    p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
+    p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL,
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
+    OUT auth_time double precision, OUT token_salt bytea, OUT current_hash bytea, OUT db_now double precision,
+    OUT expires_at double precision, OUT refresh_expires_at double precision, OUT email text,
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    PERFORM FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session FOR NO KEY UPDATE;
+    SELECT t.outcome, t.reason, t.user_id, t.scope, t.resource, t.amr, t.auth_time, t.token_salt, t.current_hash, t.db_now,
+           t.expires_at, t.refresh_expires_at, t.email, t.limit_ord, t.retry_after, t.granted
+      INTO outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now,
+           expires_at, refresh_expires_at, email, limit_ord, retry_after, granted
+      FROM postern.rotate_refresh_token(
+               p_realm, p_client, p_session, p_generation, p_hash, p_successor_hashes, p_refresh_lifetime, p_source,
+               NULL, NULL, p_keys, p_wanted, p_permits, p_per, p_burst, p_scope, p_resource) AS t;
+END
+$$;
+COMMENT ON FUNCTION postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]) IS
+    'rotate_refresh_token of version 0';
+
 REVOKE ALL ON FUNCTION
+    postern.rotate_refresh_token(uuid, uuid, uuid, integer, bytea, bytea[], integer, text, bytea, bigint, text[], integer[], integer[], double precision[], integer[], text[], text[]),
+    postern.rotate_unless_busy(uuid, uuid, uuid, integer, bytea, bytea[], integer, text, bytea, bigint, text[], integer[], integer[], double precision[], integer[], text[], text[]),
     postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]),
     postern.introspect(uuid, uuid, bytea), postern.revoke_session(uuid, uuid, uuid, text),
     postern.revoke_access_token(uuid, uuid, uuid, bytea, double precision) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
+    postern.rotate_refresh_token(uuid, uuid, uuid, integer, bytea, bytea[], integer, text, bytea, bigint, text[], integer[], integer[], double precision[], integer[], text[], text[]),
+    postern.rotate_unless_busy(uuid, uuid, uuid, integer, bytea, bytea[], integer, text, bytea, bigint, text[], integer[], integer[], double precision[], integer[], text[], text[]),
     postern.refresh(uuid, uuid, uuid, integer, bytea, bytea[], integer, integer, text, text[], integer[], integer[], double precision[], integer[], text[], text[]),
     postern.introspect(uuid, uuid, bytea), postern.revoke_session(uuid, uuid, uuid, text),
     postern.revoke_access_token(uuid, uuid, uuid, bytea, double precision) TO postern_app;

@@ -4,7 +4,7 @@ SET LOCAL ROLE postern_owner;
 -- Queues a notice in the caller's transaction. Its text is made when it is sent, from the template, p_detail and the realm's name.
 -- p_detail, all optional: aaguid of the passkey (the text names the product); app, the slug of the App to name in place of
 -- the realm. p_recipient: for what goes to another mailbox than the account's present one (the old address; a deleted account).
--- Nothing is sent to a test identity, nor to an address of the account that was never confirmed.
+-- Nothing is sent to a test identity, nor to an address of the account that was never confirmed (but that it became the account's).
 CREATE OR REPLACE FUNCTION postern.queue_notice(
     p_realm uuid, p_user uuid, p_template text, p_detail jsonb DEFAULT NULL, p_recipient text DEFAULT NULL)
 RETURNS void
@@ -23,7 +23,8 @@ BEGIN
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
     v_recipient := coalesce(p_recipient, v_user.email);
     IF v_recipient IS NULL OR postern.is_test_identity(p_user)
-        OR (v_user.email_key = lower(v_recipient COLLATE "C") COLLATE "default" AND NOT v_user.email_verified) THEN
+        OR (p_template <> 'address-changed'
+            AND v_user.email_key = lower(v_recipient COLLATE "C") COLLATE "default" AND NOT v_user.email_verified) THEN
         RETURN;
     END IF;
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail)

@@ -117,6 +117,7 @@ BEGIN
             ('revoked_service_token', 't.expires_at < now()'),
             ('service_account_use', 't.at < now() - interval ''1 year'''),
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),
+            ('device_guard', 't.updated_at < now() - interval ''24 hours'' AND coalesce(t.locked_until < now(), true)'),
             -- An hour beyond the last refresh the last access token is dead too.
             ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 hour'' OR t.revoked_at < now() - interval ''1 day'''),
             ('suppressed_address', 't.expires_at < now()'),

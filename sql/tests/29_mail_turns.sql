@@ -118,7 +118,7 @@ SELECT results_eq($$SELECT recipient, detail FROM postern.take_mail(4, '1 minute
 SELECT postern.queue_notice(pg_temp.realm(), pg_temp.who('cleo@example.com'), t) FROM unnest('{totp-added,totp-removed,account-deleted}'::text[]) AS t \g /dev/null
 SELECT is(pg_temp.take(4), NULL, 'an address that was never confirmed is told nothing');
 SELECT postern.queue_notice(pg_temp.realm(), pg_temp.who('cleo@example.com'), 'address-changed', NULL, 'Cleo@example.com') \g /dev/null
-SELECT is(pg_temp.take(4), NULL, 'also when it is named');
+SELECT is(pg_temp.take(4), 'Cleo', 'but that it became the account''s');
 SELECT postern.queue_notice(pg_temp.realm(), gen_random_uuid(), 'account-deleted') \g /dev/null
 SELECT is(pg_temp.take(4), NULL, 'an account that is gone has no address');
 SELECT postern.queue_notice(pg_temp.realm(), gen_random_uuid(), 'account-deleted', NULL, 'gone@example.com') \g /dev/null

@@ -44,9 +44,14 @@ public struct MailRenderer: Sendable {
             values["code"] = code
             values["host"] = payload.originHost
             values["validity"] = minutes == 1 ? "1 minute" : "\(minutes) minutes"
-        case .magicLink(let link, let minutes):
+        case .magicLink(let link, let minutes, let origin):
             guard Self.isLink(link) else { throw .link }
             values["link"] = link
+            if let origin {
+                values["application"] = DisplayText.clean(origin.application)
+                values["time"] = origin.timeText
+                values["address"] = origin.address ?? "an unknown address"
+            }
             values["validity"] = minutes == 1 ? "1 minute" : "\(minutes) minutes"
         case .passkeyAdded(let name), .passkeyRemoved(let name):
             let name = DisplayText.clean(name)

@@ -16,11 +16,23 @@ public final class RateLimiter: Sendable {
     public struct Subject: Sendable, Hashable {
         let dimension: RateLimit.Dimension
         let value: String
+        let part: RateLimit.Part
 
         /// Counts `value` (an address, a client key …) under `dimension`.
         public init(_ dimension: RateLimit.Dimension, _ value: String) {
+            self.init(dimension, value, part: .whole)
+        }
+
+        /// Counts `value` under a part of the budget of `dimension`.
+        init(_ dimension: RateLimit.Dimension, _ value: String, part: RateLimit.Part) {
             self.dimension = dimension
             self.value = value
+            self.part = part
+        }
+
+        /// The key of the budget in the database.
+        func key(_ policy: RateLimit.Policy) -> String {
+            "\(policy.rawValue)|\(dimension.rawValue)|\(part == .reserve ? "reserve|" : "")\(value)"
         }
     }
 
@@ -82,6 +94,7 @@ public final class RateLimiter: Sendable {
     public func claim(
         _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
     ) async throws(TokenError) -> Claim {
+        let subjects = SourceNetwork.counted(subjects)
         var patience = Self.patience
         var waitedFor: PermitLedger.Key?
         while true {
@@ -123,7 +136,7 @@ public final class RateLimiter: Sendable {
             let waiting = waitedFor.map { ledger.returned(to: $0) } ?? 1
             var leased: UInt64 = 0  // which subjects, by their place
             for (index, subject) in subjects.enumerated() {
-                guard let limit = realm.rateLimits[policy]?[subject.dimension] else { continue }
+                guard let limit = Self.limit(policy, subject, realm) else { continue }
                 let key = PermitLedger.Key(realm: realm.id, policy: policy, subject: subject)
                 switch ledger.draw(key, limit, demand: key == waitedFor ? waiting : 1, patient: patient, now) {
                 case .leased:
@@ -132,9 +145,8 @@ public final class RateLimiter: Sendable {
                 case .ask(let wanted):
                     open.append((subject, limit))
                     permits.append(
-                        key: "\(policy.rawValue)|\(subject.dimension.rawValue)|\(subject.value)",
-                        wanted: limit.enforced ? wanted : -wanted, permits: limit.permits, per: limit.per,
-                        burst: limit.burst)
+                        key: subject.key(policy), wanted: limit.enforced ? wanted : -wanted, permits: limit.permits,
+                        per: limit.per, burst: limit.burst)
                     continue
                 case .refused(let seconds):
                     let exceeded = Self.exceeded(policy, subject, seconds: seconds)
@@ -166,6 +178,11 @@ public final class RateLimiter: Sendable {
         return (end ?? .claimed(claim), excesses)
     }
 
+    /// What is configured for a subject: of its dimension, or of the part of it that the subject may take from.
+    private static func limit(_ policy: RateLimit.Policy, _ subject: Subject, _ realm: Realm) -> RateLimit? {
+        SourceNetwork.limit(realm.rateLimits[policy]?[subject.dimension], of: subject)?.part(subject.part)
+    }
+
     private enum Answer {
         case came
         case failed
@@ -189,6 +206,13 @@ public final class RateLimiter: Sendable {
         }
     }
 
+    /// Counts something that has happened already. - Throws: `rate_limited`, or `temporarily_unavailable`.
+    public func count(
+        _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
+    ) async throws(TokenError) {
+        try await take(try await claim(policy, subjects, realm: realm))
+    }
+
     /// Takes a claim on its own, for a request that ends before the statement that would have taken it.
     /// - Throws: `rate_limited`, or `temporarily_unavailable`.
     public func take(_ claim: Claim) async throws(TokenError) {
@@ -200,6 +224,19 @@ public final class RateLimiter: Sendable {
         } catch {
             throw .unavailable("\(error)")
         }
+    }
+
+    /// How long a remembered refusal of one of the subjects still stands, in whole seconds; `nil` when none does. Takes nothing.
+    func standingRefusal(_ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm) -> TokenError.ExceededLimit? {
+        let now = clock()
+        for subject in SourceNetwork.counted(subjects) {
+            guard let limit = Self.limit(policy, subject, realm), limit.enforced else { continue }
+            let key = PermitLedger.Key(realm: realm.id, policy: policy, subject: subject)
+            if let seconds = ledger.withLock({ $0.refusal(of: key, limit, now) }) {
+                return Self.exceeded(policy, subject, seconds: seconds)
+            }
+        }
+        return nil
     }
 
     /// Books what the database granted. - Throws: `rate_limited` when it refused one.

@@ -1,126 +1,118 @@
 public import Persistence
 import Synchronization
 
+/// Where the configuration comes from.
+public protocol ConfigurationSource: Sendable {
+    /// Host to realm, of every enabled realm.
+    func directory() async throws(StoreError) -> [String: UUIDValue]
+    /// One realm's configuration as JSON, `nil` when it is gone or disabled.
+    func realm(_ id: UUIDValue) async throws(StoreError) -> String?
+    /// The number of every realm's last change.
+    func versions() async throws(StoreError) -> [UUIDValue: Int64]
+}
+
+extension ConfigurationStore: ConfigurationSource {}
+
 /// Realms by host: immutable snapshots, swapped whole, never older than a second (design decision 1).
 ///
-/// The listening connection confirms several times a second that the configuration is what it was; a notification or a changed
-/// stamp throws the snapshots away, and so does losing that connection. Without a confirmation a snapshot lives one second.
+/// The listening connection confirms several times a second that the configuration is what it was. A notification names the realm
+/// that changed, and only that realm's snapshot goes. When a heartbeat shows a change, the versions of all realms are compared, so
+/// that a lost notification is made good and no other realm is loaded again. Without a confirmation a snapshot lives one second.
 public final class RealmDirectory: Sendable {
-    private struct State {
-        /// Rises with every invalidation: a load that began before one is not kept.
-        var epoch = 0
-        var stamp: String?
-        /// Until when the last confirmation holds.
-        var confirmedUntil: ContinuousClock.Instant?
-        var hosts: Loaded<[String: UUIDValue]>?
-        var realms: [UUIDValue: Loaded<Realm?>] = [:]
-    }
+    private let source: any ConfigurationSource
+    private let loader = SharedLoads()
+    private let state = Mutex(DirectoryState())
+    private let clock: @Sendable () -> ContinuousClock.Instant
 
-    private struct Loaded<Value: Sendable>: Sendable {
-        let value: Value
-        let at: ContinuousClock.Instant
-    }
-
-    private let store: ConfigurationStore
-    private let loader = Loader()
-    private let state = Mutex(State())
-
-    /// The oldest a snapshot may be.
-    private static let maximumAge = Duration.seconds(1)
     /// The longest a heartbeat's answer may take.
     private static let answerTime = Duration.milliseconds(400)
 
-    /// Loads through `store`.
-    public init(store: ConfigurationStore) {
-        self.store = store
+    /// Loads from `source`.
+    public init(
+        source: any ConfigurationSource,
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+    ) {
+        self.source = source
+        self.clock = clock
     }
 
     /// The realm of a canonical host as that host shows it, `nil` when there is none.
     public func realm(forHost host: String) async throws(StoreError) -> Realm? {
-        guard let id = try await hosts()[host] else { return nil }
+        guard let id = try await realmID(ofHost: host) else { return nil }
         return try await realm(id)?.seen(from: host)
     }
 
+    /// Whether the configuration is there, or could be read just now.
+    public func isAvailable() async -> Bool {
+        if state.withLock({ $0.hosts(at: clock()) != nil }) { return true }
+        return (try? await loadHosts()) != nil
+    }
+
+    // MARK: What the listening connection says
+
+    /// A heartbeat saw this stamp, less than ``answerTime`` ago.
+    public func confirm(stamp: String) {
+        let now = clock()
+        let mustCompare = state.withLock { state in
+            guard state.stamp != stamp else {
+                state.confirm(until: now + DirectoryState.maximumAge - Self.answerTime)
+                return false
+            }
+            // Snapshots live on by the last confirmation while the versions are asked for.
+            defer { state.isComparing = true }
+            return !state.isComparing
+        }
+        if mustCompare { Task { await compare() } }
+    }
+
+    /// A realm's configuration changed. - Parameter id: what the notification carries; all realms change when it is none.
+    public func changed(_ id: String) {
+        guard let id = UUIDValue(id) else { return invalidate() }
+        state.withLock { $0.changed(id) }
+    }
+
+    /// Changes may have been missed, and may be from now on.
+    public func invalidate() {
+        state.withLock { $0.clear() }
+    }
+
+    /// Finds out which realms have changed and keeps the others' snapshots.
+    func compare() async {
+        let asked = clock()
+        let versions = try? await source.versions()
+        state.withLock { state in
+            state.isComparing = false
+            // The next heartbeat tries again.
+            if let versions { state.take(versions, asOf: asked) }
+        }
+    }
+
+    // MARK: Loading
+
+    private func realmID(ofHost host: String) async throws(StoreError) -> UUIDValue? {
+        let now = clock()
+        let known = state.withLock { $0.realmID(ofHost: host, at: now) }
+        if let known { return known }
+        return try await loadHosts()[host]
+    }
+
     private func realm(_ id: UUIDValue) async throws(StoreError) -> Realm? {
-        if let realm = fresh({ $0.realms[id] }) { return realm }
-        let epoch = state.withLock { $0.epoch }
-        let realm = try await loader.load("realm \(id) \(epoch)") { [store] in
-            guard let json = try await store.realm(id) else { return nil as Realm? }
+        let now = clock()
+        let (known, ticket) = state.withLock { ($0.realm(id, at: now), $0.ticket(for: id)) }
+        if let known { return known }
+        let realm = try await loader.load("realm \(id) \(ticket)") { [source] in
+            guard let json = try await source.realm(id) else { return nil as Realm? }
             return try Realm(json: json)
         }
-        keep(realm, epoch) { $0.realms[id] = $1 }
+        state.withLock { $0.keep(realm, of: id, ticket, loadedAt: now) }
         return realm
     }
 
-    private func hosts() async throws(StoreError) -> [String: UUIDValue] {
-        if let hosts = fresh(\.hosts) { return hosts }
-        let epoch = state.withLock { $0.epoch }
-        let hosts = try await loader.load("directory \(epoch)") { [store] in try await store.directory() }
-        keep(hosts, epoch) { $0.hosts = $1 }
+    private func loadHosts() async throws(StoreError) -> [String: UUIDValue] {
+        let now = clock()
+        let ticket = state.withLock { $0.ticketForHosts }
+        let hosts = try await loader.load("directory \(ticket)") { [source] in try await source.directory() }
+        state.withLock { $0.keep(hosts, ticket, loadedAt: now) }
         return hosts
-    }
-
-    /// The listening connection saw this stamp, less than ``answerTime`` ago.
-    public func confirm(stamp: String) {
-        state.withLock { state in
-            if state.stamp != stamp {
-                Self.clear(&state)
-                state.stamp = stamp
-            }
-            state.confirmedUntil = ContinuousClock.now + (Self.maximumAge - Self.answerTime)
-        }
-    }
-
-    /// Something changed, or nobody would tell us if it did.
-    public func invalidate() {
-        state.withLock { state in
-            Self.clear(&state)
-            state.confirmedUntil = nil
-        }
-    }
-
-    private static func clear(_ state: inout State) {
-        state.epoch += 1
-        state.hosts = nil
-        state.realms.removeAll(keepingCapacity: true)
-    }
-
-    private func fresh<Value: Sendable>(_ entry: (borrowing State) -> Loaded<Value>?) -> Value? {
-        let now = ContinuousClock.now
-        return state.withLock { state in
-            guard let loaded = entry(state) else { return nil }
-            let confirmed = state.confirmedUntil.map { now < $0 } ?? false
-            return confirmed || now < loaded.at + Self.maximumAge ? loaded.value : nil
-        }
-    }
-
-    private func keep<Value: Sendable>(
-        _ value: Value, _ epoch: Int, _ store: (inout State, Loaded<Value>) -> Void
-    ) {
-        let loaded = Loaded(value: value, at: ContinuousClock.now)
-        state.withLock { state in
-            if state.epoch == epoch { store(&state, loaded) }
-        }
-    }
-}
-
-/// Lets many requests that miss the same snapshot wait for one load.
-private actor Loader {
-    private var running: [String: Task<any Sendable, any Error>] = [:]
-
-    func load<Value: Sendable>(
-        _ name: String, _ body: @escaping @Sendable () async throws -> Value
-    ) async throws(StoreError) -> Value {
-        let task = running[name] ?? Task { try await body() as any Sendable }
-        running[name] = task
-        defer { running[name] = nil }
-        do {
-            guard let value = try await task.value as? Value else { throw StoreError.malformedResult }
-            return value
-        } catch let error as StoreError {
-            throw error
-        } catch {
-            throw .malformedResult
-        }
     }
 }

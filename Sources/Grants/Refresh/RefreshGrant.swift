@@ -45,7 +45,7 @@ public struct RefreshGrant: Grant {
             scope: request.form["scope"] == nil ? nil : request.access.scope,
             resources: request.access.resources.isEmpty ? nil : request.access.resources,
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)),
-            source: request.source, permits: claim.permits)
+            source: request.source, serverKey: keyring.newest.id, permits: claim.permits)
         let family = try await rotate(rotation, claim)
         guard let successor = successors.first(where: { $0.hash == family.currentHash })?.token else {
             throw .unavailable("the successor was made under a key this node does not hold")
@@ -64,14 +64,21 @@ public struct RefreshGrant: Grant {
         _ rotation: SessionStore.Rotation, _ claim: RateLimiter.Claim
     ) async throws(TokenError) -> SessionStore.Rotated {
         do {
-            let (outcome, verdict) = try await sessions.rotate(rotation)
-            try limiter.settle(claim, verdict)
+            var (outcome, verdict) = try await sessions.rotate(rotation)
+            if case .busy = outcome {
+                // Others wait for the verdict about these permits: they are taken before this request waits for its row.
+                try await limiter.take(claim)
+                outcome = try await sessions.rotateWhenFree(rotation)
+            } else {
+                try limiter.settle(claim, verdict)
+            }
             switch outcome {
             case .rotated(let family): return family
             case .refused(let reason): throw Self.refused(reason)
             case .invalidScope: throw TokenError.invalidScope("wider than the family's")
             case .invalidTarget: throw RequestedAccess.invalidTarget("not the family's")
             case .limited: throw TokenError.unavailable("limit without a verdict")
+            case .busy: throw TokenError.unavailable("another transaction holds the session")
             }
         } catch let error as TokenError {
             throw error

@@ -1,4 +1,4 @@
-import Persistence
+public import Persistence
 
 /// A token request that passed every check that does not depend on an account.
 public struct TokenRequest: Sendable {
@@ -32,10 +32,13 @@ public protocol Grant: Sendable {
 public struct TokenService: Sendable {
     private let grants: [GrantType: any Grant]
     private let clients: ClientAuthenticator
+    private let databaseClock: DatabaseClock
 
     /// Two grants with one name stop the start, not a request.
-    public init(_ grants: [any Grant], clients: ClientAuthenticator) {
+    /// - Parameter databaseClock: a node whose clock is wrong refuses before anything is consumed.
+    public init(_ grants: [any Grant], clients: ClientAuthenticator, databaseClock: DatabaseClock) {
         self.clients = clients
+        self.databaseClock = databaseClock
         self.grants = Dictionary(uniqueKeysWithValues: grants.map { ($0.grantType, $0) })
     }
 
@@ -57,7 +60,10 @@ public struct TokenService: Sendable {
         guard let grant = grants[GrantType(rawValue: grantType)] else {
             throw TokenError(.unsupportedGrantType, "The grant type is not supported.")
         }
-        let client = try await clients.authenticate(form, credentials, realm: realm)
+        guard !databaseClock.isWrong else {
+            throw .unavailable("the process clock differs from the database's by more than 60 s")
+        }
+        let client = try await clients.authenticate(form, credentials, realm: realm, source: source)
         guard client.mayUse(grant.grantType) else {
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
         }

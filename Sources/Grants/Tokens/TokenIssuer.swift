@@ -48,9 +48,6 @@ public struct TokenIssuer: Sendable {
     /// Seconds since the epoch by this process's clock, only to notice that it is wrong.
     let clock: @Sendable () -> Double
 
-    /// A process clock further than this from the database's may not sign (design decision 5), in seconds.
-    static let maximumClockSkew = 60.0
-
     /// Creates an issuer.
     public init(keyring: Keyring, signingKeys: SigningKeys, clock: @escaping @Sendable () -> Double) {
         self.keyring = keyring
@@ -94,10 +91,11 @@ public struct TokenIssuer: Sendable {
             refreshToken: authentication.refreshToken?.text, idToken: idToken)
     }
 
-    /// Refuses to sign when this process has another idea of the time than the database (design decision 5).
+    /// Refuses to sign when this process has another idea of the time than the database (design decision 5). The last guard:
+    /// ``TokenService`` refuses before a factor is consumed, by what the listening connection saw.
     /// - Parameter now: the database clock, seconds since the epoch.
     func requireTrueClock(_ now: Int) throws(TokenError) {
-        guard abs(clock() - Double(now)) <= Self.maximumClockSkew else {
+        guard abs(clock() - Double(now)) <= DatabaseClock.maximumDifference else {
             throw .unavailable("the process clock differs from the database's by more than 60 s")
         }
     }

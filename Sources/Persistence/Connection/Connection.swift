@@ -45,7 +45,12 @@ public actor Connection {
 
     /// Runs `body`, which must not block, on the calling thread; `nil` while the connection's own thread is at work.
     nonisolated func here<R: Sendable>(_ body: (isolated Connection) -> R) -> R? {
-        thread.here { assumeIsolated(body) }
+        thread.here {
+            assert(thread.isIsolatingCurrentContext() == true)
+            // What `assumeIsolated` does, without the question which thread this is: the turn, a lock that was taken in this very
+            // call, is the proof. A wrong answer of the runtime must not end the process.
+            return withoutActuallyEscaping(body) { body in unsafeBitCast(body, to: ((Connection) -> R).self)(self) }
+        }
     }
 
     /// Asks for the end of operation `number`. Never blocks.
@@ -76,23 +81,28 @@ public actor Connection {
         try verifySettings()
     }
 
-    /// What `synchronous_commit` really is decides whether an answered commit survives a crash: ask, do not assume.
+    /// What `synchronous_commit` really is decides whether an answered commit survives a crash, and the functions are written for
+    /// READ COMMITTED: ask, do not assume.
     private func verifySettings() throws(ConnectFailure) {
-        let sql = "SELECT current_setting('synchronous_commit'), current_setting('transaction_read_only')"
-        var settings: [(commit: String, readOnly: String)] = []
+        let names = ["synchronous_commit", "default_transaction_isolation", "transaction_read_only"]
+        let sql = "SELECT " + names.map { "current_setting('\($0)')" }.joined(separator: ", ")
+        var values: [String] = []
         do {
             let result = try simpleQuery(sql, within: configuration.connectTimeout)
-            if result.isSuccess, PQntuples(result.pointer) == 1, PQnfields(result.pointer) == 2 {
-                settings = [(Self.text(result.pointer, 0), Self.text(result.pointer, 1))]
+            if result.isSuccess, PQntuples(result.pointer) == 1, PQnfields(result.pointer) == Int32(names.count) {
+                values = names.indices.map { Self.text(result.pointer, Int32($0)) }
             }
         } catch {
             throw ConnectFailure(reason: .connectFailed, message: "the connection was lost while it was being set up")
         }
-        guard let settings = settings.first, settings.commit == "on" else {
+        guard values.count == names.count, values[0] == "on", values[1] == "read committed" else {
+            let shown = zip(names, values).map { "\($0)=\($1)" }.joined(separator: ", ")
             throw ConnectFailure(
-                reason: .unsafeSettings, message: "synchronous_commit is not on although it was asked for: \(settings)")
+                reason: .unsafeSettings,
+                message: "the session has other settings than were asked for, synchronous_commit=on and "
+                    + "default_transaction_isolation=read committed: \(shown)")
         }
-        guard settings.readOnly == "off" else {
+        guard values[2] == "off" else {
             throw ConnectFailure(reason: .readOnly, message: "the server accepts no writes")
         }
     }

@@ -89,6 +89,9 @@ struct ParameterBuffer {
         case .ints(let values):
             try appendArray(values, of: TypeOID.int4) { $0.append($1) }
             return TypeOID.int4Array
+        case .bigints(let values):
+            try appendArray(values, of: TypeOID.int8) { $0.append($1) }
+            return TypeOID.int8Array
         case .doubles(let values):
             try appendArray(values, of: TypeOID.float8) { $0.append($1.bitPattern) }
             return TypeOID.float8Array

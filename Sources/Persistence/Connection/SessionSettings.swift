@@ -23,7 +23,7 @@ struct SessionSettings {
 
         let statement = configuration.statementTimeout.milliseconds
         var settings = [
-            "synchronous_commit=on", "standard_conforming_strings=on", "TimeZone=UTC", "IntervalStyle=postgres",
+            "synchronous_commit=on", "default_transaction_isolation=read\\ committed", "standard_conforming_strings=on", "TimeZone=UTC", "IntervalStyle=postgres",
             "DateStyle=ISO", "bytea_output=hex", "client_min_messages=warning",
         ]
         if timeouts {

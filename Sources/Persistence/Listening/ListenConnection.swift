@@ -16,28 +16,34 @@ public struct ListenConnection: Service {
         case notification(channel: String, payload: String)
         /// The value of the heartbeat statement.
         case heartbeat(String)
+        /// What both clocks showed at a heartbeat; comes right before it.
+        case clocks(DatabaseClock.Reading)
     }
 
-    /// Reads a text that differs after every change of any configuration.
+    /// Reads a text that differs after every change of any configuration, and the database's clock.
     public static let configurationStamp = Statement(
-        name: "config_stamp", sql: "SELECT postern.config_stamp()", effect: .readOnly)
+        name: "config_stamp", sql: "SELECT postern.config_stamp(), extract(epoch FROM clock_timestamp())::float8",
+        effect: .readOnly)
 
     private let configuration: DatabaseConfiguration
     private let channels: [String]
     private let heartbeat: Statement
     private let interval: Duration
+    private let clock: @Sendable () -> Double
     private let logger: Logger
     private let onEvent: @Sendable (Event) -> Void
 
     /// - Parameters:
     ///   - configuration: which database; pool settings do not matter.
     ///   - channels: what to listen to.
-    ///   - heartbeat: a statement without parameters that returns one text.
+    ///   - heartbeat: a statement without parameters that returns one text, and the clock's seconds beside it if they are wanted.
     ///   - interval: time between two heartbeats, and the longest wait for the answer to one.
+    ///   - clock: this machine's clock, seconds since the epoch.
     ///   - onEvent: called on the task of ``run()``, one event at a time; must not block.
     public init(
         configuration: DatabaseConfiguration, channels: [String], heartbeat: Statement = configurationStamp,
-        interval: Duration = .milliseconds(400), logger: Logger, onEvent: @escaping @Sendable (Event) -> Void
+        interval: Duration = .milliseconds(400), clock: @escaping @Sendable () -> Double = { 0 }, logger: Logger,
+        onEvent: @escaping @Sendable (Event) -> Void
     ) {
         var configuration = configuration
         configuration.statementTimeout = max(interval, .milliseconds(250))
@@ -46,6 +52,7 @@ public struct ListenConnection: Service {
         self.channels = channels
         self.heartbeat = heartbeat
         self.interval = interval
+        self.clock = clock
         self.logger = logger
         self.onEvent = onEvent
     }
@@ -88,12 +95,16 @@ public struct ListenConnection: Service {
     private func hear(_ connection: Connection) async {
         while !Task.isCancelled {
             let due = ContinuousClock.now + interval
+            let asked = clock()
             let outcome = await connection.runBlocking(heartbeat, [], operation: Self.operation) {
                 (row) throws(StoreError) in
-                try row.text(0)
+                (text: try row.text(0), time: row.columnCount > 1 ? try row.doubleOrNil(1) : nil)
             }
             guard case .success(let values) = outcome.result, let value = values.first else { return }
-            onEvent(.heartbeat(value))
+            if let time = value.time {
+                onEvent(.clocks(.init(database: time, asked: asked, answered: clock())))
+            }
+            onEvent(.heartbeat(value.text))
             repeat {
                 guard let events = try? await connection.notifications(until: due) else { return }
                 for event in events { onEvent(event) }

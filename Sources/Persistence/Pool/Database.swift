@@ -27,11 +27,13 @@ public final class Database: Service, Sendable {
         }
     }
 
-    /// Runs one statement in a transaction of its own: one round trip. Sent and decoded on the
+    /// Runs one statement in a transaction of its own: one round trip. The realm named by the first parameter pays for the
+    /// connection with its share of the pool (``Statement/payer``). Sent and decoded on the
     /// caller's thread, which never blocks; what is not the ordinary course goes to the connection's thread.
     ///
     /// A lost connection is repaired behind the caller's back where that is harmless: always before anything was sent, and once
-    /// more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``. Serialization failures
+    /// more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``; when no connection is to be
+    /// had for that, an idempotent one is ``StoreError/inDoubt``. Serialization failures
     /// and deadlocks are retried three times. Cancelling the task stops a read-only statement on the server; one that writes
     /// is allowed to finish.
     /// - Returns: the decoded rows.
@@ -39,7 +41,7 @@ public final class Database: Service, Sendable {
         _ statement: Statement, _ parameters: [Parameter],
         _ decode: @Sendable (borrowing Row) throws(StoreError) -> R
     ) async throws(StoreError) -> [R] {
-        try await attempt { lease in
+        try await attempt(statement.share(parameters), mayChange: statement.effect == .idempotent) { lease in
             await lease.connection.run(statement, parameters, operation: lease.number, decode)
         }
     }
@@ -53,11 +55,12 @@ public final class Database: Service, Sendable {
     ///
     /// `body` is synchronous, so nothing interleaves with the transaction, and may run more than once: a connection lost before
     /// COMMIT was sent, a serialization failure and a deadlock start it again. It must have no effect but its statements.
+    /// The connection counts as the server's own, not as a realm's.
     /// - Throws: ``StoreError/inDoubt`` when the answer to COMMIT was lost.
     public func transaction<R: Sendable>(
         _ body: @Sendable (isolated Connection) throws(StoreError) -> R
     ) async throws(StoreError) -> R {
-        try await attempt { lease in
+        try await attempt(.server, mayChange: false) { lease in
             await lease.connection.transact(operation: lease.number, body)
         }
     }
@@ -65,10 +68,19 @@ public final class Database: Service, Sendable {
     /// Connections free, on loan and being made, and callers waiting: for metrics and readiness.
     public var poolCounts: (free: Int, lent: Int, connecting: Int, waiting: Int) { pool.counts }
 
-    private func attempt<R: Sendable>(_ perform: (Pool.Lease) async -> Outcome<R>) async throws(StoreError) -> R {
+    private func attempt<R: Sendable>(
+        _ share: PoolShare, mayChange: Bool, _ perform: (Pool.Lease) async -> Outcome<R>
+    ) async throws(StoreError) -> R {
         var patience = Patience(connections: configuration.connections)
+        // Whether an earlier attempt may have been executed without our knowing.
+        var isInDoubt = false
         while true {
-            let lease = try await pool.checkout()
+            let lease: Pool.Lease
+            do {
+                lease = try await pool.checkout(for: share)
+            } catch {
+                throw isInDoubt ? .inDoubt : error
+            }
             let outcome = await withTaskCancellationHandler {
                 await perform(lease)
             } onCancel: {
@@ -79,6 +91,7 @@ public final class Database: Service, Sendable {
             case .success(let value): return value
             case .failure(let failure):
                 guard let pause = patience.pause(before: failure.remedy) else { throw failure.error }
+                if failure.remedy == .onceMore { isInDoubt = mayChange }
                 if pause > .zero {
                     do { try await Task.sleep(for: pause) } catch { throw .cancelled }
                 }

@@ -1,10 +1,11 @@
 import Synchronization
 
-/// Asks together what is asked at the same time: while a group has ``lanes`` questions under way, whoever comes is gathered, and one
-/// of them asks for all as soon as a lane is free.
+/// Batches concurrent questions of one group. While a group has ``lanes`` questions under way, callers that arrive join the next
+/// batch, and one of them asks for all as soon as a lane is free.
 ///
-/// Nobody waits while there is a free lane, so an idle database answers each question at once; under load one round trip, with one
-/// waking of a backend and of us, serves many. For reads only: a failure is shared by all who were asked for together.
+/// A caller does not wait while there is a free lane, so an idle database answers each question at once; under load one round trip,
+/// with one waking of a backend and of this process, serves many. A failure is shared by the batch: each caller then decides
+/// whether to go on by itself.
 ///
 /// Locking: `groups` guards the lanes and who waits. A continuation is taken out under the lock by whoever resumes it, after the
 /// lock was released; whoever frees a lane hands it on in the same step, so a waiter implies a busy lane.

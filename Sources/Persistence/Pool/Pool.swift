@@ -8,6 +8,7 @@ final class Pool: Sendable {
     struct Lease: Sendable {
         let connection: Connection
         let number: UInt64
+        let share: PoolShare
     }
 
     typealias Machine = PoolStateMachine<Connection, CheckedContinuation<Result<Connection, StoreError>, Never>>
@@ -51,19 +52,19 @@ final class Pool: Sendable {
         (orders, order) = AsyncStream.makeStream()
     }
 
-    /// Borrows a connection: at once when one is free, else after at most the checkout timeout.
-    func checkout() async throws(StoreError) -> Lease {
+    /// Borrows a connection: at once when one is free and within the share, else after at most the checkout timeout.
+    func checkout(for share: PoolShare) async throws(StoreError) -> Lease {
         let (verdict, number, isEarly) = state.withLock { state in
-            (state.machine.checkout(), state.nextNumber(), state.machine.phase == .idle)
+            (state.machine.checkout(for: share), state.nextNumber(), state.machine.phase == .idle)
         }
         if isEarly {
             try await waitForStart()
-            return try await checkout()
+            return try await checkout(for: share)
         }
         switch verdict {
-        case .lend(let connection): return Lease(connection: connection, number: number)
+        case .lend(let connection): return Lease(connection: connection, number: number, share: share)
         case .refuse(let reason): throw .unavailable(reason)
-        case .wait: return Lease(connection: try await wait(number).get(), number: number)
+        case .wait: return Lease(connection: try await wait(number, share).get(), number: number, share: share)
         }
     }
 
@@ -76,10 +77,10 @@ final class Pool: Sendable {
         }
     }
 
-    private func wait(_ number: UInt64) async -> Result<Connection, StoreError> {
+    private func wait(_ number: UInt64, _ share: PoolShare) async -> Result<Connection, StoreError> {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                perform(state.withLock { $0.machine.enqueue(continuation, number: number, now: .now) })
+                perform(state.withLock { $0.machine.enqueue(continuation, for: share, number: number, now: .now) })
                 // A cancellation that came before there was anything to cancel.
                 if Task.isCancelled { cancel(number) }
             }
@@ -94,7 +95,10 @@ final class Pool: Sendable {
 
     /// Gives a connection back; one that cannot be used again is replaced.
     func checkin(_ lease: Lease, isReusable: Bool) {
-        perform(state.withLock { $0.machine.checkin(lease.connection, isReusable: isReusable, now: .now) })
+        perform(
+            state.withLock {
+                $0.machine.checkin(lease.connection, of: lease.share, isReusable: isReusable, now: .now)
+            })
     }
 
     /// Refuses new loans and closes what is idle; ``run()`` returns when the last loan has come back.

@@ -4,6 +4,11 @@
 /// The pool keeps `capacity` connections, lends the one returned last (its caches are warm), queues at most `maximumWaiters`
 /// callers for at most `checkoutTimeout`, and after a failed attempt tries again after a growing back-off, but at least every
 /// `demandInterval` while somebody waits.
+///
+/// Shares: a realm may hold up to three times as many connections as then stay free, and at least one. One busy realm so leaves a
+/// quarter of the pool to the others, two busy realms a seventh each less, and there is nearly always one for a newcomer. The same
+/// rule bounds a realm's waiters. Realms with waiters take turns. The server's own work is not bounded, and one connection is kept
+/// for it.
 struct PoolStateMachine<Connection, Waiter> {
     struct Limits {
         var capacity: Int
@@ -46,7 +51,7 @@ struct PoolStateMachine<Connection, Waiter> {
     let limits: Limits
     private(set) var phase = Phase.idle
     private(set) var available: [Connection] = []
-    private(set) var lent = 0
+    private var loans: Loans
     private(set) var connecting = 0
     private(set) var lastFailure: Reason?
     private var waiters = WaiterQueue<Waiter>()
@@ -57,7 +62,13 @@ struct PoolStateMachine<Connection, Waiter> {
 
     init(_ limits: Limits) {
         self.limits = limits
+        loans = Loans(capacity: limits.capacity)
     }
+
+    /// Connections on loan.
+    var lent: Int { loans.total }
+    /// Connections on loan to one share.
+    func lent(to share: PoolShare) -> Int { loans.held[share] ?? 0 }
 
     /// Callers who wait.
     var waiting: Int { waiters.count }
@@ -84,25 +95,24 @@ struct PoolStateMachine<Connection, Waiter> {
     // MARK: Callers
 
     /// A caller wants a connection now; no waiter is made yet.
-    mutating func checkout() -> Checkout {
+    mutating func checkout(for share: PoolShare) -> Checkout {
         guard phase == .running else { return .refuse(.notRunning) }
-        // Whoever waits came first.
-        if waiters.isEmpty, let connection = available.popLast() {
-            lent += 1
+        // Those of this share who wait came first; those of other shares wait because they have had theirs.
+        if waiters.count(of: share) == 0, loans.mayGrow(share), let connection = available.popLast() {
+            loans.add(1, to: share)
             return .lend(connection)
         }
-        guard waiters.count < limits.maximumWaiters else { return .refuse(.tooManyWaiters) }
-        return .wait
+        return mayWait(share) ? .wait : .refuse(.tooManyWaiters)
     }
 
     /// The caller told to wait does, under a number of its own; or is served at once, if things changed in between.
-    mutating func enqueue(_ waiter: Waiter, number: UInt64, now: Instant) -> [Action] {
-        switch checkout() {
+    mutating func enqueue(_ waiter: Waiter, for share: PoolShare, number: UInt64, now: Instant) -> [Action] {
+        switch checkout(for: share) {
         case .lend(let connection): return [.resume(waiter, connection)]
         case .refuse(let reason): return [.fail(waiter, reason)]
         case .wait: break
         }
-        waiters.append(waiter, number: number, deadline: now + limits.checkoutTimeout)
+        waiters.append(waiter, of: share, number: number, deadline: now + limits.checkoutTimeout)
         return settle(now: now)
     }
 
@@ -112,10 +122,11 @@ struct PoolStateMachine<Connection, Waiter> {
     }
 
     /// A lent connection comes back.
-    mutating func checkin(_ connection: Connection, isReusable: Bool, now: Instant) -> [Action] {
-        lent -= 1
+    mutating func checkin(_ connection: Connection, of share: PoolShare, isReusable: Bool, now: Instant) -> [Action] {
+        loans.add(-1, to: share)
         if isReusable { return offer(connection) }
-        var actions: [Action] = [.close(connection)] + settle(now: now)
+        // Less is lent, so a realm that waited for its share may now have a free one.
+        var actions: [Action] = [.close(connection)] + serve() + settle(now: now)
         finishIfEmpty(&actions)
         return actions
     }
@@ -157,12 +168,30 @@ struct PoolStateMachine<Connection, Waiter> {
             finishIfEmpty(&actions)
             return actions
         }
-        if let waiter = waiters.popFirst() {
-            lent += 1
-            return [.resume(waiter, connection)]
-        }
         available.append(connection)
-        return []
+        return serve()
+    }
+
+    /// Lends what is free to those who wait, as far as their shares go.
+    private mutating func serve() -> [Action] {
+        var actions: [Action] = []
+        while !available.isEmpty {
+            let loans = self.loans
+            guard let next = waiters.popFirst(where: { loans.mayGrow($0) }), let connection = available.popLast() else {
+                break
+            }
+            self.loans.add(1, to: next.share)
+            actions.append(.resume(next.waiter, connection))
+        }
+        return actions
+    }
+
+    /// Whether a share may have one waiter more.
+    private func mayWait(_ share: PoolShare) -> Bool {
+        guard share != .server else { return waiters.count(of: share) < limits.maximumWaiters }
+        let free = limits.maximumWaiters - (waiters.count - waiters.count(of: .server))
+        let waiting = waiters.count(of: share)
+        return free > 0 && (waiting == 0 || waiting < Loans.greed * (free - 1))
     }
 
     private mutating func settle(now: Instant) -> [Action] {

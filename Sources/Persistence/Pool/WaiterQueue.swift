@@ -1,54 +1,87 @@
-/// Callers in the order they came, each with a number and a deadline. All wait equally long, so the first is due first.
+/// Callers who wait, each with a number, a deadline and the share it belongs to. Shares take turns; within a share the first comes
+/// first. All wait equally long, so the first to come is the first to be due.
 struct WaiterQueue<Waiter> {
-    private var order: [(number: UInt64, deadline: ContinuousClock.Instant)] = []
-    private var head = 0
-    private var waiters: [UInt64: Waiter] = [:]
+    private struct Entry {
+        let waiter: Waiter
+        let share: PoolShare
+    }
 
-    var count: Int { waiters.count }
-    var isEmpty: Bool { waiters.isEmpty }
+    private var entries: [UInt64: Entry] = [:]
+    /// Everybody in the order they came, for the deadlines.
+    private var order = NumberQueue<ContinuousClock.Instant>()
+    private var lines: [PoolShare: (queue: NumberQueue<Void>, count: Int)] = [:]
+    /// Shares with waiters, the one whose turn is next first.
+    private var turns: [PoolShare] = []
+
+    var count: Int { entries.count }
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// Waiters of one share.
+    func count(of share: PoolShare) -> Int { lines[share]?.count ?? 0 }
 
     /// When the first in line is due.
     var firstDeadline: ContinuousClock.Instant? {
-        mutating get {
-            skipRemoved()
-            return head < order.count ? order[head].deadline : nil
-        }
+        mutating get { order.first { entries[$0] != nil }?.value }
     }
 
-    mutating func append(_ waiter: Waiter, number: UInt64, deadline: ContinuousClock.Instant) {
-        order.append((number, deadline))
-        waiters[number] = waiter
+    mutating func append(_ waiter: Waiter, of share: PoolShare, number: UInt64, deadline: ContinuousClock.Instant) {
+        entries[number] = Entry(waiter: waiter, share: share)
+        order.append(number, deadline)
+        if lines[share] == nil { turns.append(share) }
+        lines[share, default: (NumberQueue(), 0)].queue.append(number, ())
+        lines[share]?.count += 1
     }
 
     mutating func remove(number: UInt64) -> Waiter? {
-        waiters.removeValue(forKey: number)
+        guard let entry = entries.removeValue(forKey: number) else { return nil }
+        lines[entry.share]?.count -= 1
+        if count(of: entry.share) == 0 {
+            lines[entry.share] = nil
+            turns.removeAll { $0 == entry.share }
+        }
+        return entry.waiter
     }
 
-    mutating func popFirst() -> Waiter? {
-        skipRemoved()
-        guard head < order.count else { return nil }
-        defer { head += 1 }
-        return waiters.removeValue(forKey: order[head].number)
+    /// The next waiter of the next share that may have something; that share's next turn comes after all others'.
+    mutating func popFirst(where mayHave: (PoolShare) -> Bool) -> (waiter: Waiter, share: PoolShare)? {
+        guard let index = turns.firstIndex(where: mayHave) else { return nil }
+        let share = turns.remove(at: index)
+        turns.append(share)
+        guard let number = lines[share]?.queue.first(where: { entries[$0] != nil })?.number,
+            let waiter = remove(number: number)
+        else { return nil }
+        return (waiter, share)
     }
 
     mutating func removeExpired(now: ContinuousClock.Instant) -> [Waiter] {
         var expired: [Waiter] = []
-        while let deadline = firstDeadline, deadline <= now, let waiter = popFirst() { expired.append(waiter) }
+        while let first = order.first(where: { entries[$0] != nil }), first.value <= now {
+            if let waiter = remove(number: first.number) { expired.append(waiter) }
+        }
         return expired
     }
 
     mutating func removeAll() -> [Waiter] {
-        var all: [Waiter] = []
-        while let waiter = popFirst() { all.append(waiter) }
-        return all
+        defer { self = WaiterQueue() }
+        return entries.sorted { $0.key < $1.key }.map(\.value.waiter)
+    }
+}
+
+/// Numbers in the order they came. Those who left are stepped over, and their memory is given back now and then.
+private struct NumberQueue<Value> {
+    private var elements: [(number: UInt64, value: Value)] = []
+    private var head = 0
+
+    mutating func append(_ number: UInt64, _ value: Value) {
+        elements.append((number, value))
     }
 
-    /// Steps over those who left, and gives their memory back now and then.
-    private mutating func skipRemoved() {
-        while head < order.count, waiters[order[head].number] == nil { head += 1 }
-        if head > 64, head * 2 > order.count {
-            order.removeFirst(head)
+    mutating func first(where isThere: (UInt64) -> Bool) -> (number: UInt64, value: Value)? {
+        while head < elements.count, !isThere(elements[head].number) { head += 1 }
+        if head > 64, head * 2 > elements.count {
+            elements.removeFirst(head)
             head = 0
         }
+        return head < elements.count ? elements[head] : nil
     }
 }

@@ -27,10 +27,20 @@ public struct ConfigurationStore: Sendable {
             ?? nil
     }
 
+    /// The number of every realm's last change, of disabled realms too.
+    public func versions() async throws(StoreError) -> [UUIDValue: Int64] {
+        let rows = try await database.query(Self.versions, []) { (row) throws(StoreError) in
+            (try row.uuid(0), try row.bigint(1))
+        }
+        return Dictionary(rows) { first, _ in first }
+    }
+
+    private static let versions = Statement(
+        name: "realm_versions", sql: "SELECT realm_id, config_version FROM postern.realm_versions()", effect: .readOnly)
     private static let directory = Statement(
         name: "directory", sql: "SELECT domain, realm_id FROM postern.directory()", effect: .readOnly)
     private static let realmID = Statement(
         name: "realm_id", sql: "SELECT postern.realm_id($1)", effect: .readOnly)
     private static let realm = Statement(
-        name: "realm_config", sql: "SELECT postern.realm_config($1)::text", effect: .readOnly)
+        name: "realm_config", sql: "SELECT postern.realm_config($1)::text", effect: .readOnly, payer: .server)
 }

@@ -1,8 +1,12 @@
 /// Sessions, which are the refresh families: rotation, life and revocation.
 public struct SessionStore: Sendable {
-    private let database: Database
+    let database: Database
     private let lookups: Gatherer<UUIDValue, Lookup, LiveSession?>
-    private let rotations: Gatherer<UUIDValue, Rotation, Result<RotationOutcome, StoreError>>
+    /// Rotations of realms where no row is known to be locked: each waits for its row, shortly.
+    let rotations: Gatherer<UUIDValue, Rotation, RotationOutcome>
+    /// Rotations that must not wait for a row.
+    let cautious: Gatherer<UUIDValue, Rotation, RotationOutcome>
+    let lockedRows = LockedRows()
 
     /// Works on `database`.
     public init(_ database: Database) {
@@ -10,8 +14,11 @@ public struct SessionStore: Sendable {
         lookups = Gatherer(lanes: 3, maximumWaiting: 1024) { (realm, lookups) throws(StoreError) in
             try await Self.look(database, realm, lookups)
         }
-        rotations = Gatherer(lanes: 4, maximumWaiting: 256) { (realm, rotations) in
-            await Self.rotate(database, realm, rotations)
+        rotations = Gatherer(lanes: 4, maximumWaiting: 256) { (realm, rotations) throws(StoreError) in
+            try await Self.rotate(database, realm, rotations, waiting: true)
+        }
+        cautious = Gatherer(lanes: 4, maximumWaiting: 512) { (realm, rotations) throws(StoreError) in
+            try await Self.rotate(database, realm, rotations, waiting: false)
         }
     }
 
@@ -37,14 +44,18 @@ public struct SessionStore: Sendable {
         public let refreshTokenLifetime: Int32
         /// Where the request came from, for audit.
         public let source: String
+        /// Id of the key-file line that the stored successor is made under, 4 bytes.
+        public let serverKey: [UInt8]
         /// What must be granted first.
-        public let permits: PermitRequest
+        public var permits: PermitRequest
+        /// Names this request: when an answer is lost the same request gets the same successor again, whatever the retry window.
+        let mark = Int64.random(in: .min ... .max)
 
         /// Takes the parts as they are.
         public init(
             realm: UUIDValue, client: UUIDValue, session: UUIDValue, generation: Int32, hash: [UInt8],
             successorHashes: [[UInt8]], scope: [String]?, resources: [String]?, refreshTokenLifetime: Int32,
-            source: String, permits: PermitRequest
+            source: String, serverKey: [UInt8], permits: PermitRequest
         ) {
             self.realm = realm
             self.client = client
@@ -56,6 +67,7 @@ public struct SessionStore: Sendable {
             self.resources = resources
             self.refreshTokenLifetime = refreshTokenLifetime
             self.source = source
+            self.serverKey = serverKey
             self.permits = permits
         }
     }
@@ -90,33 +102,8 @@ public struct SessionStore: Sendable {
         case invalidScope
         case invalidTarget
         case limited
-    }
-
-    /// Consumes a refresh token, or repeats the answer of its first use within the retry window. Safe to run again.
-    public func rotate(_ rotation: Rotation) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
-        guard rotation.isPlain else { return try await Self.rotate(database, rotation) }
-        let outcome = try await rotations.answer(rotation.realm, rotation).get()
-        return (outcome, PermitVerdict(granted: [], refused: nil, retryAfter: 0))
-    }
-
-    static func rotate(
-        _ database: Database, _ rotation: Rotation
-    ) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
-        let parameters: [Parameter] =
-            [
-                .uuid(rotation.realm), .uuid(rotation.client), .uuid(rotation.session), .int(rotation.generation),
-                .bytes(rotation.hash), .byteArrays(rotation.successorHashes),
-                // The access token's lifetime ends nothing here: the session has a refresh token.
-                .int(0), .int(rotation.refreshTokenLifetime), .text(rotation.source),
-            ] + rotation.permits.parameters + [
-                rotation.scope.map { .texts($0) } ?? .null, rotation.resources.map { .texts($0) } ?? .null,
-            ]
-        let rows = try await database.query(Self.refresh, parameters) { (row) throws(StoreError) in
-            let verdict = try row.permitVerdict(granted: 12, refused: 10, retryAfter: 11)
-            return (try outcome(row), verdict)
-        }
-        guard let only = rows.first else { throw .malformedResult }
-        return only
+        /// Another transaction holds the session's row; nothing was done.
+        case busy
     }
 
     static func outcome(_ row: borrowing Row) throws(StoreError) -> RotationOutcome {
@@ -130,6 +117,7 @@ public struct SessionStore: Sendable {
         case "invalid_scope": .invalidScope
         case "invalid_target": .invalidTarget
         case "rate_limited": .limited
+        case "busy": .busy
         case let outcome: .refused(try row.textOrNil(1) ?? outcome)
         }
     }
@@ -158,14 +146,6 @@ public struct SessionStore: Sendable {
         ) { (row) throws(StoreError) in try row.bool(0) }
     }
 
-    private static let refresh = Statement(
-        name: "refresh",
-        sql: """
-            SELECT outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now,
-                   limit_ord, retry_after, granted, expires_at
-              FROM postern.refresh($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-            """,
-        effect: .idempotent)
     static let introspect = Statement(
         name: "introspect",
         sql: """

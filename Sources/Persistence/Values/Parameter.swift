@@ -20,6 +20,8 @@ public enum Parameter: Sendable, Equatable {
     case texts([String])
     /// `integer[]`.
     case ints([Int32])
+    /// `bigint[]`.
+    case bigints([Int64])
     /// `double precision[]`.
     case doubles([Double])
     /// `bytea[]`.

@@ -12,18 +12,35 @@ public struct Statement: Sendable, Hashable {
         case once
     }
 
+    /// Whose share of the pool a statement takes its connection from.
+    public enum Payer: Sendable {
+        /// The realm that is the first parameter; the server itself when that is no UUID.
+        case realm
+        /// The server itself, though the statement may name a realm: configuration, mail, sweeping.
+        case server
+    }
+
     /// Name on the server; `[a-z_]+` by convention.
     public let name: String
     /// The SQL with `$1`… as parameters.
     public let sql: String
     /// Whether it may be repeated.
     public let effect: Effect
+    /// Whose share of the pool it uses.
+    public let payer: Payer
 
-    /// A statement.
-    public init(name: String, sql: String, effect: Effect) {
+    /// A statement. By convention the first parameter of a statement about a realm is the realm's id.
+    public init(name: String, sql: String, effect: Effect, payer: Payer = .realm) {
         self.name = name
         self.sql = sql
         self.effect = effect
+        self.payer = payer
+    }
+
+    /// Whose share of the pool this statement with these parameters uses.
+    func share(_ parameters: [Parameter]) -> PoolShare {
+        if payer == .realm, case .uuid(let realm)? = parameters.first { return .realm(realm) }
+        return .server
     }
 
     /// Same name and same text. Two texts under one name cost a preparation at every change, but are never confused.

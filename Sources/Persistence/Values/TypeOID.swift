@@ -23,6 +23,7 @@ enum TypeOID {
     static let nameArray: Oid = 1003
     static let int4Array: Oid = 1007
     static let textArray: Oid = 1009
+    static let int8Array: Oid = 1016
     static let varcharArray: Oid = 1015
     static let float8Array: Oid = 1022
     static let uuidArray: Oid = 2951

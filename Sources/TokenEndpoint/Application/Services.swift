@@ -72,9 +72,12 @@ struct SigningKeyRotation: Service {
     }
 }
 
-/// Whether requests can be served: the database answers, is writable, and has this binary's schema.
+/// Whether requests can be served: the database answers, is writable, and has this binary's schema; the configuration can be read;
+/// and the clock is right.
 struct Readiness: Sendable {
     let database: Database
+    let realms: RealmDirectory
+    let clock: DatabaseClock
 
     func reason() async -> String? {
         do {
@@ -84,10 +87,14 @@ struct Readiness: Sendable {
             guard version == expected else {
                 return "schema version is \(version ?? 0), this binary needs \(expected): run postern migrate"
             }
-            return nil
         } catch {
             return "the database is not available"
         }
+        guard await realms.isAvailable() else { return "there is no configuration: the directory of realms cannot be read" }
+        if clock.isWrong, let seconds = clock.difference {
+            return "the clocks of this machine and the database differ by \(Int(abs(seconds))) s: synchronise them"
+        }
+        return nil
     }
 
     private static let schemaVersion = Statement(

@@ -11,6 +11,8 @@ public struct Exchange: Sendable {
     public let realm: Realm
     /// The canonical host the request was for.
     public let host: String
+    /// The request headers that chose the realm, for `Vary`.
+    let vary: String
     /// What followed the prefix of a route with a path parameter.
     public let pathParameter: String
     /// The caller's address for limits and audit; IPv6 by /64.

@@ -1,4 +1,5 @@
 import Grants
+import Persistence
 import Synchronization
 
 /// Counters and durations in the Prometheus text format. Labels are routes, grants and outcomes: nothing a caller chooses.
@@ -35,7 +36,20 @@ public final class Metrics: Sendable {
         var requests: [Answered: UInt64] = [:]
         var grants: [Redeemed: UInt64] = [:]
         var excesses: [Exceeded: UInt64] = [:]
+        var wrongCodes: UInt64 = 0
+        var codeLockouts: UInt64 = 0
+        var codeBrakes: UInt64 = 0
         var durations: [String: Histogram] = [:]
+        var keyLines: [(labels: String, value: UInt64)] = []
+        var gauges: [@Sendable () -> [Gauge]] = []
+    }
+
+    /// A value as of now.
+    struct Gauge: Sendable {
+        let name: String
+        /// Label name and value, quoted as the format wants it; empty for none.
+        var labels = ""
+        let value: Double
     }
 
     private let state = Mutex(State())
@@ -69,6 +83,49 @@ public final class Metrics: Sendable {
         state.withLock { $0.excesses[exceeded, default: 0] += 1 }
     }
 
+    /// Asks `source` for gauges whenever the text is asked for; all of one name come one after another.
+    func watch(_ source: @escaping @Sendable () -> [Gauge]) {
+        state.withLock { $0.gauges.append(source) }
+    }
+
+    /// Shows how the pool of `database` is used.
+    func watch(_ database: Database) {
+        watch {
+            let counts = database.poolCounts
+            let connections = "postern_pool_connections"
+            return [
+                Gauge(name: connections, labels: "state=\"free\"", value: Double(counts.free)),
+                Gauge(name: connections, labels: "state=\"lent\"", value: Double(counts.lent)),
+                Gauge(name: connections, labels: "state=\"connecting\"", value: Double(counts.connecting)),
+                Gauge(name: "postern_pool_waiting", value: Double(counts.waiting)),
+            ]
+        }
+    }
+
+    /// Counts what came of codes that were tried.
+    func count(_ event: OTPGrant.Event) {
+        state.withLock { state in
+            switch event {
+            case .wrong(let codes): state.wrongCodes += UInt64(codes)
+            case .lockout: state.codeLockouts += 1
+            case .brake: state.codeBrakes += 1
+            }
+        }
+    }
+
+    /// What stands on each line of the key file, zero included, so that an alert can wait for it.
+    func setKeyLines(_ use: KeyLineUse, of keyring: Keyring) {
+        let lines = Set(keyring.keys.map(\.name)).union(use.counts.keys)
+        func labels(_ line: String, _ kind: KeyLineUse.Kind) -> String {
+            "line=\"\(line)\",kind=\"\(kind.rawValue)\""
+        }
+        var series = lines.flatMap { line in
+            KeyLineUse.Kind.allCases.map { (labels(line, $0), UInt64(use.counts[line]?[$0] ?? 0)) }
+        }
+        series += use.unknown.map { (labels("unknown", $0), UInt64($1)) }
+        state.withLock { [series] in $0.keyLines = series }
+    }
+
     /// The exposition text.
     func text() -> String {
         let state = state.withLock { $0 }
@@ -83,6 +140,13 @@ public final class Metrics: Sendable {
                 let labels = "policy=\"\(exceeded.policy.rawValue)\",dimension=\"\(exceeded.dimension.rawValue)\""
                 return (labels + ",mode=\"\(exceeded.enforced ? "enforce" : "log-only")\"", count)
             })
+        for (name, value) in [
+            ("postern_wrong_codes_total", state.wrongCodes), ("postern_code_lockouts_total", state.codeLockouts),
+            ("postern_code_brake_refusals_total", state.codeBrakes),
+        ] {
+            lines += ["# TYPE \(name) counter", "\(name) \(value)"]
+        }
+        lines += Self.family("postern_key_line_in_use", "gauge", state.keyLines)
         let durations = "postern_http_request_duration_seconds"
         lines.append("# TYPE \(durations) histogram")
         for (route, histogram) in state.durations.sorted(by: { $0.key < $1.key }) {
@@ -96,11 +160,31 @@ public final class Metrics: Sendable {
             lines.append("\(durations)_count{route=\"\(route)\"} \(histogram.count)")
         }
         lines += queues.lines()
+        lines += Self.lines(of: state.gauges.flatMap { $0() })
         return lines.joined(separator: "\n") + "\n"
     }
 
+    private static func lines(of gauges: [Gauge]) -> [String] {
+        var lines: [String] = []
+        var last: String?
+        for gauge in gauges {
+            if gauge.name != last { lines.append("# TYPE \(gauge.name) gauge") }
+            last = gauge.name
+            let isWhole = abs(gauge.value) < 1e15 && gauge.value == gauge.value.rounded()
+            let value = isWhole ? "\(Int64(gauge.value))" : "\(gauge.value)"
+            lines.append(gauge.labels.isEmpty ? "\(gauge.name) \(value)" : "\(gauge.name){\(gauge.labels)} \(value)")
+        }
+        return lines
+    }
+
     private static func counter(_ name: String, _ series: [(labels: String, value: UInt64)]) -> [String] {
-        ["# TYPE \(name) counter"]
+        family(name, "counter", series)
+    }
+
+    private static func family(
+        _ name: String, _ type: String, _ series: [(labels: String, value: UInt64)]
+    ) -> [String] {
+        ["# TYPE \(name) \(type)"]
             + series.sorted { $0.labels < $1.labels }.map { "\(name){\($0.labels)} \($0.value)" }
     }
 }

@@ -29,8 +29,10 @@ struct DoctorCommand: AsyncParsableCommand {
         await check("database, roles, schema and clock") {
             try await Preflight.check(conninfo: try settings.databaseURL())
         }
-        await check("signing keys") {
-            try await Preflight.checkKeys(conninfo: try settings.databaseURL(), keyring: try settings.keyring())
+        await check("signing keys and lines of the key file") {
+            let keyring = try settings.keyring()
+            let use = try await Preflight.checkKeys(conninfo: try settings.databaseURL(), keyring: keyring)
+            for sentence in KeyLines.sentences(use, keyring: keyring) { say("      \(sentence)") }
         }
         await check("SMTP") {
             guard let smtpURL = settings.smtpURL else { throw CommandFailure("POSTERN_SMTP_URL is not set") }

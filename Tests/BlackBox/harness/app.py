@@ -191,6 +191,22 @@ class NativeApp:
         fields = {"Host": self.host, **bearer(token)}
         return wire.exchange(self.node.port, "DELETE", f"/connect/passkey/{passkey}", fields)
 
+    # -- own data -----------------------------------------------------------------------------
+
+    def delete(self, path, headers=None):
+        """DELETE."""
+        return wire.exchange(self.node.port, "DELETE", path, {"Host": self.host, **(headers or {})})
+
+    def account(self, token):
+        """GET /connect/account of a success."""
+        answer = self.get("/connect/account", bearer(token))
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def change_account(self, token, document):
+        """PATCH /connect/account; returns the raw answer."""
+        return self.send_json("PATCH", "/connect/account", document, bearer(token))
+
     # -- second factor ------------------------------------------------------------------------
 
     def totp_begin(self, token):

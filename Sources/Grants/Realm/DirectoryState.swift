@@ -1,0 +1,126 @@
+import Persistence
+
+/// What a ``RealmDirectory`` knows, and since when. A value without clock or database.
+struct DirectoryState {
+    typealias Instant = ContinuousClock.Instant
+
+    /// Names the state in which a load began. A load whose ticket is no longer valid may have read what was there before a change.
+    struct Ticket: Equatable, CustomStringConvertible {
+        fileprivate let epoch: Int
+        fileprivate let changes: Int
+        var description: String { "\(epoch).\(changes)" }
+    }
+
+    private struct Loaded<Value> {
+        let value: Value
+        /// When the load began.
+        let at: Instant
+    }
+
+    /// The oldest a snapshot may be.
+    static let maximumAge = Duration.seconds(1)
+
+    /// What ``versions`` add up to, as the heartbeat writes it.
+    private(set) var stamp: String?
+    /// Whether the versions are being asked for.
+    var isComparing = false
+
+    /// Rises with every comparison and clearing: a load that began before one is not kept.
+    private var epoch = 0
+    /// Counts the notifications.
+    private var changes = 0
+    /// The last notification of a realm since the last comparison.
+    private var changeOfRealm: [UUIDValue: Int] = [:]
+    /// Realms that changed since the hosts were read, with the number of the change.
+    private var changedSinceHosts: [UUIDValue: Int] = [:]
+    private var versions: [UUIDValue: Int64]?
+    /// Until when the last confirmation holds.
+    private var confirmedUntil: Instant?
+    private var hosts: Loaded<[String: UUIDValue]>?
+    private var realms: [UUIDValue: Loaded<Realm?>] = [:]
+
+    // MARK: Reading
+
+    /// The hosts, if they may be used.
+    func hosts(at now: Instant) -> [String: UUIDValue]? { fresh(hosts, at: now) }
+
+    /// The realm of a host: `nil` when that is not known, `.some(nil)` when the host is not served.
+    func realmID(ofHost host: String, at now: Instant) -> UUIDValue?? {
+        guard let hosts = hosts(at: now) else { return nil }
+        guard let id = hosts[host] else { return changedSinceHosts.isEmpty ? .some(nil) : nil }
+        return changedSinceHosts[id] == nil ? id : nil
+    }
+
+    /// A realm's snapshot: `nil` when there is none that may be used, `.some(nil)` when the realm is gone or disabled.
+    func realm(_ id: UUIDValue, at now: Instant) -> Realm?? { fresh(realms[id], at: now) }
+
+    private func fresh<Value>(_ loaded: Loaded<Value>?, at now: Instant) -> Value? {
+        guard let loaded else { return nil }
+        let isConfirmed = confirmedUntil.map { now < $0 } ?? false
+        return isConfirmed || now < loaded.at + Self.maximumAge ? loaded.value : nil
+    }
+
+    // MARK: Loading
+
+    var ticketForHosts: Ticket { Ticket(epoch: epoch, changes: changes) }
+
+    func ticket(for id: UUIDValue) -> Ticket { Ticket(epoch: epoch, changes: changeOfRealm[id] ?? 0) }
+
+    mutating func keep(_ realm: Realm?, of id: UUIDValue, _ ticket: Ticket, loadedAt now: Instant) {
+        if ticket == self.ticket(for: id) { realms[id] = Loaded(value: realm, at: now) }
+    }
+
+    mutating func keep(_ hosts: [String: UUIDValue], _ ticket: Ticket, loadedAt now: Instant) {
+        guard ticket.epoch == epoch else { return }
+        self.hosts = Loaded(value: hosts, at: now)
+        changedSinceHosts = changedSinceHosts.filter { $0.value > ticket.changes }
+    }
+
+    // MARK: Changing
+
+    /// Nothing has changed.
+    mutating func confirm(until instant: Instant) {
+        confirmedUntil = max(confirmedUntil ?? instant, instant)
+    }
+
+    /// One realm has changed.
+    mutating func changed(_ id: UUIDValue) {
+        changes += 1
+        changeOfRealm[id] = changes
+        changedSinceHosts[id] = changes
+        realms[id] = nil
+    }
+
+    /// These were the versions of all realms at `instant` or later: whatever agrees with them is confirmed, the rest goes.
+    mutating func take(_ new: [UUIDValue: Int64], asOf instant: Instant) {
+        epoch += 1
+        changeOfRealm = [:]
+        if let old = versions {
+            changes += 1
+            for (id, version) in new where old[id] != version { changedSinceHosts[id] = changes }
+            for id in old.keys where new[id] == nil { changedSinceHosts[id] = changes }
+        } else {
+            hosts = nil
+            changedSinceHosts = [:]
+        }
+        realms = realms.filter { id, loaded in
+            guard let realm = loaded.value else { return changedSinceHosts[id] == nil && versions != nil }
+            return new[id] == Int64(realm.version)
+        }
+        versions = new
+        stamp = "\(new.count):\(new.values.reduce(0, &+))"
+        confirmedUntil = max(confirmedUntil ?? instant, instant + Self.maximumAge)
+    }
+
+    /// Forgets everything.
+    mutating func clear() {
+        epoch += 1
+        stamp = nil
+        versions = nil
+        changeOfRealm = [:]
+        changedSinceHosts = [:]
+        confirmedUntil = nil
+        hosts = nil
+        realms.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,77 @@
+import Synchronization
+
+/// How far this machine's clock is from the database's, as the listening connection last saw it.
+///
+/// A reading says what the database's clock showed between two moments of ours, so the difference is known to within a round trip,
+/// and only what the round trip cannot explain counts. The monotonic clock carries a reading forward: a step of this machine's
+/// clock is noticed at once, not at the next heartbeat.
+public final class DatabaseClock: Sendable {
+    /// A difference beyond this is a fault: such a node must not sign or consume anything. Seconds.
+    public static let maximumDifference = 60.0
+
+    /// One look at both clocks. Seconds since the epoch.
+    public struct Reading: Sendable, Equatable {
+        /// The database's clock.
+        public let database: Double
+        /// This machine's clock before the question was sent.
+        public let asked: Double
+        /// This machine's clock when the answer was there.
+        public let answered: Double
+
+        /// Takes the values as they are.
+        public init(database: Double, asked: Double, answered: Double) {
+            self.database = database
+            self.asked = asked
+            self.answered = answered
+        }
+
+        /// Our clock less the database's, as far as the round trip does not explain it; positive when ours is ahead.
+        public var difference: Double {
+            if asked > database { return asked - database }
+            if answered < database { return answered - database }
+            return 0
+        }
+    }
+
+    private struct Known {
+        let reading: Reading
+        let at: ContinuousClock.Instant
+    }
+
+    private let known = Mutex<Known?>(nil)
+    private let clock: @Sendable () -> Double
+    private let monotonic: @Sendable () -> ContinuousClock.Instant
+
+    /// - Parameters:
+    ///   - clock: this machine's clock, seconds since the epoch.
+    ///   - monotonic: a clock that never steps.
+    public init(
+        clock: @escaping @Sendable () -> Double,
+        monotonic: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+    ) {
+        self.clock = clock
+        self.monotonic = monotonic
+    }
+
+    /// The listening connection read both clocks just now.
+    public func saw(_ reading: Reading) {
+        let at = monotonic()
+        known.withLock { $0 = Known(reading: reading, at: at) }
+    }
+
+    /// Our clock less the database's, in seconds; `nil` before the first reading.
+    public var difference: Double? {
+        guard let known = known.withLock({ $0 }) else { return nil }
+        // What our clock should show if it had only run on since.
+        let expected = known.reading.answered + known.at.duration(to: monotonic()) / .seconds(1)
+        return known.reading.difference + (clock() - expected)
+    }
+
+    /// Whether the last reading showed too large a difference.
+    public var wasSeenWrong: Bool {
+        abs(known.withLock { $0?.reading.difference } ?? 0) > Self.maximumDifference
+    }
+
+    /// Whether the difference is too large to go on; `false` while it is not known.
+    public var isWrong: Bool { abs(difference ?? 0) > Self.maximumDifference }
+}

@@ -1,0 +1,202 @@
+@testable import Grants
+import Synchronization
+import Testing
+
+@Suite("Turns")
+struct TurnsTests {
+    private typealias Outcome = Result<Int, TokenError>
+
+    /// Bodies that run until the test ends them, in the order they began.
+    private final class Stage: Sendable {
+        private let bodies = Mutex<[(number: Int, end: CheckedContinuation<Void, Never>?)]>([])
+
+        var begun: [Int] { bodies.withLock { $0.map(\.number) } }
+        var running: Int { bodies.withLock { $0.count { $0.end != nil } } }
+
+        func run(_ number: Int) async -> Int {
+            await withCheckedContinuation { end in bodies.withLock { $0.append((number, end)) } }
+            return number
+        }
+
+        func endFirst() {
+            bodies.withLock { bodies -> CheckedContinuation<Void, Never>? in
+                guard let index = bodies.firstIndex(where: { $0.end != nil }) else { return nil }
+                defer { bodies[index].end = nil }
+                return bodies[index].end
+            }?.resume()
+        }
+    }
+
+    private let stage = Stage()
+
+    private func run(_ turns: Turns, _ key: String, _ number: Int) -> Task<Outcome, Never> {
+        Task { [stage] in
+            do throws(TokenError) {
+                return .success(try await turns.run(key) { () async throws(TokenError) in await stage.run(number) })
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    private func until(_ condition: () -> Bool) async {
+        while !condition() { await Task.yield() }
+    }
+
+    /// A body that runs and others, numbered from 1, that wait.
+    private func hot(_ turns: Turns, _ key: String, waiting: Int) async -> [Task<Outcome, Never>] {
+        var tasks = [run(turns, key, 0)]
+        await until { stage.running == 1 }
+        for number in 0..<waiting {
+            tasks.append(run(turns, key, number + 1))
+            await until { turns.waiting(for: key) == number + 1 }
+        }
+        return tasks
+    }
+
+    private func isUnavailable(_ outcome: Outcome) -> Bool {
+        if case .failure(let error) = outcome { return error.code == .temporarilyUnavailable }
+        return false
+    }
+
+    @Test func `one body of a key runs at a time, in the order they came`() async {
+        let turns = Turns()
+        let tasks = await hot(turns, "a", waiting: 5)
+        for done in 1...6 {
+            #expect(stage.running == 1)
+            stage.endFirst()
+            await until { stage.begun.count == min(done + 1, 6) }
+        }
+        for (number, task) in tasks.enumerated() { #expect(await task.value == .success(number)) }
+        #expect(stage.begun == Array(0...5))
+        #expect(turns.isIdle)
+    }
+
+    @Test func `another key does not wait`() async {
+        let turns = Turns(.init(waitersPerKey: 2, waiters: 2))
+        let tasks = await hot(turns, "a", waiting: 2)
+        let other = run(turns, "b", 9)
+        await until { stage.running == 2 }
+        for _ in 0..<4 {
+            stage.endFirst()
+            await Task.yield()
+        }
+        await until {
+            stage.endFirst()
+            return stage.begun.count == 4 && stage.running == 0
+        }
+        #expect(await other.value == .success(9))
+        for task in tasks { _ = await task.value }
+        #expect(turns.isIdle)
+    }
+
+    @Test func `over the bound of a key a caller is refused at once`() async {
+        let turns = Turns(.init(waitersPerKey: 3))
+        let tasks = await hot(turns, "a", waiting: 3)
+        #expect(isUnavailable(await run(turns, "a", 9).value))
+        await until {
+            stage.endFirst()
+            return stage.begun.count == 4 && stage.running == 0
+        }
+        for task in tasks { _ = await task.value }
+        #expect(!stage.begun.contains(9))
+        #expect(turns.isIdle)
+    }
+
+    @Test func `over the bound of all keys a caller that would wait is refused, one whose key is free is not`() async {
+        let turns = Turns(.init(waitersPerKey: 3, waiters: 2))
+        let tasks = await hot(turns, "a", waiting: 2)
+        let first = run(turns, "b", 8)
+        await until { stage.running == 2 }
+        #expect(isUnavailable(await run(turns, "b", 9).value))
+        await until {
+            stage.endFirst()
+            return stage.begun.count == 4 && stage.running == 0
+        }
+        #expect(await first.value == .success(8))
+        for task in tasks { _ = await task.value }
+        #expect(turns.isIdle)
+    }
+
+    @Test func `a turn that does not come in time is refused, and those after it are served`() async {
+        let turns = Turns(.init(patience: .milliseconds(50)))
+        let tasks = await hot(turns, "a", waiting: 2)
+        for task in tasks.dropFirst() { #expect(isUnavailable(await task.value)) }
+        #expect(turns.waiting(for: "a") == 0)
+        let late = run(turns, "a", 9)
+        await until { turns.waiting(for: "a") == 1 }
+        stage.endFirst()
+        await until { stage.running == 1 }
+        stage.endFirst()
+        #expect(await late.value == .success(9))
+        #expect(stage.begun == [0, 9])
+        #expect(turns.isIdle)
+    }
+
+    @Test func `a cancelled caller leaves the line and the next one is served`() async {
+        let turns = Turns()
+        let tasks = await hot(turns, "a", waiting: 2)
+        tasks[1].cancel()
+        #expect(isUnavailable(await tasks[1].value))
+        stage.endFirst()
+        await until { stage.running == 1 }
+        stage.endFirst()
+        #expect(await tasks[2].value == .success(2))
+        #expect(stage.begun == [0, 2])
+        #expect(turns.isIdle)
+    }
+
+    @Test func `a body that throws hands its turn on`() async {
+        let turns = Turns()
+        for _ in 0..<3 {
+            await #expect(throws: TokenError.missing("x")) {
+                try await turns.run("a") { () async throws(TokenError) in throw TokenError.missing("x") }
+            }
+        }
+        #expect(turns.isIdle)
+    }
+
+    /// Counts the bodies that run at the same time, per key.
+    private final class Witness: Sendable {
+        private let counts = Mutex<[String: Int]>([:])
+        private let most = Mutex(0)
+        var mostAtOnce: Int { most.withLock { $0 } }
+
+        func enter(_ key: String) {
+            let now = counts.withLock { counts in
+                counts[key, default: 0] += 1
+                return counts[key, default: 0]
+            }
+            most.withLock { $0 = max($0, now) }
+        }
+        func leave(_ key: String) { counts.withLock { $0[key, default: 0] -= 1 } }
+    }
+
+    @Test func `with callers that come, expire and are cancelled at random nothing is left and no bodies overlap`()
+        async
+    {
+        let turns = Turns(.init(waitersPerKey: 8, waiters: 20, patience: .milliseconds(3)))
+        let witness = Witness()
+        let tasks = (0..<2000).map { number in
+            let task = Task { () async -> TokenError.Code? in
+                let key = "\(number % 5)"
+                do throws(TokenError) {
+                    try await turns.run(key) { () async throws(TokenError) in
+                        witness.enter(key)
+                        await Task.yield()
+                        witness.leave(key)
+                    }
+                    return nil
+                } catch { return error.code }
+            }
+            if number % 3 == 0 { task.cancel() }
+            return task
+        }
+        for task in tasks {
+            let code = await task.value
+            #expect(code == nil || code == .temporarilyUnavailable)
+        }
+        #expect(witness.mostAtOnce == 1)
+        #expect(turns.isIdle)
+    }
+}
