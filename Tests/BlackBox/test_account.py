@@ -38,8 +38,8 @@ def test_the_account_as_its_owner_sees_it(realm, app):
     assert {name: account[name] for name in MEMBERS if name not in ("Sub", "CreatedAt")} == {
         "Email": email, "EmailVerified": True, "FirstName": "Ada", "LastName": "Lovelace", "HasTotp": False, "Passkeys": 0, "Sessions": 1,
     }
-    app.enroll(tokens["access_token"])
     app.sign_in(email)
+    app.enroll(tokens["access_token"])
     app.enrol_totp(tokens["access_token"])
     after = app.account(tokens["access_token"])
     assert (after["HasTotp"], after["Passkeys"], after["Sessions"]) == (True, 1, 2)
@@ -87,9 +87,9 @@ def test_what_is_no_name_is_refused(realm, app, name, member, label):
 def test_a_required_name_is_not_removed(world):
     """The realm's registration fields say so."""
     realm = world.realm()
+    token = realm.app().sign_in(realm.user())["access_token"]
     world.admin.call("set_registration_fields", realm.slug, firstname="Required")
     world.settle()
-    token = realm.app().sign_in(realm.user())["access_token"]
     answer = realm.app().change_account(token, {"FirstName": None})
     assert (answer.status, answer.json()) == (400, {"error": "Firstname is required."})
     assert realm.app().change_account(token, {"LastName": None}).status == 200
@@ -173,7 +173,7 @@ def test_the_address_is_free_again(world, realm, app, email):
 def test_a_test_identity_is_emptied_and_can_sign_in_again(world, realm, app):
     """The reviewer of an app store tries deletion, and more than once."""
     email = realm.new_email()
-    world.admin.call("put_test_identity", realm.slug, email, app.client_id, "418305")
+    world.admin.call("put_test_identity", realm.slug, email, app.client_id, "41830529")
     for _ in range(2):
         answer = _until_redeemed(app, email)
         token = answer.json()["access_token"]
@@ -191,7 +191,7 @@ def _until_redeemed(app, email):
     deadline = time.monotonic() + 10
     while True:
         handle = app.ask(email).json()["AuthSession"]
-        answer = app.redeem("418305", handle=handle)
+        answer = app.redeem("41830529", handle=handle)
         if answer.status == 200 or time.monotonic() > deadline:
             assert answer.status == 200, answer
             return answer

@@ -36,13 +36,13 @@ class Victim:
         self.email = realm.user(first_name="Ada")
         own = self.app.sign_in(self.email)
         self.token = own["access_token"]
-        self.passkey, _ = self.app.enroll(self.token)
         other = self.app.sign_in(self.email)
         self.session = realm.app("api").introspect(other["access_token"]).json()["sid"]
         # What an app hands to an API: a narrower token of a session of its own, as young as it can be.
         family = self.app.sign_in(self.email, scope=f"{FULL_SCOPE} {scope}")
         self.foreign = [family["access_token"], self.app.refreshed(family["refresh_token"], scope=scope)["access_token"]]
         self.clean = self.app.refreshed(self.app.sign_in(self.email, scope=f"{FULL_SCOPE} {scope}")["refresh_token"], scope="openid")
+        self.passkey, _ = self.app.enroll(self.token)
 
     def call(self, method, path, token):
         """One call with a token."""

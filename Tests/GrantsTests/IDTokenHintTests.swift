@@ -68,7 +68,9 @@ struct IDTokenHintTests {
     @Test func `what is too long or has other parts is not looked at`() throws {
         let realm = try realm(key)
         let good = try token()
-        for text in ["", ".", "..", good + ".", "." + good, String(good.dropLast(8)), good + String(repeating: "A", count: 4096)] {
+        for text in [
+            "", ".", "..", good + ".", "." + good, String(good.dropLast(8)), good + String(repeating: "A", count: 4096),
+        ] {
             #expect(IDTokenHint(text, realm: realm, client: nil) == nil)
         }
     }

@@ -7,7 +7,8 @@ struct PersonNameTests {
     @Test(
         "a name is trimmed of white space by code point",
         arguments: [
-            (" Ada \t", "Ada"), ("\u{a0}\u{3000}Ada\u{2003}", "Ada"), ("\u{2028}Ada\r\n", "Ada"), ("e\u{301}", "e\u{301}"),
+            (" Ada \t", "Ada"), ("\u{a0}\u{3000}Ada\u{2003}", "Ada"), ("\u{2028}Ada\r\n", "Ada"),
+            ("e\u{301}", "e\u{301}"),
             ("\u{1f469}\u{200d}\u{1f4bb}", "\u{1f469}\u{200d}\u{1f4bb}"), (" O'Brien ", "O'Brien"),
         ])
     func trimmed(_ typed: String, _ stored: String) {
@@ -17,7 +18,8 @@ struct PersonNameTests {
     @Test(
         "what is no name",
         arguments: [
-            "", " ", "\u{a0}", " \u{301}x", "\u{301}", "\u{200d}", "a\tb", "a\u{85}b", "a\u{2028}b", "a\u{202e}b", "a\u{2066}b", "a\u{0}",
+            "", " ", "\u{a0}", " \u{301}x", "\u{301}", "\u{200d}", "a\tb", "a\u{85}b", "a\u{2028}b", "a\u{202e}b",
+            "a\u{2066}b", "a\u{0}",
             String(repeating: "x", count: 101),
         ])
     func refused(_ typed: String) {
@@ -31,9 +33,10 @@ struct PersonNameTests {
 
     /// The database trims and checks by the lists of `sql/functions/01_names.sql`.
     @Test func `the database has the same rule`() throws {
-        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../sql/functions/01_names.sql")
+        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
+            path: "../../sql/functions/01_names.sql")
         let sql = try String(contentsOf: file, encoding: .utf8)
-        let list = try #require(sql.split(separator: "SELECT '{").dropFirst().first?.split(separator: "}'").first)
+        let list = try #require(sql.split(separator: "<@ '{").dropFirst().first?.split(separator: "}'").first)
         var marks: Set<UInt32> = []
         for range in list.split(separator: "]") {
             let bounds = range.drop { !$0.isNumber }.split(separator: ",").compactMap { UInt32($0) }
@@ -42,7 +45,10 @@ struct PersonNameTests {
         let own = (UInt32(0)...0x10FFFF).filter { Unicode.Scalar($0).map(PersonName.isCombiningMark) ?? false }
         #expect(marks == Set(own), "the Unicode tables have changed: write the list anew")
         let blanks = (UInt32(0)...0x10FFFF).filter { Unicode.Scalar($0)?.properties.isWhitespace == true }
-        #expect(blanks == Array(9...13) + [0x20, 0x85, 0xA0, 0x1680] + Array(0x2000...0x200A) + [0x2028, 0x2029, 0x202F, 0x205F, 0x3000])
+        #expect(
+            blanks == Array(9...13) + [0x20, 0x85, 0xA0, 0x1680] + Array(0x2000...0x200A) + [
+                0x2028, 0x2029, 0x202F, 0x205F, 0x3000,
+            ])
     }
 }
 

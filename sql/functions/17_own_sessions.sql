@@ -83,6 +83,18 @@ $$;
 COMMENT ON FUNCTION postern.end_own_sessions(uuid, uuid, uuid, boolean, text) IS
     'Ends all sessions of a user, or all but the one that asks; returns how many';
 
+-- Stands for p_source in a statement that opens a session, and leaves the user agent where the session's row takes it from: no
+-- function that opens a session needs to know of it.
+CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text) RETURNS text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.user_agent', coalesce(p_user_agent, ''), true);
+    RETURN p_source;
+END
+$$;
+COMMENT ON FUNCTION postern.opened_from(text, text) IS 'The source as it is; the session opened by this statement notes the user agent';
+
 -- Kept for older binaries.
 CREATE OR REPLACE FUNCTION postern.own_sessions(p_realm uuid, p_user uuid)
 RETURNS TABLE (id uuid, client_id text, created_at double precision, last_used_at double precision)
@@ -92,9 +104,9 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.own_sessions(uuid, uuid) IS 'As live_sessions, without the device';
 
-REVOKE ALL ON FUNCTION postern.live_sessions(uuid, uuid), postern.own_sessions(uuid, uuid),
+REVOKE ALL ON FUNCTION postern.opened_from(text, text), postern.live_sessions(uuid, uuid), postern.own_sessions(uuid, uuid),
     postern.end_own_session(uuid, uuid, uuid, uuid, text), postern.end_own_sessions(uuid, uuid, uuid, boolean, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.live_sessions(uuid, uuid), postern.own_sessions(uuid, uuid),
+GRANT EXECUTE ON FUNCTION postern.opened_from(text, text), postern.live_sessions(uuid, uuid), postern.own_sessions(uuid, uuid),
     postern.end_own_session(uuid, uuid, uuid, uuid, text), postern.end_own_sessions(uuid, uuid, uuid, boolean, text) TO postern_app;
 
 RESET ROLE;

@@ -40,9 +40,9 @@ SELECT is(pg_temp.deleted('s1', 'bob@example.com'), 'signed_out', 'once');
 
 -- A test identity is emptied.
 RESET ROLE;
-SELECT admin.put_test_identity('a', 'review@example.com', 'app', '41830572') \g /dev/null
+SELECT admin.put_test_identity('a', 'review@example.com', 'app', '4183052972') \g /dev/null
 SELECT pg_temp.sign_in('review', 'review@example.com') \g /dev/null
-SELECT postern.key_test_code(pg_temp.realm(), pg_temp.who('review@example.com'), '41830572', pg_temp.b16('x'), pg_temp.h('41830572')) \g /dev/null
+SELECT postern.key_test_code(pg_temp.realm(), pg_temp.who('review@example.com'), '4183052972', pg_temp.b16('x'), pg_temp.h('4183052972')) \g /dev/null
 UPDATE postern.user_account SET first_name = 'Rita' WHERE email_key = 'review@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.deleted('review', 'review@example.com'), 'deleted', 'a test identity deletes its account');
@@ -124,5 +124,18 @@ SELECT is(pg_temp.effects() -> 'former_issuer', NULL, 'no token is left behind')
 SELECT lives_ok($$SELECT admin.put_client('a', 'app', rp_id => 'third.example'), admin.put_client('a', 'second', rp_id => 'third.example')$$, 'with the RP-ID of every client');
 SELECT lives_ok($$SELECT admin.put_realm('a', 'fourth.example')$$, 'a further one');
 SELECT is(pg_temp.effects() -> 'passkeys_of_it', NULL, 'leaves no passkey behind');
+-- docs/security.md: how to give somebody one thing in one realm.
+CREATE ROLE olga;
+CREATE SCHEMA support AUTHORIZATION admin_login;
+GRANT USAGE ON SCHEMA support TO olga;
+SET LOCAL ROLE admin_login;
+CREATE FUNCTION support.sign_out(email text) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    RETURN admin.sign_out_everywhere('a', email);
+REVOKE ALL ON FUNCTION support.sign_out(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION support.sign_out(text) TO olga;
+SET LOCAL ROLE olga;
+SELECT is(support.sign_out('bob@example.com'), 1, 'whoever may call it signs people of that realm out');
+SELECT throws_ok($$SELECT admin.sign_out_everywhere('a', 'bob@example.com')$$, '42501', NULL, 'and nothing else');
+RESET ROLE;
 SELECT * FROM finish();
 ROLLBACK;

@@ -65,9 +65,9 @@ public final class RateLimiter: Sendable {
     /// How often a request waits for others before it asks on its own.
     private static let patience = 8
 
-    private let ledger = Mutex(PermitLedger())
+    let ledger = Mutex(PermitLedger())
     private let permits: PermitStore?
-    private let clock: @Sendable () -> ContinuousClock.Instant
+    let clock: @Sendable () -> ContinuousClock.Instant
     private let observe: @Sendable (Excess) -> Void
 
     /// - Parameters:
@@ -179,7 +179,7 @@ public final class RateLimiter: Sendable {
     }
 
     /// What is configured for a subject: of its dimension, or of the part of it that the subject may take from.
-    private static func limit(_ policy: RateLimit.Policy, _ subject: Subject, _ realm: Realm) -> RateLimit? {
+    static func limit(_ policy: RateLimit.Policy, _ subject: Subject, _ realm: Realm) -> RateLimit? {
         SourceNetwork.limit(realm.rateLimits[policy]?[subject.dimension], of: subject)?.part(subject.part)
     }
 
@@ -206,13 +206,6 @@ public final class RateLimiter: Sendable {
         }
     }
 
-    /// Counts something that has happened already. - Throws: `rate_limited`, or `temporarily_unavailable`.
-    public func count(
-        _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
-    ) async throws(TokenError) {
-        try await take(try await claim(policy, subjects, realm: realm))
-    }
-
     /// Takes a claim on its own, for a request that ends before the statement that would have taken it.
     /// - Throws: `rate_limited`, or `temporarily_unavailable`.
     public func take(_ claim: Claim) async throws(TokenError) {
@@ -224,19 +217,6 @@ public final class RateLimiter: Sendable {
         } catch {
             throw .unavailable("\(error)")
         }
-    }
-
-    /// How long a remembered refusal of one of the subjects still stands, in whole seconds; `nil` when none does. Takes nothing.
-    func standingRefusal(_ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm) -> TokenError.ExceededLimit? {
-        let now = clock()
-        for subject in SourceNetwork.counted(subjects) {
-            guard let limit = Self.limit(policy, subject, realm), limit.enforced else { continue }
-            let key = PermitLedger.Key(realm: realm.id, policy: policy, subject: subject)
-            if let seconds = ledger.withLock({ $0.refusal(of: key, limit, now) }) {
-                return Self.exceeded(policy, subject, seconds: seconds)
-            }
-        }
-        return nil
     }
 
     /// Books what the database granted. - Throws: `rate_limited` when it refused one.
@@ -268,7 +248,7 @@ public final class RateLimiter: Sendable {
         if let refusal { throw .limited(refusal) }
     }
 
-    private static func exceeded(
+    static func exceeded(
         _ policy: RateLimit.Policy, _ subject: Subject, seconds: Double
     ) -> TokenError.ExceededLimit {
         .init(policy: policy, dimension: subject.dimension, retryAfterSeconds: max(1, Int(seconds.rounded(.up))))

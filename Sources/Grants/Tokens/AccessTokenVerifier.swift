@@ -83,7 +83,8 @@ public struct AccessTokenVerifier: Sendable {
         _ token: AccessToken, _ account: LiveServiceAccount, realm: Realm
     ) -> VerifiedServiceToken? {
         // A JWT holds no salt: one made before the account got its present salt is told by its time.
-        guard account.now < Double(token.expiresAt), Double(token.issuedAt) >= account.since, let client = realm.clients[account.clientID], client.enabled,
+        guard account.now < Double(token.expiresAt), Double(token.issuedAt) >= account.since,
+            let client = realm.clients[account.clientID], client.enabled,
             client.key == account.client
         else { return nil }
         return VerifiedServiceToken(token: token, account: account)

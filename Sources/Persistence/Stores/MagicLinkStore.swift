@@ -89,7 +89,7 @@ public struct MagicLinkStore: Sendable {
                 .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission),
                 .uuid(redemption.user), .bytes(redemption.tokenHash), redemption.handle.map { .bytes($0) } ?? .null,
             ] + redemption.session.parametersWithKey + redemption.permits.parameters
-            + SecondFactorProof.parameters(redemption.secondFactor)
+            + SecondFactorProof.parameters(redemption.secondFactor) + [redemption.session.userAgentParameter]
         return try await only(Self.redeemLink, parameters, Self.outcome)
     }
 
@@ -157,7 +157,7 @@ public struct MagicLinkStore: Sendable {
         let parameters: [Parameter] =
             [.uuid(poll.realm), .uuid(poll.client), .text(poll.permission), .bytes(poll.handle)]
             + poll.session.parametersWithKey + poll.permits.parameters
-            + SecondFactorProof.parameters(poll.secondFactor)
+            + SecondFactorProof.parameters(poll.secondFactor) + [poll.session.userAgentParameter]
         return try await only(Self.pollLink, parameters, Self.outcome)
     }
 }
@@ -175,8 +175,8 @@ extension MagicLinkStore {
         sql: """
             SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted,
                    factor, sealed_seed, last_step_at
-              FROM postern.redeem_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-                                       $20, $21, $22, $23, $24)
+              FROM postern.redeem_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+                                       postern.opened_from($15, $25), $16, $17, $18, $19, $20, $21, $22, $23, $24)
             """,
         effect: .once)
     private static let pollLink = Statement(
@@ -184,8 +184,8 @@ extension MagicLinkStore {
         sql: """
             SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted,
                    factor, sealed_seed, last_step_at
-              FROM postern.poll_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                                     $19, $20, $21, $22)
+              FROM postern.poll_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+                                     postern.opened_from($13, $23), $14, $15, $16, $17, $18, $19, $20, $21, $22)
             """,
         effect: .once)
 }

@@ -69,7 +69,8 @@ public struct ServiceAccountStore: Sendable {
         effect: .idempotent)
     private static let introspect = Statement(
         name: "live_service_account",
-        sql: "SELECT client, client_id, token_salt, created_at, db_now, since FROM postern.live_service_account($1, $2, $3)",
+        sql:
+            "SELECT client, client_id, token_salt, created_at, db_now, since FROM postern.live_service_account($1, $2, $3)",
         effect: .readOnly)
     private static let revoke = Statement(
         name: "revoke_service_token", sql: "SELECT postern.revoke_service_token($1, $2, $3, $4, $5)",

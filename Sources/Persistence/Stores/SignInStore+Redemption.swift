@@ -81,7 +81,7 @@ extension SignInStore {
                 .byteArrays(redemption.keyed),
             ] + redemption.session.parametersWithKey + redemption.permits.parameters
             + redemption.failures.parameters + Budget.parameters(redemption.brake)
-            + SecondFactorProof.parameters(redemption.secondFactor)
+            + SecondFactorProof.parameters(redemption.secondFactor) + [redemption.session.userAgentParameter]
         let rows = try await database.query(Self.redeemCode, parameters) { (row) throws(StoreError) in
             let outcome: SignInOutcome? =
                 switch try row.text(0) {
@@ -112,8 +112,9 @@ extension SignInStore {
         sql: """
             SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted,
                    factor, sealed_seed, last_step_at, compared
-              FROM postern.redeem_code($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-                                       $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)
+              FROM postern.redeem_code($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+                                       postern.opened_from($15, $31), $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
+                                       $27, $28, $29, $30)
             """,
         effect: .once)
     private static let reportWrong = Statement(

@@ -86,7 +86,7 @@ struct AccountRoutes: Sendable {
             return .remove
         }
         guard let given = try body.string(member) else { return .none }
-        guard let name = OwnName.trimmed(given) else { throw Refusal(.error(.badRequest, "\(label) is invalid.")) }
-        return .set(name)
+        guard let name = PersonName(given) else { throw Refusal(.error(.badRequest, "\(label) is invalid.")) }
+        return .set(name.text)
     }
 }

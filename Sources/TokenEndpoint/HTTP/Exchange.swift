@@ -42,6 +42,13 @@ public struct Exchange: Sendable {
         return request.body
     }
 
+    /// `User-Agent` as far as it is printable ASCII: what people see in the list of their sessions.
+    var userAgent: String? {
+        guard let value = request.headers[values: .userAgent].first else { return nil }
+        let kept = value.utf8.lazy.filter { (0x20...0x7E).contains($0) }.prefix(256)
+        return kept.isEmpty ? nil : String(decoding: Array(kept), as: UTF8.self)
+    }
+
     /// Whether the one `Content-Type` is `type`, with no parameter but `charset=utf-8`.
     func hasContentType(_ type: String) -> Bool {
         let values = request.headers[values: .contentType]
