@@ -16,7 +16,7 @@ from harness.settings import BINARY, POSTGRES_BIN
 from harness.volley import in_parallel
 
 FIXTURES = Path(__file__).parent / "fixtures"
-CODE = "418305"
+CODE = "41830572"
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ SELECT is(postern.version_0_connections(), 1, 'and be counted');
 
 -- A test code.
 RESET ROLE;
-SELECT is(admin.put_test_identity('a', 'review@example.com', 'app', '418305'), NULL, 'a test identity');
+SELECT is(admin.put_test_identity('a', 'review@example.com', 'app', '41830572'), NULL, 'a test identity');
 SELECT config_version AS before FROM postern.realm WHERE id = pg_temp.realm() \gset
 SET LOCAL ROLE app_login;
 SELECT results_eq($$SELECT id FROM postern.add_data_key(pg_temp.realm(), 'test-code', pg_temp.uu('t1'), NULL, '\xbbbbbbbb', pg_temp.wrap('t1'))$$,
@@ -100,14 +100,22 @@ SELECT is(postern.realm_config(pg_temp.realm()) -> 'test_code_keys',
 SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code), pg_temp.uu('t1')), 'keyed') FROM postern.pending_test_codes();
 SELECT is(pg_temp.lines(), 'bbbbbbbb data-key 4, bbbbbbbb recovery-code 2, bbbbbbbb test-code 1, bbbbbbbb totp-seed 2', 'and counted');
 
--- A line that is lost.
+-- A key of version 0 goes when nothing needs it.
 RESET ROLE;
+UPDATE postern.data_key SET created_at = now() - interval '2 days';
+SELECT lives_ok($$SELECT postern.sweep(1000)$$, 'swept');
+SELECT is((SELECT count(*) FROM postern.data_key), 4::bigint, 'a code of version 0 still needs its key');
+UPDATE postern.recovery_code SET data_key = pg_temp.uu('r1') WHERE data_key = pg_temp.uu('r0');
+SELECT lives_ok($$SELECT postern.sweep(1000)$$, 'swept again') FROM generate_series(1, 3);
+SELECT is((SELECT count(*) FROM postern.data_key WHERE derived_from IS NOT NULL), 0::bigint, 'now it is gone, random keys stay');
+
+-- A line that is lost.
 SELECT throws_ok($$SELECT admin.forget_key_line('nonsense')$$, '22023', NULL, 'a line has an id');
 SELECT is(admin.forget_key_line('aaaaaaaa'), '{"sessions": 2, "totp_seeds": 0, "signing_keys": 0, "recovery_codes": 0, "test_identities": 0}'::jsonb,
     'after resealing, only sessions stand on the old line');
 SELECT ok(NOT pg_temp.alive('ada'), 'and are ended');
 SELECT results_eq($$SELECT line, kind, count FROM admin.key_lines ORDER BY kind$$,
-    $$VALUES ('bbbbbbbb', 'data-key', 4::bigint), ('bbbbbbbb', 'recovery-code', 2), ('bbbbbbbb', 'test-code', 1), ('bbbbbbbb', 'totp-seed', 2)$$, 'the view says so');
+    $$VALUES ('bbbbbbbb', 'data-key', 3::bigint), ('bbbbbbbb', 'recovery-code', 2), ('bbbbbbbb', 'test-code', 1), ('bbbbbbbb', 'totp-seed', 2)$$, 'the view says so');
 SELECT is(admin.forget_key_line('bbbbbbbb') - 'sessions', '{"totp_seeds": 2, "signing_keys": 0, "recovery_codes": 2, "test_identities": 1}'::jsonb, 'what only it opens goes with the new one');
 SET CONSTRAINTS ALL IMMEDIATE;
 SELECT is((SELECT count(*) FROM postern.data_key) + (SELECT count(*) FROM postern.totp_factor) + (SELECT count(*) FROM postern.recovery_code), 0::bigint, 'all of it');
