@@ -22,33 +22,32 @@ let package = Package(
         .library(name: "WebAuthnVerify", targets: ["WebAuthnVerify"]),
         .executable(name: "postern", targets: ["postern"]),
     ],
+    // Exact versions, so that two builds of one commit link the same. `scripts/sbom` prints them with what they pull in.
     dependencies: [
-        // HTTP server: routing, keep-alive, back-pressure, TLS; not what this project exists for.
-        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
         // Hashing, HMAC, AES-GCM, ECDSA/EdDSA/ML-DSA (docs/decisions and design decision 12: fastest verification here).
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         // X.509 path validation of attestation certificates.
-        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.0"),
+        .package(url: "https://github.com/apple/swift-certificates", exact: "1.21.1"),
         // Strict DER for signatures, keys and certificate extensions.
-        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.0"),
-        // HTTP field types shared with Hummingbird.
-        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
-        // Event loops and byte buffers underneath Hummingbird.
-        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-asn1", exact: "1.7.4"),
+        // Names and fields of HTTP.
+        .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
+        // Event loops, sockets and the HTTP/1.1 codec.
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
         // PEM certificate and key for TLS that ends here.
-        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
         // Subcommands, options and --help of the executable.
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         // Structured logging facade.
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         // Start, SIGTERM drain and stop order of the long-running services.
-        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         // Logic-less templates of the text and HTML mails and of the pages.
-        .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.0"),
+        .package(url: "https://github.com/hummingbird-project/swift-mustache", exact: "2.1.1"),
         // Settings from the environment and from a file of the same names.
-        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
+        .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0", traits: []),
         // HTTP client of `postern try`.
-        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
     ],
     targets: [
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
@@ -128,9 +127,6 @@ let package = Package(
             name: "TokenEndpoint",
             dependencies: [
                 "Grants", "Persistence", "WebAuthnVerify",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "HummingbirdTLS", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -148,6 +144,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "TokenEndpoint", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator", "WebAuthnVerify",
+                "CLibPQ", "CCurl", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Configuration", package: "swift-configuration"),
@@ -156,7 +153,8 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            swiftSettings: settings
+            swiftSettings: settings,
+            plugins: ["EmbedFiles"]
         ),
         .testTarget(
             name: "WebAuthnVerifyTests",
@@ -215,6 +213,7 @@ if Context.environment["POSTERN_FUZZ"] != nil {
     ]
 }
 if Context.environment["POSTERN_BENCH"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"))
     package.targets += [
         .systemLibrary(
             name: "CFIDO2", path: "Benchmarks/CFIDO2", pkgConfig: "libfido2", providers: [.apt(["libfido2-dev"])]),
@@ -233,6 +232,11 @@ if Context.environment["POSTERN_BENCH"] != nil {
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Benchmarks/Seed", swiftSettings: settings),
+        // What sealing costs, beside what it cost in version 0.
+        .executableTarget(
+            name: "BenchSealing",
+            dependencies: ["Persistence", .product(name: "Crypto", package: "swift-crypto")],
+            path: "Benchmarks/Sealing", swiftSettings: settings),
         // Ways to drive PostgreSQL through libpq, side by side.
         .executableTarget(
             name: "BenchLibPQ",

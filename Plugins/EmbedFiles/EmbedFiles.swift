@@ -4,10 +4,11 @@ import PackagePlugin
 /// Embeds text files into the target that uses it, as `Embedded.<name>` (see the tool `embed-files`).
 ///
 /// Which files is a matter of place: a target's own folder `Templates` becomes `Embedded.templates`; `Persistence` gets the
-/// package's `sql/migrations` and `sql/functions`.
+/// package's `sql/migrations` and `sql/functions`; the executable gets `BuildFacts`: commit, compiler and resolved packages.
 @main
 struct EmbedFiles: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
+        if target.name == "postern" { return [try buildFacts(context)] }
         var folders: [(name: String, url: URL)] = []
         if target.name == "Persistence" {
             let sql = context.package.directoryURL.appending(path: "sql")
@@ -27,6 +28,17 @@ struct EmbedFiles: BuildToolPlugin {
                 inputFiles: folders.flatMap { files(in: $0.url) },
                 outputFiles: [output])
         ]
+    }
+
+    private func buildFacts(_ context: PluginContext) throws -> Command {
+        let package = context.package.directoryURL
+        let output = context.pluginWorkDirectoryURL.appending(path: "BuildFacts.swift")
+        // git writes to the log of HEAD with every commit and every change of branch.
+        let inputs = [".git/HEAD", ".git/logs/HEAD", ".commit", "Package.resolved"].map { package.appending(path: $0) }
+            .filter { FileManager.default.fileExists(atPath: $0.path()) }
+        return .buildCommand(
+            displayName: "Noting commit and packages", executable: try context.tool(named: "embed-files").url,
+            arguments: ["--build-facts", output.path(), package.path()], inputFiles: inputs, outputFiles: [output])
     }
 
     private func files(in folder: URL) -> [URL] {

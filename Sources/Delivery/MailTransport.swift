@@ -3,7 +3,8 @@ public protocol MailTransport: Sendable {
     /// Hands over one mail and says what became of it. Never throws: whatever happens is an outcome.
     ///
     /// When the task is cancelled the attempt is abandoned, which the receiver may or may not have noticed.
-    func send(_ mail: OutgoingMail) async -> DeliveryOutcome
+    /// - Parameter deadline: When the attempt has to be over: after it, another node may send the mail.
+    func send(_ mail: OutgoingMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome
 
     /// Called when there is nothing to send: connections kept for the next mail of a burst may be closed.
     func rest() async

@@ -8,6 +8,12 @@ import Foundation
 struct EmbedFiles {
     static func main() throws {
         var arguments = CommandLine.arguments.dropFirst()
+        if arguments.first == "--build-facts" {
+            guard arguments.count == 3 else { throw UsageError() }
+            return try BuildFacts.write(
+                to: arguments[arguments.startIndex + 1],
+                package: URL(fileURLWithPath: arguments[arguments.startIndex + 2]))
+        }
         guard let output = arguments.popFirst() else { throw UsageError() }
         var source = "/// Text files of this package, embedded at build time.\nenum Embedded {\n"
         for argument in arguments {
@@ -33,7 +39,7 @@ struct EmbedFiles {
     }
 
     /// A Swift string literal of exactly `text`.
-    private static func literal(_ text: String) -> String {
+    static func literal(_ text: String) -> String {
         var literal = "\""
         for scalar in text.unicodeScalars {
             switch scalar {
@@ -48,6 +54,6 @@ struct EmbedFiles {
     }
 
     struct UsageError: Error, CustomStringConvertible {
-        var description: String { "usage: embed-files OUTPUT NAME=FOLDER …" }
+        var description: String { "usage: embed-files OUTPUT NAME=FOLDER … | --build-facts OUTPUT PACKAGE" }
     }
 }

@@ -10,7 +10,7 @@ from harness.jose import b64url
 from harness.postgres import SQLError
 
 FILES = {
-    "apple": "/.well-known/apple-app-site-association", "android": "/.well-known/assetlinks.json", "webauthn": "/.well-known/webauthn",
+    "apple": "/.well-known/apple-app-site-association", "android": "/.well-known/assetlinks.json",
 }
 
 
@@ -172,6 +172,7 @@ def test_the_files_name_the_apps_of_the_rp_id(place):
         assert answer.header("content-type").startswith("application/json"), answer
         assert "max-age" in answer.header("cache-control") and "no-store" not in answer.header("cache-control"), answer
     apple = app.get(FILES["apple"]).json()
+    assert set(apple) == {"applinks", "webcredentials"}
     assert sorted(apple["webcredentials"]["apps"]) == ["A1B2C3D4E5.example.bb.One", "A1B2C3D4E5.example.bb.Sibling"]
     links = app.get(FILES["android"]).json()
     assert {link["target"]["package_name"] for link in links} == {"example.bb.one", "example.bb.two", "example.bb.sibling"}
@@ -180,15 +181,12 @@ def test_the_files_name_the_apps_of_the_rp_id(place):
         assert link["target"]["namespace"] == "android_app"
     (first,) = [link["target"] for link in links if link["target"]["package_name"] == "example.bb.one"]
     assert sorted(first["sha256_cert_fingerprints"]) == sorted(fingerprint(c) for c in place.certificates[:2])
-    assert f"https://login.{place.host}" in app.get(FILES["webauthn"]).json()["origins"]
 
 
 def test_there_are_no_files_where_nothing_is_registered(world, place):
-    """404 with an empty body: another realm, an unknown host, a host of the realm that is not the RP-ID."""
+    """404 with an empty body: another realm, an unknown host."""
     elsewhere = world.realm()
-    world.admin.call("put_realm", place.slug, domains=[place.host, f"api.{place.host}"])
-    world.settle()
-    for host in (elsewhere.host, "nobody.example", f"api.{place.host}"):
+    for host in (elsewhere.host, "nobody.example"):
         app = place.app()
         app.host = host
         for path in FILES.values():
@@ -196,14 +194,65 @@ def test_there_are_no_files_where_nothing_is_registered(world, place):
             assert (answer.status, answer.body) == (404, b""), f"{host} {path}: {answer}"
 
 
-def test_a_client_without_passkeys_is_not_in_the_files(world):
-    """Neither one without the permission nor a disabled one."""
+def test_no_origin_is_listed_that_the_verifier_refuses(place):
+    """Related origins are not accepted, so there is no file that lists any."""
+    answer = place.app().get("/.well-known/webauthn")
+    assert (answer.status, answer.body) == (404, b""), answer
+
+
+def test_links_of_the_realm_belong_to_its_apps_on_every_host(world, place):
+    """applinks and handle_all_urls for /magic-login, whatever the RP-ID; credentials only where the host is the RP-ID."""
+    api = f"api.{place.host}"
+    world.admin.call("put_realm", place.slug, domains=[place.host, api])
+    shop = place.put_app("shop", ["app"])
+    app = place.app()
+    for host, passkeys in ((place.host, True), (api, False), (shop, False)):
+        app.host = host
+        apple, links = app.get(FILES["apple"]).json(), app.get(FILES["android"]).json()
+        (detail,) = apple["applinks"]["details"]
+        assert detail["components"] == [{"/": "/magic-login"}]
+        assert "A1B2C3D4E5.example.bb.One" in detail["appIDs"]
+        # The client of another RP-ID signs in by links of this realm too.
+        assert ("Z1B2C3D4E5.example.bb.Elsewhere" in detail["appIDs"]) and detail["appIDs"] == sorted(set(detail["appIDs"]))
+        assert ("webcredentials" in apple) == passkeys
+        relations = {link["target"]["package_name"]: link["relation"] for link in links}
+        assert all("delegate_permission/common.handle_all_urls" in relation for relation in relations.values())
+        assert ("delegate_permission/common.get_login_creds" in relations["example.bb.one"]) == passkeys
+    world.admin.call("delete_app", place.slug, "shop")
+    world.settle()
+
+
+def test_the_host_of_an_app_names_its_own_apps(world):
+    """A client of another App cannot be used there, and opens no links there; on the realm's host it does."""
+    realm = world.realm()
+    for name, bundle in (("app", "example.bb.Shop"), ("app-2", "example.bb.Bank")):
+        world.admin.call("put_ios_app", realm.slug, realm.client(name), "A1B2C3D4E5", bundle)
+    shop, _ = realm.put_app("shop", ["app"]), realm.put_app("bank", ["app-2"])
+    def apps(host):
+        return realm.app_on(host).get(FILES["apple"]).json()["applinks"]["details"][0]["appIDs"]
+    assert apps(shop) == ["A1B2C3D4E5.example.bb.Shop"]
+    assert apps(realm.host) == ["A1B2C3D4E5.example.bb.Bank", "A1B2C3D4E5.example.bb.Shop"]
+
+
+def test_a_client_without_links_opens_none(world):
+    """Without gt:urn:cocoar:magic an app could not redeem what it opened."""
+    realm = world.realm()
+    client = realm.put_client("keys-only", "gt:urn:cocoar:passkey").client_id
+    world.admin.call("put_ios_app", realm.slug, client, "A1B2C3D4E5", "example.bb.Keys")
+    world.settle()
+    assert realm.app().get(FILES["apple"]).json() == {"webcredentials": {"apps": ["A1B2C3D4E5.example.bb.Keys"]}}
+
+
+def test_a_client_without_passkeys_uses_none(world):
+    """Neither one without the permission nor a disabled one, which opens no links either."""
     realm = world.realm()
     for name, bundle in (("no-passkey", "example.bb.Never"), ("disabled", "example.bb.Off"), ("app", "example.bb.App")):
         world.admin.call("put_ios_app", realm.slug, realm.client(name), "A1B2C3D4E5", bundle)
     realm.put_client("disabled", enabled=False)
     world.settle()
-    assert realm.app().get(FILES["apple"]).json() == {"webcredentials": {"apps": ["A1B2C3D4E5.example.bb.App"]}}
+    apple = realm.app().get(FILES["apple"]).json()
+    assert apple["webcredentials"] == {"apps": ["A1B2C3D4E5.example.bb.App"]}
+    assert apple["applinks"]["details"][0]["appIDs"] == ["A1B2C3D4E5.example.bb.App", "A1B2C3D4E5.example.bb.Never"]
 
 
 def test_an_rp_id_elsewhere_is_served_where_it_is_a_host(world):
@@ -216,8 +265,8 @@ def test_an_rp_id_elsewhere_is_served_where_it_is_a_host(world):
     world.settle()
     app = realm.app("app-2")
     app.host = login
-    assert app.get(FILES["apple"]).json() == {"webcredentials": {"apps": ["A1B2C3D4E5.example.bb.Two"]}}
-    assert realm.app().get(FILES["apple"]).status == 404
+    assert app.get(FILES["apple"]).json()["webcredentials"] == {"apps": ["A1B2C3D4E5.example.bb.Two"]}
+    assert "webcredentials" not in realm.app().get(FILES["apple"]).json()
     two = holder(realm, "app-2")
     two.app.passkey_sign_in(two.credential)
     assert signed_in(realm, "app", two.email).app.try_passkey(two.credential).error == "invalid_grant"

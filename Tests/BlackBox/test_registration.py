@@ -145,17 +145,55 @@ def test_names_never_change_a_confirmed_user_and_fill_an_unconfirmed_one(realm):
     assert (user(realm, unconfirmed)["first_name"], user(realm, unconfirmed)["last_name"]) == ("Mike", "Miller")
 
 
-def test_whoever_redeems_by_handle_gives_the_names(world):
-    """Inside the cooldown a stranger's request made the code; the owner's handle carries the owner's names."""
+def test_a_handle_inherits_nobodys_names(world):
+    """A stranger asked for the same address with names; the owner's handle has the owner's, or none."""
     realm = world.realm(cooldown="60 seconds")
     app = realm.app_on(realm.put_app("shop"))
+    for names, wanted in (({"FirstName": "Ada"}, "Ada"), ({}, None)):
+        email = realm.new_email()
+        mailed(app, REQUEST, email, FirstName="Eve", LastName="Eve")
+        code, handle = mailed(app, REQUEST, email, **names)
+        assert app.redeem(code, handle=handle).status == 200
+        assert (user(realm, email)["first_name"], user(realm, email)["last_name"]) == (wanted, None)
+
+
+@pytest.mark.parametrize("name", [" \u0301x", "\u00a0\u0301x", "\t\u0301", "\u0903a"])
+def test_a_name_that_cannot_be_stored_is_refused_when_it_is_sent(realm, name):
+    """Trimmed by code point: what begins with a combining mark then is no name. Whoever sends it stops nobody's registration."""
+    app = realm.app_on(realm.hosts["JitOnOtp"])
+    for member, label in (("FirstName", "Firstname"), ("LastName", "Lastname")):
+        email = realm.new_email()
+        answer = app.post_json(REQUEST, {"Email": email, member: name})
+        assert (answer.status, answer.json()) == (400, {"error": f"{label} is invalid."}), answer
+        code, handle = mailed(app, REQUEST, email)
+        assert app.redeem(code, handle=handle).status == 200
+
+
+@pytest.mark.parametrize("name, stored", [
+    ("\u00a0\u3000Ada\u2003\n", "Ada"), ("e\u0301mile", "e\u0301mile"), ("\U0001f469\u200d\U0001f4bb", "\U0001f469\u200d\U0001f4bb"),
+    ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
+])
+def test_a_name_is_trimmed_of_white_space_of_any_script(realm, name, stored):
+    """And holds what names hold: marks and joiners after the first code point."""
+    app = realm.app_on(realm.hosts["JitOnOtp"])
     email = realm.new_email()
-    code, _ = mailed(app, REQUEST, email, FirstName="Eve")
-    handle = ask(app, REQUEST, email, FirstName="Ada")
-    workers_are_past(realm)
-    assert len(app.mailbox.to(email)) == 1, "inside the cooldown"
+    code, handle = mailed(app, REQUEST, email, FirstName=name)
     assert app.redeem(code, handle=handle).status == 200
-    assert user(realm, email)["first_name"] == "Ada"
+    assert user(realm, email)["first_name"] == stored
+
+
+def test_one_source_causes_thirty_mails_to_unknown_addresses(world):
+    """Limit registrations: over it the answers are the same, and no mail is sent; who has an account is not concerned."""
+    realm = world.realm()
+    world.admin.call("set_rate_limit", realm.slug, "native-otp", "registrations", permits=120, per="1 hour", burst=30)
+    app = realm.app_on(realm.put_app("shop"))
+    unknown, known = [realm.new_email() for _ in range(40)], realm.user()
+    answers = [app.post_json(REQUEST, {"Email": email}) for email in unknown]
+    assert {answer.status for answer in answers} == {200}
+    assert len({tuple(name for name, _ in answer.headers) for answer in answers}) == 1
+    assert app.redeem(app.request_code(known).code, email=known).status == 200
+    workers_are_past(realm)
+    assert [len(app.mailbox.to(email)) for email in unknown] == [1] * 30 + [0] * 10
 
 
 def test_required_names_are_asked_for_before_anything_is_looked_up(world):

@@ -196,6 +196,40 @@ def test_tokens_die_at_once_with_the_clients_right(world, realm, nodes, how):
         assert all(api.active(granted(app)["access_token"]) for api in apis)
 
 
+@pytest.mark.parametrize("how", ["disable", "permission"])
+def test_a_jwt_made_before_its_client_was_stopped_stays_dead(world, realm, nodes, how):
+    """A JWT has no salt in it: its time tells. One made at once after the start is alive."""
+    app, _ = service(realm, f"jwt-{how}", access_token_type="jwt")
+    token = granted(app)["access_token"]
+    apis = [realm.app("api", node) for node in nodes]
+    assert all(api.active(token) for api in apis)
+    stop, start = {
+        "disable": (call("put_client", realm.slug, app.client_id, enabled=False), call("put_client", realm.slug, app.client_id, enabled=True)),
+        "permission": (
+            call("revoke_permission", realm.slug, app.client_id, variadic=["gt:client_credentials"]),
+            call("grant_permission", realm.slug, app.client_id, variadic=["gt:client_credentials"]),
+        ),
+    }[how]
+    world.admin.run(stop)
+    world.settle()
+    assert not any(api.active(token) for api in apis)
+    world.admin.run(start)
+    world.settle()
+    assert not any(api.active(token) for api in apis)
+    assert all(api.active(granted(app)["access_token"]) for api in apis)
+
+
+def test_a_client_that_is_stopped_and_started_at_once_loses_its_tokens_too(world, realm, api):
+    """Within one second, and in one transaction: tokens of that second are told apart."""
+    app, _ = service(realm, "jwt-blink", access_token_type="jwt")
+    before = granted(app)["access_token"]
+    world.admin.run(
+        call("put_client", realm.slug, app.client_id, enabled=False), call("put_client", realm.slug, app.client_id, enabled=True))
+    after = granted(app)["access_token"]
+    assert not api.active(before)
+    assert api.active(after)
+
+
 def test_a_token_ends_with_its_lifetime(world, realm):
     """By the database clock."""
     app, _ = service(realm, "brief", access_token_lifetime="1 minute")

@@ -6,10 +6,11 @@ import uuid
 
 import pytest
 
-from harness import wire
+from harness import authenticator, wire
 from harness.app import bearer
+from harness.links import Links
 
-MEMBERS = {"Id", "ClientId", "CreatedAt", "LastUsedAt", "Current"}
+MEMBERS = {"Id", "ClientId", "ClientName", "UserAgent", "CreatedAt", "LastUsedAt", "Current"}
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,28 @@ def test_the_list_has_the_own_live_sessions_newest_first(realm, api):
     for item in listed:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", item["CreatedAt"])
         assert item["LastUsedAt"] >= item["CreatedAt"]
+
+
+def test_a_session_says_on_what_it_was_opened(realm, app, email):
+    """The client's name, and the User-Agent of the sign-in by code, link or passkey: printable, bounded, null when there was none."""
+    sent = ["Acme/7 (iPhone; iOS 19)", None, "x" * 400, "Tab\there"]
+    seen = ["Acme/7 (iPhone; iOS 19)", None, "x" * 256, "Tabhere"]
+    for agent in sent:
+        asked = app.request_code(email)
+        token = app.token(app.redeem_form(asked.code, email=email), {"User-Agent": agent} if agent else None).json()["access_token"]
+    listed = sessions(app, token)
+    assert [item["UserAgent"] for item in reversed(listed)] == seen
+    assert {item["ClientName"] for item in listed} == {app.client_id}
+    _, credential = app.enroll(token)
+    ceremony = app.ceremony()
+    document = authenticator.assertion(ceremony["options"], credential)
+    token = app.token(app.passkey_form(ceremony, document), {"User-Agent": "Passkey/1"}).json()["access_token"]
+    assert sessions(app, token)[0]["UserAgent"] == "Passkey/1"
+    link = Links(app).link(email)
+    token = app.token(Links(app).redeem_form(link), {"User-Agent": "Link/1"}).json()["access_token"]
+    assert sessions(app, token)[0]["UserAgent"] == "Link/1"
+    plain = app.sign_in(email)["access_token"]
+    assert sessions(app, plain)[0]["UserAgent"] is None, "nothing is left of another request"
 
 
 def test_last_used_is_the_last_refresh(realm, app, email):

@@ -9,7 +9,7 @@ from harness.ledger import LEDGER
 from harness.postgres import SQLError
 from harness.volley import in_parallel
 
-CODE = "418305"
+CODE = "41830572"
 
 
 def claims_of(token):
@@ -76,7 +76,7 @@ def test_every_token_says_what_it_is(realm, review, email):
 
 def test_it_belongs_to_one_client(realm, review):
     """Another client gets the answer of a wrong code."""
-    wrong, other = realm.app().redeem("000000", email=review), realm.app("jwt").redeem(CODE, email=review)
+    wrong, other = realm.app().redeem("00000000", email=review), realm.app("jwt").redeem(CODE, email=review)
     assert (other.status, other.error) == (400, "invalid_grant")
     assert other.same_bytes() == wrong.same_bytes()
 

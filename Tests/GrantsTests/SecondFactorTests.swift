@@ -100,18 +100,63 @@ struct TOTPSeedTests {
     @Test func `a sealed seed opens for its realm and row only`() throws {
         let seed = TOTPSeed.random()
         let factor = UUIDValue.random()
-        let sealed = try seed.sealed(under: keyring, realm: realm, factor: factor)
-        #expect(sealed.count == 4 + 12 + 20 + 16)
-        #expect(try TOTPSeed(opening: sealed, with: keyring, realm: realm, factor: factor) == seed)
+        let key = try keyring.makeDataKey(.totpSeed, realm: realm)
+        let sealed = try seed.sealed(under: keyring.open(key, realm: realm), realm: realm, factor: factor)
+        #expect(sealed.count == 4 + 16 + 24 + 20 + 16)
+        #expect(DataKey.id(in: sealed) == key.id)
+        let material = SecondFactorMaterial(framed(key.sealed, sealed))
+        #expect(try material.seed(keyring: keyring, realm: realm, factor: factor) == seed)
+        #expect(try material.seed(keyring: .fixture(2, 1), realm: realm, factor: factor) == seed)
+        #expect(throws: TokenError.self) { try material.seed(keyring: keyring, realm: .random(), factor: factor) }
+        #expect(throws: TokenError.self) { try material.seed(keyring: keyring, realm: realm, factor: .random()) }
+        #expect(throws: TokenError.self) { try material.seed(keyring: .fixture(2), realm: realm, factor: factor) }
+    }
+
+    @Test func `a new line of the key file seals the data key anew and leaves the seed alone`() throws {
+        let seed = TOTPSeed.random()
+        let factor = UUIDValue.random()
+        let key = try keyring.makeDataKey(.totpSeed, realm: realm)
+        let sealed = try seed.sealed(under: keyring.open(key, realm: realm), realm: realm, factor: factor)
+        let moved = try Keyring.fixture(2, 1).reseal(key, realm: realm)
+        let material = SecondFactorMaterial(framed(moved.sealed, sealed))
+        #expect(try material.seed(keyring: .fixture(2), realm: realm, factor: factor) == seed)
+        #expect(throws: TokenError.self) { try material.seed(keyring: .fixture(1), realm: realm, factor: factor) }
+    }
+
+    @Test func `recovery codes are compared under the data keys that come with the seed, and as version 0 made them`()
+        throws
+    {
+        let factor = UUIDValue.random()
+        let sealedKey = try keyring.makeDataKey(.recoveryCode, realm: realm)
+        let key = try keyring.open(sealedKey, realm: realm)
+        let material = SecondFactorMaterial(framed([], [1, 2, 3], sealedKey.id.bytes + sealedKey.sealed))
+        #expect(material.sealedSeed == [1, 2, 3] && material.seedKey == nil)
+        let candidates = try material.candidates(for: "0123-456a-1bcd", keyring: keyring, realm: realm, factor: factor)
+        #expect(
+            candidates == [
+                RecoveryCode.keyed("0123-456a-1bcd", realm: realm, factor: factor, under: keyring.newest),
+                RecoveryCode.keyed("0123-456a-1bcd", realm: realm, factor: factor, under: key),
+            ])
         #expect(throws: TokenError.self) {
-            try TOTPSeed(opening: sealed, with: keyring, realm: .random(), factor: factor)
+            try material.candidates(for: "0123-456a-1bcd", keyring: .fixture(2), realm: realm, factor: factor)
         }
+    }
+
+    @Test(
+        "material that is cut short or foreign opens nothing",
+        arguments: [
+            [], [0x03, 0x70, 0x64, 0x6B], [0x03, 0x70, 0x64, 0x6B, 0, 0, 0, 9, 1],
+            [0x03, 0x70, 0x64, 0x6B, 0xFF, 0xFF, 0xFF, 0xFF],
+        ]
+            as [[UInt8]])
+    func foreignMaterial(_ bytes: [UInt8]) {
         #expect(throws: TokenError.self) {
-            try TOTPSeed(opening: sealed, with: keyring, realm: realm, factor: .random())
+            try SecondFactorMaterial(bytes).seed(keyring: keyring, realm: realm, factor: .random())
         }
-        #expect(throws: TokenError.self) {
-            try TOTPSeed(opening: sealed, with: .fixture(2), realm: realm, factor: factor)
-        }
+    }
+
+    private func framed(_ values: [UInt8]...) -> [UInt8] {
+        values.reduce(into: [0x03] + Array("pdk".utf8)) { $0 += bigEndianBytes(UInt32($1.count)) + $1 }
     }
 
     @Test func `a ceremony is read back as made, by its realm and key only`() throws {

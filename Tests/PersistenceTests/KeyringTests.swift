@@ -7,33 +7,84 @@ struct KeyringTests {
     static let lineA = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
     static let lineB = "//////////////////////////////////////////8="
 
+    private static let sealedByPython =
+        "0197818e5a6465666768696a6b6c6d6e6f707172737475767778797a7b54bf978ec5e13eb4309b9009a52ab89f5465a4034bcc"
+    private static let sealedByVersion0 = "97818e5a000102030405060708090a0b164404d15b1780215e12b18912f37e5056e6339382b5"
+    private let realm = UUIDValue.random()
+
     @Test func `sealed data opens under any key of the ring and only for what it belongs to`() throws {
         let old = try Keyring(parsing: Self.lineA)
         let rotated = try Keyring(parsing: "# newest first\n\(Self.lineB)\n\n\(Self.lineA)\n")
-        let sealed = try old.seal(Array("secret".utf8), aad: [1])
-        #expect(sealed.count == 4 + 12 + 6 + 16)
-        #expect(try rotated.open(sealed, aad: [1]) == Array("secret".utf8))
-        #expect(throws: KeyringError.cannotOpen) { try rotated.open(sealed, aad: [2]) }
-        #expect(throws: KeyringError.unknownKey) { try Keyring(parsing: Self.lineB).open(sealed, aad: [1]) }
+        let sealed = try old.seal(Array("secret".utf8), for: .mail, realm: realm, aad: [1])
+        #expect(sealed.count == 1 + 4 + 24 + 6 + 16)
+        #expect(try rotated.open(sealed, for: .mail, realm: realm, aad: [1]) == Array("secret".utf8))
+        #expect(throws: KeyringError.cannotOpen) { try rotated.open(sealed, for: .mail, realm: realm, aad: [2]) }
+        #expect(throws: KeyringError.unknownKey) {
+            try Keyring(parsing: Self.lineB).open(sealed, for: .mail, realm: realm, aad: [1])
+        }
         #expect(rotated.newest.id != old.newest.id)
-        #expect(rotated.key(id: sealed[..<4])?.id == old.newest.id)
+        #expect(rotated.key(id: sealed[1..<5])?.id == old.newest.id)
+    }
+
+    @Test func `what is sealed for one purpose and realm opens for no other`() throws {
+        let keyring = try Keyring(parsing: Self.lineA)
+        for purpose in SealPurpose.allCases {
+            let sealed = try keyring.seal([1], for: purpose, realm: realm, aad: [])
+            #expect(throws: KeyringError.cannotOpen) {
+                try keyring.open(sealed, for: purpose, realm: .random(), aad: [])
+            }
+            for other in SealPurpose.allCases where other != purpose {
+                #expect(throws: KeyringError.cannotOpen) {
+                    try keyring.open(sealed, for: other, realm: realm, aad: [])
+                }
+            }
+        }
     }
 
     @Test func `every flipped bit and every cut of sealed data is noticed`() throws {
         let keyring = try Keyring(parsing: Self.lineA)
-        let sealed = try keyring.seal([1, 2, 3], aad: [])
+        let sealed = try keyring.seal([1, 2, 3], for: .mail, realm: realm, aad: [])
         for position in sealed.indices {
             var altered = sealed
             altered[position] ^= 1
-            #expect(throws: KeyringError.self) { try keyring.open(altered, aad: []) }
-            #expect(throws: KeyringError.self) { try keyring.open(Array(sealed[..<position]), aad: []) }
+            #expect(throws: KeyringError.self) { try keyring.open(altered, for: .mail, realm: realm, aad: []) }
+            #expect(throws: KeyringError.self) {
+                try keyring.open(Array(sealed[..<position]), for: .mail, realm: realm, aad: [])
+            }
         }
     }
 
     @Test func `a nonce is never used twice`() throws {
         let keyring = try Keyring(parsing: Self.lineA)
-        let nonces = try (0..<1000).map { _ in Array(try keyring.seal([], aad: [])[4..<16]) }
+        let nonces = try (0..<1000).map { _ in
+            Array(try keyring.seal([], for: .mail, realm: realm, aad: [])[5..<29])
+        }
         #expect(Set(nonces).count == 1000)
+    }
+
+    @Test func `sealing is what docs/decisions/0024 says, computed independently`() throws {
+        // Python: hmac, hashlib and AESGCM of the package cryptography.
+        let keyring = try Keyring(parsing: Self.lineA)
+        let realm = try #require(UUIDValue("00112233-4455-6677-8899-aabbccddeeff"))
+        let sealed = try #require(bytes(hex: Self.sealedByPython))
+        #expect(try keyring.open(sealed, for: .accessToken, realm: realm, aad: [1, 2]) == Array("secret".utf8))
+    }
+
+    @Test func `what version 0 sealed still opens`() throws {
+        let keyring = try Keyring(parsing: Self.lineA)
+        let sealed = try #require(bytes(hex: Self.sealedByVersion0))
+        #expect(try keyring.open(sealed, for: .mail, realm: realm, aad: [1, 2]) == Array("secret".utf8))
+        #expect(throws: KeyringError.cannotOpen) { try keyring.open(sealed, for: .mail, realm: realm, aad: [1]) }
+        #expect(throws: KeyringError.unknownKey) {
+            try Keyring(parsing: Self.lineB).open(sealed, for: .mail, realm: realm, aad: [1, 2])
+        }
+    }
+
+    @Test func `more realms than are remembered lose nothing`() throws {
+        let keyring = try Keyring(parsing: Self.lineA)
+        let first = try keyring.seal([1], for: .mail, realm: realm, aad: [])
+        for _ in 0..<5000 { _ = try keyring.seal([], for: .mail, realm: .random(), aad: []) }
+        #expect(try keyring.open(first, for: .mail, realm: realm, aad: []) == [1])
     }
 
     @Test func `keyed hashes depend on key, purpose, every part and where one part ends`() throws {
@@ -98,4 +149,10 @@ struct KeyringTests {
     private func hex(_ bytes: [UInt8]) -> String {
         bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
+}
+
+private func bytes(hex: String) -> [UInt8]? {
+    let digits = Array(hex)
+    let bytes = stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0..<($0 + 2)]), radix: 16) }
+    return bytes.count * 2 == digits.count ? bytes : nil
 }

@@ -27,19 +27,46 @@ struct PeerTests {
     }
 
     private func peer(
-        _ address: String, forwardedFor: [String] = [], forwardedHost: String? = nil, trusted: [String] = ["10.0.0.0/8"]
+        _ address: String, forwardedFor: [String] = [], forwardedHost: [String] = [],
+        trusted: [String] = ["10.0.0.0/8"], trustsForwardedHost: Bool = true
     ) -> Peer {
         var headers: HTTPHeaders = ["Host": "a.example"]
         for value in forwardedFor { headers.add(name: "X-Forwarded-For", value: value) }
-        if let forwardedHost { headers.add(name: "X-Forwarded-Host", value: forwardedHost) }
+        for value in forwardedHost { headers.add(name: "X-Forwarded-Host", value: value) }
         let request = Request(HTTPRequestHead(version: .http1_1, method: .GET, uri: "/", headers: headers))
-        return Peer(request, address: IPAddress(address), trusted: trusted.compactMap { CIDR($0) })
+        return Peer(
+            request, address: IPAddress(address), trusted: trusted.compactMap { CIDR($0) },
+            trustsForwardedHost: trustsForwardedHost)
     }
 
     @Test func `forwarded headers of an untrusted peer are not read`() {
-        let peer = peer("203.0.113.9", forwardedFor: ["198.51.100.1"], forwardedHost: "b.example")
+        let peer = peer("203.0.113.9", forwardedFor: ["198.51.100.1"], forwardedHost: ["b.example"])
         #expect(peer.source == "203.0.113.9")
         #expect(peer.authority == "a.example")
+        #expect(peer.forwardedHost == nil)
+        #expect(peer.isUntrustedForwarder)
+        #expect(peer.vary == "Host")
+    }
+
+    @Test func `the forwarded host of a trusted proxy is read only where it is switched on`() {
+        let off = peer("10.0.0.1", forwardedHost: ["b.example"], trustsForwardedHost: false)
+        #expect(off.forwardedHost == nil)
+        #expect(off.vary == "Host")
+        #expect(!off.isUntrustedForwarder)
+        let on = peer("10.0.0.1", forwardedHost: ["b.example"])
+        #expect(on.forwardedHost == "b.example")
+        #expect(on.vary == "Host, X-Forwarded-Host")
+        #expect(peer("10.0.0.1").vary == "Host, X-Forwarded-Host")
+    }
+
+    @Test(
+        "the last value of the last line is the forwarded host",
+        arguments: [
+            (["b.example", "c.example"], "c.example"), (["b.example, c.example"], "c.example"),
+            (["c.example, d.example", "b.example ,e.example"], "e.example"), (["b.example,"], ""),
+        ])
+    func lastForwardedHost(_ values: [String], _ host: String) {
+        #expect(peer("10.0.0.1", forwardedHost: values).forwardedHost == host)
     }
 
     @Test(
@@ -53,8 +80,7 @@ struct PeerTests {
             (["::ffff:198.51.100.1"], "198.51.100.1"),
         ])
     func hops(_ forwardedFor: [String], _ source: String) {
-        #expect(peer("10.0.0.1", forwardedFor: forwardedFor, forwardedHost: "b.example").source == source)
-        #expect(peer("10.0.0.1", forwardedFor: forwardedFor, forwardedHost: "b.example").authority == "b.example")
+        #expect(peer("10.0.0.1", forwardedFor: forwardedFor, forwardedHost: ["b.example"]).source == source)
     }
 
     @Test func `an IPv6 client counts by its 64-bit network`() {

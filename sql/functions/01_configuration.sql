@@ -92,6 +92,7 @@ BEGIN
         'session_lifetime', postern.seconds(r.session_lifetime),
         'otp_lifetime', postern.seconds(r.otp_lifetime),
         'otp_attempts', r.otp_attempts,
+        'otp_digits', r.otp_digits,
         'magic_link_lifetime', postern.seconds(r.magic_link_lifetime),
         'resend_cooldown', postern.seconds(r.resend_cooldown),
         'ceremony_lifetime', postern.seconds(r.ceremony_lifetime),
@@ -136,16 +137,25 @@ BEGIN
                             'clients', (SELECT coalesce(jsonb_agg(k.client ORDER BY k.client), '[]')
                                           FROM postern.app_client AS k WHERE k.realm_id = a.realm_id AND k.app = a.slug)) ORDER BY a.slug), '[]')
                    FROM postern.app AS a WHERE a.realm_id = r.id),
+        -- What the codes of test identities are compared under.
+        'test_code_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object('id', d.id, 'sealed', encode(d.sealed, 'hex'))), '[]')
+                             FROM postern.data_key AS d WHERE d.realm_id = r.id AND d.purpose = 'test-code'),
         'rate_limits', (SELECT coalesce(jsonb_agg(jsonb_build_object(
                                    'policy', l.policy, 'dimension', l.dimension, 'permits', l.permits,
                                    'per', postern.seconds(l.per), 'burst', l.burst, 'mode', l.mode) ORDER BY l.policy, l.dimension), '[]')
                           FROM postern.effective_rate_limits(r.id) AS l),
         'signing_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object(
                                     'kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk, 'sealed_private', encode(k.sealed_private, 'hex'), 'for_realm', k.for_realm,
+                                    'sealed_data_key', (SELECT encode(d.sealed, 'hex') FROM postern.data_key AS d
+                                                         WHERE d.realm_id = k.realm_id AND d.id = k.data_key),
                                     'activates_at', extract(epoch FROM k.activates_at), 'retires_at', extract(epoch FROM k.retires_at))
                                     ORDER BY k.activates_at, k.kid), '[]')
                            FROM postern.signing_key AS k
-                          WHERE k.realm_id = r.id AND (k.retires_at IS NULL OR k.retires_at > now())))
+                          WHERE k.realm_id = r.id AND (k.retires_at IS NULL OR k.retires_at > now())),
+        -- Public halves only: what ID tokens that are sent as hints may have been signed with, retired keys too.
+        'hint_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object('kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk)
+                                                ORDER BY k.activates_at DESC, k.kid), '[]')
+                        FROM postern.signing_key AS k WHERE k.realm_id = r.id AND NOT k.withdrawn))
       INTO v_result
       FROM postern.realm AS r
      WHERE r.id = p_realm AND r.enabled;

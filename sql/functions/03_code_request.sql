@@ -1,12 +1,12 @@
 -- A request for a code: recorded by whoever serves it, decided later by a worker. Recording never reads user_account.
 SET LOCAL ROLE postern_owner;
 
--- Replaced rather than redefined: it has gained an argument.
-DROP FUNCTION IF EXISTS postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[]);
-CREATE OR REPLACE FUNCTION postern.request_code(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_first text, p_last text,
-    p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_app text DEFAULT NULL,
+-- p_hint_user, p_hint_session: sub and sid of an ID token that came with it (decision 25). Names that could not be stored are dropped.
+CREATE OR REPLACE FUNCTION postern.record_code_request(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
+    p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
     OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
@@ -26,50 +26,50 @@ BEGIN
     IF p_resend_of IS NOT NULL THEN
         -- The same handle again, its tries kept; only for whoever asked for the same address in the same way.
         UPDATE postern.auth_session AS a
-           SET pending = true, expires_at = now() + make_interval(secs => p_lifetime),
-               first_name = coalesce(p_first, a.first_name), last_name = coalesce(p_last, a.last_name)
+           SET pending = true, expires_at = now() + make_interval(secs => p_lifetime), source = p_source,
+               first_name = coalesce(postern.person_name(p_first), a.first_name),
+               last_name = coalesce(postern.person_name(p_last), a.last_name),
+               hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
+          FROM postern.realm AS r
+          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
          WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
-           AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
+           AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now() AND r.id = p_realm
            -- A handle without tries would open nothing: whoever has one gets a new handle.
-           AND a.attempts < (SELECT r.otp_attempts FROM postern.realm AS r WHERE r.id = p_realm);
+           AND a.attempts < CASE WHEN a.device IS NULL AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+                                 THEN 1 ELSE r.otp_attempts END;
         IF FOUND THEN
             handle := p_resend_of;
             RETURN;
         END IF;
     END IF;
-    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, first_name, last_name, expires_at)
-    VALUES (p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_app, p_first, p_last, now() + make_interval(secs => p_lifetime));
+    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, first_name, last_name, source, hint_user, hint_session,
+                                      expires_at)
+    VALUES (p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_app, postern.person_name(p_first), postern.person_name(p_last), p_source,
+            p_hint_user, p_hint_session, now() + make_interval(secs => p_lifetime));
     handle := p_id;
 END
 $$;
-COMMENT ON FUNCTION postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[], text) IS
+COMMENT ON FUNCTION postern.record_code_request IS
     'Records a request for a code under the rate limits given; the same work for every address';
 
--- Replaced rather than redefined, since a result may have gained a column.
-DROP FUNCTION IF EXISTS postern.take_requests(integer);
-CREATE OR REPLACE FUNCTION postern.take_requests(p_limit integer)
-RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text, client uuid,
-               display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+-- How many digits the codes of a realm have.
+CREATE OR REPLACE FUNCTION postern.code_digits(p_realm uuid) RETURNS integer
+LANGUAGE plpgsql
 AS $$
-    SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client,
-           coalesce(p.display_name, r.display_name), coalesce(r.public_origin, 'https://' || r.primary_domain), postern.seconds(r.otp_lifetime),
-           postern.seconds(r.magic_link_lifetime)
-      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
-      LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
-     WHERE a.pending
-     ORDER BY a.created_at
-     LIMIT p_limit
-       FOR NO KEY UPDATE OF a SKIP LOCKED
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    RETURN (SELECT r.otp_digits FROM postern.realm AS r WHERE r.id = p_realm);
+END
 $$;
-COMMENT ON FUNCTION postern.take_requests(integer) IS 'The oldest undecided requests of all realms, locked for the caller''s transaction';
+COMMENT ON FUNCTION postern.code_digits(uuid) IS 'The number of digits of a realm''s codes, 6 to 8';
 
 -- Who is sent a code: a confirmed user, by kind otp; and an address without a confirmed user, to register it, by kind otp on the host of
 -- an App whose posture is JitOnOtp and by kind register where it is ExplicitEndpoint. A disabled user is sent nothing.
--- Outcomes: sent, cooldown (a live code was sent less than resend_cooldown ago: this handle opens it), ignored (nobody to write to),
--- busy (another worker is deciding for this address at this moment: the request stays pending and comes up again),
--- test_identity (nothing is sent: the handle opens the fixed code).
-CREATE OR REPLACE FUNCTION postern.decide_otp(
+-- Each request gets a code of its own, which belongs to its handle. Outcomes: sent, cooldown (this handle was sent a code less than
+-- resend_cooldown ago), limited (a hint that does not fit and an address without permits, or too many registrations from one source),
+-- closed (after a hundred wrong codes), ignored (nobody to write to), busy (another worker is deciding for this address, or this source,
+-- at this moment: the request stays pending and comes up again), test_identity (nothing is sent: the handle opens the fixed code).
+CREATE OR REPLACE FUNCTION postern.decide_code(
     p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea, p_template text)
 RETURNS text
 LANGUAGE plpgsql
@@ -78,10 +78,12 @@ DECLARE
     v_request record;
     v_user record;
     v_registers boolean;
-    v_recent uuid;
+    v_admitted boolean;
+    v_device uuid;
+    v_outcome text;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.expires_at > now() AS live,
+    SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.source, a.code_ids, a.expires_at > now() AS live,
            r.otp_lifetime, r.resend_cooldown, p.registration,
            r.enabled AND r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL) AS open
       INTO v_request
@@ -91,61 +93,132 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 'ignored';
     END IF;
-    -- Two requests for one address decided at once would both miss the other's code.
     IF NOT pg_try_advisory_xact_lock(hashtextextended(v_request.email_key, uuid_hash_extended(p_realm, 1))) THEN
         RETURN 'busy';
     END IF;
+    SELECT u.id, u.email, u.enabled, u.enabled AND u.email_verified AS confirmed INTO v_user
+      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = v_request.email_key;
+    v_registers := NOT coalesce(v_user.confirmed, false) AND coalesce(v_user.enabled, true) AND v_request.live AND v_request.open
+        AND coalesce(v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint' ELSE 'JitOnOtp' END, false);
+    IF v_registers AND NOT pg_try_advisory_xact_lock(hashtextextended(coalesce(v_request.source, ''), uuid_hash_extended(p_realm, 17))) THEN
+        RETURN 'busy';
+    END IF;
+    -- For everybody, so that permits tell nobody who is known.
+    SELECT t.admitted, t.device INTO v_admitted, v_device
+      FROM postern.admit_request(p_realm, 'native-otp', p_request, v_user.id) AS t;
     IF postern.answer_test_identity(p_realm, p_request, v_request.email_key) THEN
         RETURN 'test_identity';
     END IF;
-    SELECT u.id, u.email, u.enabled, u.enabled AND u.email_verified AS confirmed INTO v_user
-      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = v_request.email_key;
-    v_registers := NOT coalesce(v_user.confirmed, false) AND coalesce(v_user.enabled, true)
-        AND coalesce(v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint' ELSE 'JitOnOtp' END, false);
-    IF NOT (v_registers OR v_request.kind = 'otp' AND coalesce(v_user.confirmed, false)) OR NOT v_request.live OR NOT v_request.open THEN
+    v_outcome := CASE
+        WHEN NOT (v_registers OR v_request.kind = 'otp' AND coalesce(v_user.confirmed, false)) OR NOT v_request.live OR NOT v_request.open
+            THEN 'ignored'
+        WHEN EXISTS (SELECT FROM postern.login_code AS c
+                      WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key AND v_request.code_ids @> ARRAY[c.id]
+                        AND c.expires_at > now() AND c.created_at > now() - v_request.resend_cooldown)
+            THEN 'cooldown'
+        WHEN NOT v_admitted THEN 'limited'
+        WHEN v_device IS NULL AND EXISTS (SELECT FROM postern.code_guard AS g
+                                           WHERE g.realm_id = p_realm AND g.email_key = v_request.email_key AND g.locked_until > now())
+          OR EXISTS (SELECT FROM postern.device_guard AS g
+                      WHERE g.realm_id = p_realm AND g.user_id = v_user.id AND g.device = v_device AND g.locked_until > now())
+            THEN 'closed'
+        -- Whatever the limits of the realm: strangers do not fill the table. A device only pushes out its own.
+        WHEN v_device IS NULL AND (SELECT count(*) FROM postern.login_code AS c
+                                    WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key AND c.device IS NULL
+                                      AND c.expires_at > now()) >= 32
+            THEN 'limited'
+        WHEN v_registers AND NOT postern.admit_registration(p_realm, v_request.source) THEN 'limited' END;
+    IF v_outcome IS NOT NULL THEN
         UPDATE postern.auth_session AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
-        RETURN 'ignored';
+        RETURN v_outcome;
     END IF;
-    SELECT c.id INTO v_recent
-      FROM postern.login_code AS c
-     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
-       -- Only a code the asker can redeem: else a stranger naming another client would keep the owner without a code.
-       AND (c.client IS NULL OR c.client = v_request.client)
-       AND CASE WHEN v_registers THEN c.user_id IS NULL AND c.app = v_request.app ELSE c.user_id = v_user.id END
-       AND c.expires_at > now() AND c.created_at > now() - v_request.resend_cooldown
-     ORDER BY c.created_at DESC LIMIT 1;
-    IF FOUND THEN
-        UPDATE postern.auth_session AS a
-           SET pending = false, code_ids = CASE WHEN v_recent = ANY (a.code_ids) THEN a.code_ids ELSE a.code_ids || v_recent END
-         WHERE a.realm_id = p_realm AND a.id = p_request;
-        RETURN 'cooldown';
-    END IF;
-    -- The three newest live.
+    -- Of this handle the code before stays good, for the mail that came late; of this device the eight newest.
     DELETE FROM postern.login_code AS c
-     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
-       AND c.id NOT IN (SELECT k.id FROM postern.login_code AS k
-                         WHERE k.realm_id = p_realm AND k.email_key = v_request.email_key AND k.expires_at > now()
-                         ORDER BY k.created_at DESC, k.id LIMIT 2);
-    INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, expires_at, salt, mac, app, email, first_name, last_name)
-    VALUES (p_realm, v_request.email_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
+     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key AND NOT c.is_test
+       AND (c.expires_at <= now()
+            OR v_request.code_ids[:cardinality(v_request.code_ids) - 1] @> ARRAY[c.id]
+            OR c.device = v_device AND c.id NOT IN (SELECT k.id FROM postern.login_code AS k
+                                                     WHERE k.realm_id = p_realm AND k.email_key = v_request.email_key AND k.device = v_device
+                                                     ORDER BY k.created_at DESC, k.id LIMIT 7));
+    INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, device, expires_at, salt, mac, app, email, first_name, last_name)
+    VALUES (p_realm, v_request.email_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client, v_device,
             now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),
             CASE WHEN v_registers THEN v_request.app END, CASE WHEN v_registers THEN coalesce(v_user.email, v_request.email) END,
             CASE WHEN v_registers THEN v_request.first_name END, CASE WHEN v_registers THEN v_request.last_name END);
-    UPDATE postern.auth_session AS a SET pending = false, code_ids = a.code_ids || p_code_id WHERE a.realm_id = p_realm AND a.id = p_request;
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) VALUES (p_realm, p_mail_id, coalesce(v_user.email, v_request.email), p_template, p_payload);
+    UPDATE postern.auth_session AS a
+       SET pending = false, code_ids = a.code_ids[greatest(cardinality(a.code_ids), 1):] || p_code_id
+     WHERE a.realm_id = p_realm AND a.id = p_request;
+    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
+    VALUES (p_realm, p_mail_id, coalesce(v_user.email, v_request.email), p_template, p_payload);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
     VALUES (p_realm, CASE WHEN v_registers THEN 'registration_requested' ELSE 'otp_requested' END, v_request.client, v_user.id);
     RETURN 'sent';
 END
 $$;
-COMMENT ON FUNCTION postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) IS
-    'Decides a recorded request: makes a code and queues the mail, or points the handle at the code already sent, or does nothing';
+COMMENT ON FUNCTION postern.decide_code(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) IS
+    'Decides a recorded request: makes its code and queues the mail, or does nothing';
+
+-- Limit registrations: mails to unknown addresses that one source may cause. The caller holds the lock of the source.
+CREATE OR REPLACE FUNCTION postern.admit_registration(p_realm uuid, p_source text) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_limit record;
+    v_refused integer;
+BEGIN
+    SELECT l.permits, extract(epoch FROM l.per)::float8 AS per, l.burst, CASE WHEN l.mode = 'enforce' THEN 1 ELSE -1 END AS wanted INTO v_limit
+      FROM postern.effective_rate_limits(p_realm) AS l WHERE l.policy = 'native-otp' AND l.dimension = 'registrations';
+    -- Recorded by an older binary: nobody knows from where.
+    IF NOT FOUND OR p_source IS NULL THEN
+        RETURN true;
+    END IF;
+    SELECT t.limit_ord INTO v_refused
+      FROM postern.take_realm_permits(p_realm, ARRAY['native-otp|registrations|' || p_source], ARRAY[v_limit.wanted], ARRAY[v_limit.permits],
+                                      ARRAY[v_limit.per], ARRAY[v_limit.burst]) AS t;
+    RETURN v_refused IS NULL;
+END
+$$;
+COMMENT ON FUNCTION postern.admit_registration(uuid, text) IS 'Whether a source may cause one more mail to an unknown address';
+
+-- Kept for older binaries: they know of no source and no hint.
+CREATE OR REPLACE FUNCTION postern.request_code(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_first text, p_last text,
+    p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_app text DEFAULT NULL,
+    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE sql
+AS $$
+    SELECT t.outcome, t.handle, t.limit_ord, t.retry_after, t.granted
+      FROM postern.record_code_request(p_realm, p_id, p_resend_of, p_kind, p_email, p_email_key, p_client, p_app, p_first, p_last, NULL, NULL, NULL,
+               p_lifetime, p_keys, p_wanted, p_permits, p_per, p_burst, NULL, NULL, NULL) AS t
+$$;
+COMMENT ON FUNCTION postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[], text) IS
+    'As record_code_request, for older binaries';
+
+-- Kept for older binaries: their codes have six digits. Where more are wanted the request waits for a newer binary.
+CREATE OR REPLACE FUNCTION postern.decide_otp(
+    p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea, p_template text)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF postern.code_digits(p_realm) <> 6 THEN
+        RETURN 'busy';
+    END IF;
+    RETURN postern.decide_code(p_realm, p_request, p_code_id, p_salt, p_keyed, p_mail_id, p_payload, p_template);
+END
+$$;
+COMMENT ON FUNCTION postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) IS 'As decide_code, for older binaries';
 
 REVOKE ALL ON FUNCTION
     postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[], text),
-    postern.take_requests(integer), postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) FROM PUBLIC;
+    postern.record_code_request, postern.code_digits(uuid), postern.admit_registration(uuid, text),
+    postern.decide_code(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text),
+    postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
     postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[], text),
-    postern.take_requests(integer), postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) TO postern_app;
+    postern.record_code_request, postern.code_digits(uuid), postern.admit_registration(uuid, text),
+    postern.decide_code(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text),
+    postern.decide_otp(uuid, bytea, uuid, bytea, bytea, uuid, bytea, text) TO postern_app;
 
 RESET ROLE;

@@ -1,21 +1,326 @@
 -- urn:cocoar:otp, the whole of it in one call.
 SET LOCAL ROLE postern_owner;
 
--- Order: rate limits; the lock of the address, known or not; the try is counted; comparison and consumption in one statement;
--- then the session, or the refusal is counted. reason is for logs only.
+-- Order: rate limits; the lock of the address (of the device, for a known one's handle), which nobody waits for; what is closed;
+-- the try is counted; comparison and consumption in one statement; then the session, or the wrong codes are counted.
+-- outcome busy: somebody else tries a code of this address at this moment; nothing was counted or consumed, ask again.
+-- compared: how many codes were compared and wrong. reason is for logs only.
+-- Which codes are compared: by handle those of that handle, by address alone the three newest that this client may redeem; never more
+-- than are left of the hundred.
 -- An account with a second factor takes two calls: the first one consumes nothing and answers second_factor with what the presented code
 -- must be compared with; the second one (p_factor and what came of the comparison) does everything again and consumes both factors, or
 -- answers second_factor_wrong. Neither answer is a try at the first factor.
-DO $$
+CREATE OR REPLACE FUNCTION postern.redeem_code(
+    p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_keyed bytea[], p_session uuid, p_token_salt bytea,
+    p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer, p_refresh_lifetime integer,
+    p_source text, p_server_key bytea,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_failure_permits integer, p_failure_per double precision, p_failure_burst integer,
+    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
+    p_factor uuid DEFAULT NULL, p_totp_step bigint DEFAULT NULL, p_recovery bytea[] DEFAULT NULL,
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT auth_time double precision, OUT db_now double precision,
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
+    OUT email text, OUT email_verified boolean, OUT refresh_expires_at double precision, OUT session_expires_at double precision,
+    OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision, OUT compared integer)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
 DECLARE
-    f regprocedure;
+    v_set text;
+    v_device uuid;
+    v_step interval;
+    v_locked_until timestamptz;
+    v_consecutive integer := 0;
+    v_wrong integer;
+    v_client_id text;
+    v_codes uuid[] := '{}';
+    v_registered boolean := false;
+    v_keyed bytea;
+    v_stamp uuid;
+    v_has_totp boolean;
+    v_expires_at timestamptz;
+    v_refresh_expires_at timestamptz;
+    v_dummy bytea;
+    v_seen bigint;
+    v_live bigint;
+    v_compared bigint;
+    v_equal bigint;
+    v_bound bigint;
 BEGIN
-    -- Replaced rather than redefined: arguments and result have changed over time.
-    FOR f IN SELECT p.oid::regprocedure FROM pg_proc AS p WHERE p.pronamespace = 'postern'::regnamespace AND p.proname = 'redeem_otp' LOOP
-        EXECUTE format('DROP FUNCTION %s', f);
+    v_set := set_config('postern.realm', p_realm::text, true);
+    db_now := date_part('epoch', now());
+    outcome := 'refused';
+    compared := 0;
+    IF cardinality(p_keys) > 0 THEN
+        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
+          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF limit_ord IS NOT NULL THEN
+            outcome := 'rate_limited';
+            RETURN;
+        END IF;
+    END IF;
+
+    -- One try at a time per address, so that the next one sees what this one did; known devices are not held up by strangers.
+    IF p_handle IS NOT NULL THEN
+        SELECT a.device INTO v_device
+          FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key;
+    END IF;
+    IF NOT pg_try_advisory_xact_lock(CASE WHEN v_device IS NULL THEN hashtextextended(p_email_key, uuid_hash_extended(p_realm, 2))
+                                          ELSE hashtextextended(v_device::text, uuid_hash_extended(p_realm, 16)) END) THEN
+        outcome := 'busy';
+        RETURN;
+    END IF;
+
+    -- What is closed compares and counts nothing. Else the try is counted before anything is compared: on the handle, which has tries
+    -- of its own, or as a permit of the address's failure budget and in the row of wrong codes, which a right code gives back.
+    v_step := make_interval(secs => p_failure_per / p_failure_permits);
+    IF v_device IS NOT NULL THEN
+        UPDATE postern.auth_session AS a
+           SET attempts = a.attempts + 1
+          FROM postern.realm AS r
+          LEFT JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.email_key = p_email_key
+          LEFT JOIN postern.device_guard AS g ON g.realm_id = p_realm AND g.user_id = u.id AND g.device = v_device
+         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
+           AND a.kind IN ('otp', 'register') AND a.device = v_device
+           AND r.id = p_realm AND a.attempts < r.otp_attempts AND coalesce(g.locked_until <= now(), true)
+        RETURNING a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END, g.locked_until
+             INTO v_codes, v_consecutive, v_locked_until;
+    ELSIF p_handle IS NOT NULL THEN
+        UPDATE postern.auth_session AS a
+           SET attempts = a.attempts + 1
+          FROM postern.realm AS r
+          LEFT JOIN postern.code_guard AS g ON g.realm_id = p_realm AND g.email_key = p_email_key
+          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
+         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
+           AND a.kind IN ('otp', 'register') AND a.device IS NULL
+           AND r.id = p_realm AND coalesce(g.locked_until <= now(), true)
+           AND a.attempts < CASE WHEN postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst) THEN 1 ELSE r.otp_attempts END
+        RETURNING a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END, g.locked_until
+             INTO v_codes, v_consecutive, v_locked_until;
+    ELSE
+        SELECT CASE WHEN g.locked_until > now() THEN 'locked'
+                    WHEN postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst) THEN 'brake'
+                    WHEN greatest(g.failures_tat, now()) > now() + (p_failure_burst - 1) * v_step THEN 'budget' END,
+               CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END, g.locked_until,
+               ARRAY(SELECT c.id FROM postern.login_code AS c
+                      WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.expires_at > now()
+                        AND (c.client IS NULL OR c.client = p_client)
+                      ORDER BY c.created_at DESC, c.id LIMIT 3)
+          INTO reason, v_consecutive, v_locked_until, v_codes
+          FROM (VALUES (p_realm, p_email_key)) AS k (realm_id, email_key)
+          LEFT JOIN postern.code_guard AS g ON g.realm_id = k.realm_id AND g.email_key = k.email_key
+          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = k.realm_id AND b.key = 'token|wrong-codes';
+    END IF;
+    IF p_handle IS NOT NULL AND NOT FOUND THEN
+        reason := 'attempts';
+        v_codes := '{}';
+    ELSIF p_handle IS NOT NULL THEN
+        -- A resend leaves the code before it good, for the mail that came late.
+        v_codes := v_codes[greatest(cardinality(v_codes) - least(2, greatest(100 - v_consecutive, 1)) + 1, 1):];
+    ELSIF reason IS NULL THEN
+        v_codes := v_codes[:greatest(100 - v_consecutive, 1)];
+        compared := cardinality(v_codes);
+        INSERT INTO postern.code_guard AS g (realm_id, email_key, failures_tat, consecutive)
+        VALUES (p_realm, p_email_key, CASE WHEN compared > 0 THEN now() + v_step ELSE '-infinity' END, compared)
+            ON CONFLICT (realm_id, email_key) DO UPDATE
+           SET failures_tat = CASE WHEN compared > 0 THEN greatest(g.failures_tat, now()) + v_step ELSE g.failures_tat END,
+               consecutive = v_consecutive + compared,
+               locked_until = CASE WHEN v_consecutive + compared >= 100 THEN now() + interval '24 hours' END,
+               updated_at = now();
+    END IF;
+
+    IF reason IS NULL THEN
+        -- One candidate per server key, newest first. All codes of the address go with the right one; whoever deletes them has
+        -- redeemed it, anybody else deletes nothing.
+        -- (@> rather than = ANY: no part of the index condition, so that the generic plan is chosen and nothing is planned per call.)
+        LOOP
+            FOREACH v_keyed IN ARRAY p_keyed LOOP
+                WITH spent AS (
+                    DELETE FROM postern.login_code AS d
+                     USING (SELECT u.id, u.security_stamp, u.email, u.email_verified, u.has_totp, k.client_id, now() + r.session_lifetime AS expires_at
+                              FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
+                             WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND v_codes @> ARRAY[c.id]
+                               AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client) AND c.mac = sha256(c.salt || v_keyed)
+                               AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = p_email_key AND u.enabled AND (u.email_verified OR c.is_test)
+                               AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
+                               AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
+                             LIMIT 1) AS hit
+                     -- Whoever has a second factor is looked for below; so is whoever presents one.
+                     WHERE d.realm_id = p_realm AND d.email_key = p_email_key AND NOT hit.has_totp AND p_factor IS NULL
+                    RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at)
+                SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at
+                  INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at
+                  FROM spent AS s LIMIT 1;
+                EXIT WHEN FOUND;
+            END LOOP;
+            -- Nobody's code: perhaps one that registers. Then it has a user now, and is redeemed like any other.
+            EXIT WHEN user_id IS NOT NULL OR v_registered
+                OR NOT postern.register_by_code(p_realm, p_client, p_permission, p_email_key, v_codes, p_keyed, p_source);
+            v_registered := true;
+        END LOOP;
+    END IF;
+
+    -- Not redeemed: perhaps a right code of somebody with a second factor. All who are refused are looked for alike.
+    IF user_id IS NULL AND reason IS NULL THEN
+        SELECT u.id, u.security_stamp, u.email, u.email_verified, k.client_id, now() + r.session_lifetime, u.has_totp
+          INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at, v_has_totp
+          FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
+         WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND v_codes @> ARRAY[c.id]
+           AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
+           AND EXISTS (SELECT FROM unnest(p_keyed) AS x (keyed) WHERE c.mac = sha256(c.salt || x.keyed))
+           AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = p_email_key AND u.enabled AND (u.email_verified OR c.is_test) AND (u.has_totp OR p_factor IS NOT NULL)
+           AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
+           AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
+         LIMIT 1;
+        IF FOUND THEN
+            SELECT s.outcome, s.factor, s.sealed_seed, s.last_step_at INTO outcome, factor, sealed_seed, last_step_at
+              FROM postern.check_second_factor(p_realm, user_id, v_has_totp, p_factor, p_totp_step, p_recovery, p_client, p_session, p_source) AS s;
+            IF outcome = 'proved' THEN
+                DELETE FROM postern.login_code AS d WHERE d.realm_id = p_realm AND d.email_key = p_email_key;
+                IF NOT FOUND THEN
+                    user_id := NULL;
+                END IF;
+                outcome := 'refused';
+            ELSE
+                -- The first factor was right: its try is given back.
+                IF p_handle IS NOT NULL THEN
+                    UPDATE postern.auth_session AS a SET attempts = a.attempts - 1 WHERE a.realm_id = p_realm AND a.id = p_handle;
+                ELSE
+                    UPDATE postern.code_guard AS g
+                       SET failures_tat = g.failures_tat - v_step, consecutive = v_consecutive, locked_until = v_locked_until
+                     WHERE g.realm_id = p_realm AND g.email_key = p_email_key;
+                END IF;
+                compared := 0;
+                user_id := NULL;
+                email := NULL;
+                email_verified := NULL;
+                RETURN;
+            END IF;
+        END IF;
+    END IF;
+
+    IF user_id IS NOT NULL THEN
+        compared := 0;
+        IF v_device IS NOT NULL THEN
+            IF v_consecutive > 0 OR v_locked_until IS NOT NULL THEN
+                UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
+                 WHERE g.realm_id = p_realm AND g.user_id = redeem_code.user_id AND g.device = v_device;
+            END IF;
+        ELSIF p_handle IS NULL OR v_consecutive > 0 OR v_locked_until IS NOT NULL THEN
+            UPDATE postern.code_guard AS g
+               SET consecutive = 0, locked_until = NULL,
+                   failures_tat = CASE WHEN p_handle IS NULL THEN g.failures_tat - v_step ELSE g.failures_tat END
+             WHERE g.realm_id = p_realm AND g.email_key = p_email_key;
+        END IF;
+        IF p_refresh_hash IS NULL THEN
+            -- Nothing can prolong it: the session ends with its access token.
+            v_expires_at := least(v_expires_at, now() + make_interval(secs => p_access_lifetime));
+        ELSE
+            v_refresh_expires_at := least(v_expires_at, now() + make_interval(secs => p_refresh_lifetime));
+        END IF;
+        INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at, refresh_expires_at,
+                                     token_salt, current_hash, scope, resource, amr, server_key)
+        VALUES (p_realm, p_session, user_id, p_client, v_client_id, v_stamp, now(), v_expires_at, v_refresh_expires_at,
+                p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_server_key);
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
+        VALUES (p_realm, 'sign_in', p_client, user_id, p_session, p_source);
+        outcome := 'ok';
+        auth_time := db_now;
+        refresh_expires_at := date_part('epoch', v_refresh_expires_at);
+        session_expires_at := date_part('epoch', v_expires_at);
+        RETURN;
+    END IF;
+
+    -- Refused. Why, for the log; and three comparisons' work whatever there was to compare.
+    SELECT count(*), count(*) FILTER (WHERE x.is_live), count(*) FILTER (WHERE x.is_compared),
+           count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> p_client)
+      INTO v_seen, v_live, v_compared, v_equal, v_bound
+      FROM (SELECT c.client, c.expires_at > now() AS is_live,
+                   v_codes @> ARRAY[c.id] AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client) AS is_compared,
+                   EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed) WHERE c.mac = sha256(c.salt || k.keyed)) AS is_right
+              FROM postern.login_code AS c
+             WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])) AS x;
+    FOR i IN v_compared + 1 .. 3 LOOP
+        v_dummy := sha256(p_token_salt || p_keyed[1]);
     END LOOP;
+    IF reason IS NOT NULL THEN
+        compared := 0;
+        RETURN;
+    END IF;
+    -- Each code that was compared and wrong is one more in a row. The hundredth closes the codes for a day; after that day the count
+    -- starts again. By address alone they are counted already, unless one was right and of no use.
+    compared := v_compared - v_equal;
+    v_wrong := v_consecutive + compared;
+    IF v_device IS NOT NULL THEN
+        INSERT INTO postern.device_guard AS g (realm_id, user_id, device, consecutive)
+        SELECT p_realm, u.id, v_device, compared FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key
+            ON CONFLICT (realm_id, user_id, device) DO UPDATE
+           SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END, updated_at = now();
+    ELSIF p_handle IS NOT NULL OR v_equal > 0 THEN
+        INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (p_realm, p_email_key, compared)
+            ON CONFLICT (realm_id, email_key) DO UPDATE
+           SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END, updated_at = now();
+    END IF;
+    IF v_wrong >= 100 THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+        VALUES (p_realm, 'code_lockout', p_client,
+                (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key), p_source,
+                jsonb_build_object('wrong', v_wrong, 'known_device', v_device IS NOT NULL));
+    END IF;
+    reason := CASE WHEN v_wrong >= 100 THEN 'lockout'
+                   WHEN v_seen = 0 THEN 'unknown'
+                   WHEN v_live = 0 THEN 'expired'
+                   WHEN v_equal > 0 THEN 'disabled'
+                   WHEN v_compared = 0 AND v_bound > 0 THEN 'client'
+                   ELSE 'wrong' END;
 END
 $$;
+COMMENT ON FUNCTION postern.redeem_code IS 'Redeems a one-time code: counts, compares, consumes and opens the session in one call';
+
+-- The realm's limit of wrong codes, read where a code is tried: no row is locked for it.
+CREATE OR REPLACE FUNCTION postern.is_braked(p_tat timestamptz, p_permits integer, p_per double precision, p_burst integer) RETURNS boolean
+LANGUAGE sql STABLE
+RETURN p_tat > now() + (p_burst - 1) * make_interval(secs => p_per / p_permits)
+   -- Fuller than full: counted under another limit.
+   AND p_tat <= now() + p_burst * make_interval(secs => p_per / p_permits) + interval '1 second';
+COMMENT ON FUNCTION postern.is_braked(timestamptz, integer, double precision, integer) IS
+    'Whether a limit of wrong codes is used up: not a whole permit is left; NULL for no limit';
+
+-- What servers report a few times a second at most, each for all the wrong codes it has seen since: so that the realm's one row is
+-- written seldom, however many codes are tried. Answers whether the limit is used up now.
+CREATE OR REPLACE FUNCTION postern.report_wrong_codes(
+    p_realm uuid, p_wrong integer, p_permits integer, p_per double precision, p_burst integer, p_enforced boolean)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_step interval := make_interval(secs => p_per / p_permits);
+    v_full interval := p_burst * make_interval(secs => p_per / p_permits);
+    v_tat timestamptz;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (p_realm, 'token|wrong-codes', now() + least(p_wrong * v_step, v_full))
+        ON CONFLICT (realm_id, key) DO UPDATE
+       SET tat = least(CASE WHEN b.tat > now() + v_full + interval '1 second' THEN now() ELSE greatest(b.tat, now()) END + p_wrong * v_step,
+                       now() + v_full)
+    RETURNING b.tat INTO v_tat;
+    IF NOT postern.is_braked(v_tat, p_permits, p_per, p_burst) THEN
+        RETURN false;
+    END IF;
+    -- Once in ten minutes is enough for whoever reads the log.
+    INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (p_realm, 'token|wrong-codes|audited', now() + interval '10 minutes')
+        ON CONFLICT (realm_id, key) DO UPDATE SET tat = excluded.tat WHERE b.tat <= now();
+    IF FOUND THEN
+        INSERT INTO postern.audit_event (realm_id, event, detail)
+        VALUES (p_realm, 'code_brake', jsonb_build_object('permits', p_permits, 'seconds', p_per, 'burst', p_burst, 'enforced', p_enforced));
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.report_wrong_codes(uuid, integer, integer, double precision, integer, boolean) IS
+    'Counts compared and wrong codes of a realm; true while its limit is used up';
+
+-- Kept for older binaries: a wrong code they see is no part of the realm's count, and they wait for the lock of the address.
 CREATE OR REPLACE FUNCTION postern.redeem_otp(
     p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_keyed bytea[], p_session uuid, p_token_salt bytea,
     p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
@@ -30,207 +335,35 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_set text;
-    v_key text := p_email_key;
-    v_step interval;
-    v_locked_until timestamptz;
-    v_consecutive integer;
-    v_refusals integer;
-    v_over_budget boolean;
-    v_client_id text;
-    v_codes uuid[];
-    v_adopted boolean := false;
-    v_keyed bytea;
-    v_stamp uuid;
-    v_has_totp boolean;
-    v_expires_at timestamptz;
-    v_refresh_expires_at timestamptz;
-    v_dummy bytea;
-    v_seen bigint := 0;
-    v_live bigint;
-    v_equal bigint;
-    v_bound bigint;
+    v_limit record;
+    v_device uuid;
 BEGIN
-    v_set := set_config('postern.realm', p_realm::text, true);
-    db_now := date_part('epoch', now());
-    outcome := 'refused';
-    IF cardinality(p_keys) > 0 THEN
-        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF limit_ord IS NOT NULL THEN
-            outcome := 'rate_limited';
-            RETURN;
-        END IF;
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT a.device INTO v_device
+      FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key;
+    PERFORM pg_advisory_xact_lock(CASE WHEN v_device IS NULL THEN hashtextextended(p_email_key, uuid_hash_extended(p_realm, 2))
+                                       ELSE hashtextextended(v_device::text, uuid_hash_extended(p_realm, 16)) END);
+    SELECT l.permits, extract(epoch FROM l.per)::float8 AS per, l.burst INTO v_limit
+      FROM postern.effective_rate_limits(p_realm) AS l
+     WHERE l.policy = 'token' AND l.dimension = 'wrong-codes' AND l.mode = 'enforce';
+    SELECT t.outcome, t.reason, t.user_id, t.auth_time, t.db_now, t.limit_ord, t.retry_after, t.granted, t.email, t.email_verified,
+           t.refresh_expires_at, t.session_expires_at, t.factor, t.sealed_seed, t.last_step_at
+      INTO outcome, reason, user_id, auth_time, db_now, limit_ord, retry_after, granted, email, email_verified,
+           refresh_expires_at, session_expires_at, factor, sealed_seed, last_step_at
+      FROM postern.redeem_code(p_realm, p_client, p_permission, p_email_key, p_handle, p_keyed, p_session, p_token_salt, p_refresh_hash,
+               p_scope, p_resource, p_amr, p_access_lifetime, p_refresh_lifetime, p_source, NULL, p_keys, p_wanted, p_permits, p_per, p_burst,
+               p_failure_permits, p_failure_per, p_failure_burst, v_limit.permits, v_limit.per, v_limit.burst,
+               p_factor, p_totp_step, p_recovery) AS t;
+    IF outcome = 'busy' THEN
+        RAISE lock_not_available;
     END IF;
-
-    IF p_handle IS NOT NULL AND v_key IS NULL THEN
-        SELECT a.email_key INTO v_key FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle;
-        IF NOT FOUND THEN
-            reason := 'unknown';
-            RETURN;
-        END IF;
-    END IF;
-
-    -- One try at a time per address. The lock goes with the transaction, so the next one sees what this one did.
-    PERFORM pg_advisory_xact_lock(hashtextextended(v_key, uuid_hash_extended(p_realm, 2)));
-
-    -- The try is counted before anything is compared: on the handle, which has tries of its own,
-    -- or as a permit of the address's failure budget, which a right code gives back.
-    IF p_handle IS NOT NULL THEN
-        UPDATE postern.auth_session AS a
-           SET attempts = a.attempts + 1
-          FROM postern.realm AS r
-         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = v_key AND a.expires_at > now() AND a.kind IN ('otp', 'register')
-           AND r.id = p_realm AND a.attempts < r.otp_attempts
-        RETURNING a.code_ids INTO v_codes;
-        IF NOT FOUND THEN
-            reason := 'attempts';
-        END IF;
-        SELECT g.consecutive, g.locked_until INTO v_consecutive, v_locked_until
-          FROM postern.code_guard AS g WHERE g.realm_id = p_realm AND g.email_key = v_key;
-    ELSE
-        v_step := make_interval(secs => p_failure_per / p_failure_permits);
-        INSERT INTO postern.code_guard AS g (realm_id, email_key, failures_tat)
-        VALUES (p_realm, v_key, now() + v_step)
-            ON CONFLICT (realm_id, email_key) DO UPDATE
-           SET over_budget = greatest(g.failures_tat, now()) > now() + (p_failure_burst - 1) * v_step,
-               failures_tat = CASE WHEN greatest(g.failures_tat, now()) <= now() + (p_failure_burst - 1) * v_step
-                                   THEN greatest(g.failures_tat, now()) + v_step ELSE g.failures_tat END,
-               updated_at = now()
-        RETURNING g.consecutive, g.locked_until, g.over_budget INTO v_consecutive, v_locked_until, v_over_budget;
-        IF v_over_budget THEN
-            reason := 'budget';
-        END IF;
-    END IF;
-    IF v_locked_until > now() THEN
-        reason := 'locked';
-    END IF;
-
-    IF reason IS NULL THEN
-        -- One candidate per server key, newest first. All codes of the address go with the right one; whoever deletes them has
-        -- redeemed it, anybody else deletes nothing.
-        -- (@> rather than = ANY: no part of the index condition, so that the generic plan is chosen and nothing is planned per call.)
-        LOOP
-            FOREACH v_keyed IN ARRAY p_keyed LOOP
-                WITH spent AS (
-                    DELETE FROM postern.login_code AS d
-                     USING (SELECT u.id, u.security_stamp, u.email, u.email_verified, u.has_totp, k.client_id, now() + r.session_lifetime AS expires_at
-                              FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
-                             WHERE c.realm_id = p_realm AND c.email_key = v_key AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])
-                               AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client) AND c.mac = sha256(c.salt || v_keyed)
-                               AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = v_key AND u.enabled AND (u.email_verified OR c.is_test)
-                               AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
-                               AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
-                             LIMIT 1) AS hit
-                     -- Whoever has a second factor is looked for below; so is whoever presents one.
-                     WHERE d.realm_id = p_realm AND d.email_key = v_key AND NOT hit.has_totp AND p_factor IS NULL
-                    RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at)
-                SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at
-                  INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at
-                  FROM spent AS s LIMIT 1;
-                EXIT WHEN FOUND;
-            END LOOP;
-            -- Nobody's code: perhaps one that registers. Then it has a user now, and is redeemed like any other.
-            EXIT WHEN user_id IS NOT NULL OR v_adopted
-                OR NOT postern.adopt_registration(p_realm, p_client, p_permission, v_key, p_handle, v_codes, p_keyed, p_source);
-            v_adopted := true;
-        END LOOP;
-    END IF;
-
-    -- Not redeemed: perhaps a right code of somebody with a second factor. All who are refused are looked for alike.
-    IF user_id IS NULL AND reason IS NULL THEN
-        SELECT u.id, u.security_stamp, u.email, u.email_verified, k.client_id, now() + r.session_lifetime, u.has_totp
-          INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at, v_has_totp
-          FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
-         WHERE c.realm_id = p_realm AND c.email_key = v_key AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])
-           AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
-           AND EXISTS (SELECT FROM unnest(p_keyed) AS x (keyed) WHERE c.mac = sha256(c.salt || x.keyed))
-           AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = v_key AND u.enabled AND (u.email_verified OR c.is_test) AND (u.has_totp OR p_factor IS NOT NULL)
-           AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
-           AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
-         LIMIT 1;
-        IF FOUND THEN
-            SELECT s.outcome, s.factor, s.sealed_seed, s.last_step_at INTO outcome, factor, sealed_seed, last_step_at
-              FROM postern.check_second_factor(p_realm, user_id, v_has_totp, p_factor, p_totp_step, p_recovery, p_client, p_session, p_source) AS s;
-            IF outcome = 'proved' THEN
-                DELETE FROM postern.login_code AS d WHERE d.realm_id = p_realm AND d.email_key = v_key;
-                IF NOT FOUND THEN
-                    user_id := NULL;
-                END IF;
-                outcome := 'refused';
-            ELSE
-                -- The first factor was right: its try is given back.
-                IF p_handle IS NOT NULL THEN
-                    UPDATE postern.auth_session AS a SET attempts = a.attempts - 1 WHERE a.realm_id = p_realm AND a.id = p_handle;
-                ELSE
-                    UPDATE postern.code_guard AS g SET failures_tat = g.failures_tat - v_step WHERE g.realm_id = p_realm AND g.email_key = v_key;
-                END IF;
-                user_id := NULL;
-                email := NULL;
-                email_verified := NULL;
-                RETURN;
-            END IF;
-        END IF;
-    END IF;
-
-    IF user_id IS NOT NULL THEN
-        IF p_handle IS NULL OR v_consecutive > 0 THEN
-            UPDATE postern.code_guard AS g
-               SET consecutive = 0, locked_until = NULL, failures_tat = CASE WHEN p_handle IS NULL THEN g.failures_tat - v_step ELSE g.failures_tat END
-             WHERE g.realm_id = p_realm AND g.email_key = v_key;
-        END IF;
-        IF p_refresh_hash IS NULL THEN
-            -- Nothing can prolong it: the session ends with its access token.
-            v_expires_at := least(v_expires_at, now() + make_interval(secs => p_access_lifetime));
-        ELSE
-            v_refresh_expires_at := least(v_expires_at, now() + make_interval(secs => p_refresh_lifetime));
-        END IF;
-        INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at, refresh_expires_at,
-                                     token_salt, current_hash, scope, resource, amr)
-        VALUES (p_realm, p_session, user_id, p_client, v_client_id, v_stamp, now(), v_expires_at, v_refresh_expires_at,
-                p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr);
-        INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
-        VALUES (p_realm, 'sign_in', p_client, user_id, p_session, p_source);
-        outcome := 'ok';
-        auth_time := db_now;
-        refresh_expires_at := date_part('epoch', v_refresh_expires_at);
-        session_expires_at := date_part('epoch', v_expires_at);
-        RETURN;
-    END IF;
-
-    -- Refused: one more in a row, known address or not. The hundredth closes both forms for a day; after that day the count starts again.
-    INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (p_realm, v_key, 1)
-        ON CONFLICT (realm_id, email_key) DO UPDATE
-       SET consecutive = CASE WHEN g.locked_until <= now() THEN 1 ELSE g.consecutive + 1 END,
-           locked_until = CASE WHEN g.locked_until > now() THEN g.locked_until
-                               WHEN g.locked_until IS NULL AND g.consecutive >= 99 THEN now() + interval '24 hours' END,
-           updated_at = now()
-    RETURNING g.consecutive INTO v_refusals;
-    IF v_refusals >= 100 AND v_locked_until IS NULL THEN
-        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
-        VALUES (p_realm, 'code_lockout', p_client,
-                (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = v_key), p_source,
-                jsonb_build_object('refusals', v_refusals));
-    END IF;
-    -- Why, for the log; and three comparisons' work whatever there was to compare.
-    SELECT count(*), count(*) FILTER (WHERE c.expires_at > now()),
-           count(*) FILTER (WHERE c.expires_at > now() AND c.mac = sha256(c.salt || p_keyed[1])),
-           count(*) FILTER (WHERE c.expires_at > now() AND c.mac = sha256(c.salt || p_keyed[1]) AND c.client <> p_client)
-      INTO v_seen, v_live, v_equal, v_bound
-      FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = v_key;
-    FOR i IN v_seen + 1 .. 3 LOOP
-        v_dummy := sha256(p_token_salt || p_keyed[1]);
-    END LOOP;
-    reason := CASE WHEN reason IS NOT NULL THEN reason
-                   WHEN v_seen = 0 THEN 'unknown'
-                   WHEN v_live = 0 THEN 'expired'
-                   WHEN v_equal = 0 THEN 'wrong'
-                   WHEN v_bound > 0 THEN 'client'
-                   ELSE 'disabled' END;
 END
 $$;
-COMMENT ON FUNCTION postern.redeem_otp IS 'Redeems a one-time code: counts, compares, consumes and opens the session in one call';
-REVOKE ALL ON FUNCTION postern.redeem_otp FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.redeem_otp TO postern_app;
+COMMENT ON FUNCTION postern.redeem_otp IS 'As redeem_code, for older binaries';
+
+REVOKE ALL ON FUNCTION postern.redeem_code, postern.redeem_otp, postern.is_braked(timestamptz, integer, double precision, integer),
+    postern.report_wrong_codes(uuid, integer, integer, double precision, integer, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.redeem_code, postern.redeem_otp, postern.is_braked(timestamptz, integer, double precision, integer),
+    postern.report_wrong_codes(uuid, integer, integer, double precision, integer, boolean) TO postern_app;
 
 RESET ROLE;

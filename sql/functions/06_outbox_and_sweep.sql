@@ -1,65 +1,6 @@
 -- Work that crosses realms: the mail queue and the sweeper. SECURITY DEFINER, since the app role sees one realm at a time.
 SET LOCAL ROLE postern_owner;
 
--- Replaced rather than redefined, since a result may have gained a column.
-DROP FUNCTION IF EXISTS postern.outbox_take(integer, interval);
--- A lease, not a lock: taken mail is due again after p_lease unless it was reported, so a sender that dies loses nothing.
--- Mail to a suppressed address is dropped on the way, at most a hundred times p_limit a call.
-CREATE OR REPLACE FUNCTION postern.outbox_take(p_limit integer, p_lease interval)
-RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, attempts integer, created_at timestamptz,
-               last_error text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-    v_mail record;
-    v_wanted integer := p_limit;
-    v_dropped boolean;
-BEGIN
-    FOR v_round IN 1..100 LOOP
-        v_dropped := false;
-        FOR v_mail IN
-            UPDATE postern.mail_outbox AS m
-               SET state = CASE WHEN due.is_suppressed THEN 'dead' ELSE 'queued' END,
-                   payload = CASE WHEN NOT due.is_suppressed THEN m.payload END,
-                   last_error = CASE WHEN due.is_suppressed THEN 'suppressed' ELSE m.last_error END,
-                   not_before = CASE WHEN due.is_suppressed THEN m.not_before ELSE now() + p_lease END,
-                   attempts = CASE WHEN due.is_suppressed THEN m.attempts ELSE m.attempts + 1 END
-              FROM (SELECT d.realm_id, d.id,
-                           -- By the index: of an EXISTS the planner would make a hash of the whole list, and another collation than
-                           -- the column's would walk all of the realm's.
-                           coalesce((SELECT coalesce(s.expires_at > now(), true) FROM postern.suppressed_address AS s
-                                      WHERE s.realm_id = d.realm_id AND s.email_key = lower(d.recipient COLLATE "C") COLLATE "default"), false) AS is_suppressed
-                      FROM postern.mail_outbox AS d
-                     WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at > now()
-                     ORDER BY d.created_at LIMIT v_wanted FOR NO KEY UPDATE OF d SKIP LOCKED) AS due
-             WHERE m.realm_id = due.realm_id AND m.id = due.id
-            RETURNING m.realm_id, m.id, m.recipient, m.template, m.payload, m.attempts, m.created_at, m.last_error, due.is_suppressed
-        LOOP
-            IF v_mail.is_suppressed THEN
-                v_dropped := true;
-                INSERT INTO postern.audit_event (realm_id, event, detail)
-                VALUES (v_mail.realm_id, 'mail_suppressed', jsonb_build_object('mail', v_mail.id));
-            ELSE
-                v_wanted := v_wanted - 1;
-                realm_id := v_mail.realm_id;
-                id := v_mail.id;
-                recipient := v_mail.recipient;
-                template := v_mail.template;
-                payload := v_mail.payload;
-                attempts := v_mail.attempts;
-                created_at := v_mail.created_at;
-                last_error := v_mail.last_error;
-                RETURN NEXT;
-            END IF;
-        END LOOP;
-        EXIT WHEN NOT v_dropped;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION postern.outbox_take(integer, interval) IS
-    'Leases the oldest mail that is due, commit before sending; drops what is addressed to the suppressed';
-
 CREATE OR REPLACE FUNCTION postern.outbox_sent(p_realm uuid, p_id uuid)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -67,7 +8,7 @@ AS $$
 DECLARE
     v_recipient text;
 BEGIN
-    UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, last_error = NULL
+    UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL, last_error = NULL
      WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
     RETURNING m.recipient INTO v_recipient;
     IF NOT FOUND THEN
@@ -89,7 +30,8 @@ BEGIN
     UPDATE postern.mail_outbox AS m
        SET state = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN 'dead' ELSE 'queued' END,
            payload = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN NULL ELSE m.payload END,
-           not_before = now() + coalesce(p_retry_after, interval '0'),
+           detail = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN NULL ELSE m.detail END,
+           not_before = now() + coalesce(p_retry_after, interval '0'), is_waiting = true,
            last_error = left(p_error, 50)
      WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
     RETURNING m.state = 'dead' INTO v_dead;
@@ -111,7 +53,7 @@ DECLARE
     v_recipient text;
     v_in_a_row integer;
 BEGIN
-    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, last_error = left(p_error, 50)
+    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL, last_error = left(p_error, 50)
      WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
     RETURNING m.recipient INTO v_recipient;
     IF NOT FOUND THEN
@@ -172,9 +114,16 @@ BEGIN
             ('spent_ceremony', 't.expires_at < now()'),
             ('spent_assertion', 't.expires_at < now()'),
             ('signing_key', 't.retires_at < now() - interval ''1 day'''),
+            -- Of version 0, when the last code that it verifies is used or gone.
+            ('data_key', 't.derived_from IS NOT NULL AND t.created_at < now() - interval ''1 day''
+                          AND NOT EXISTS (SELECT FROM postern.recovery_code AS r
+                                           WHERE r.realm_id = t.realm_id AND r.data_key = t.id)
+                          AND NOT EXISTS (SELECT FROM postern.test_identity AS i
+                                           WHERE i.realm_id = t.realm_id AND i.data_key = t.id)'),
             ('revoked_service_token', 't.expires_at < now()'),
             ('service_account_use', 't.at < now() - interval ''1 year'''),
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),
+            ('device_guard', 't.updated_at < now() - interval ''24 hours'' AND coalesce(t.locked_until < now(), true)'),
             -- An hour beyond the last refresh the last access token is dead too.
             ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 hour'' OR t.revoked_at < now() - interval ''1 day'''),
             ('suppressed_address', 't.expires_at < now()'),
@@ -195,7 +144,7 @@ BEGIN
             ON CONFLICT (table_name) DO UPDATE SET block = excluded.block;
     END LOOP;
     -- Mail nobody could send in time.
-    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, last_error = coalesce(m.last_error, 'expired')
+    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL, last_error = coalesce(m.last_error, 'expired')
      WHERE (m.realm_id, m.id) IN (SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
                                    WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at <= now() LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);
     PERFORM postern.end_test_identities();
@@ -206,9 +155,9 @@ END
 $$;
 COMMENT ON FUNCTION postern.sweep(integer) IS 'Deletes what has expired, about p_batch rows at a time; one sweeper at once';
 
-REVOKE ALL ON FUNCTION postern.outbox_take(integer, interval), postern.outbox_sent(uuid, uuid),
+REVOKE ALL ON FUNCTION postern.outbox_sent(uuid, uuid),
     postern.outbox_failed(uuid, uuid, text, interval, boolean), postern.outbox_refused(uuid, uuid, text), postern.sweep(integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.outbox_take(integer, interval), postern.outbox_sent(uuid, uuid),
+GRANT EXECUTE ON FUNCTION postern.outbox_sent(uuid, uuid),
     postern.outbox_failed(uuid, uuid, text, interval, boolean), postern.outbox_refused(uuid, uuid, text), postern.sweep(integer) TO postern_app;
 
 RESET ROLE;

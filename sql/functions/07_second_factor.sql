@@ -35,6 +35,9 @@ BEGIN
             SELECT count(*) INTO v_left FROM postern.recovery_code AS r WHERE r.realm_id = p_realm AND r.user_id = p_user;
             INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
             VALUES (p_realm, 'recovery_code_used', p_client, p_user, p_session, p_source, jsonb_build_object('left', v_left));
+            IF v_left = 0 THEN
+                PERFORM postern.queue_notice(p_realm, p_user, 'recovery-codes-used-up', postern.app_named(p_realm, p_client));
+            END IF;
             RETURN true;
         END IF;
     ELSE
@@ -79,7 +82,8 @@ BEGIN
                         THEN 'proved' ELSE 'second_factor_wrong' END;
         RETURN;
     END IF;
-    SELECT f.id, f.sealed_seed, date_part('epoch', f.last_step_at) INTO factor, sealed_seed, last_step_at
+    SELECT f.id, postern.second_factor_material(p_realm, p_user, f.sealed_seed), date_part('epoch', f.last_step_at)
+      INTO factor, sealed_seed, last_step_at
       FROM postern.totp_factor AS f WHERE f.realm_id = p_realm AND f.user_id = p_user;
     outcome := CASE WHEN FOUND THEN 'second_factor' ELSE 'second_factor_gone' END;
 END
@@ -87,7 +91,8 @@ $$;
 COMMENT ON FUNCTION postern.check_second_factor(uuid, uuid, boolean, uuid, bigint, bytea[], uuid, uuid, text) IS
     'Asks for the second factor of an account whose first one was right, or spends it';
 
--- Stores a seed its owner has proven to hold, in place of an earlier one, with its recovery codes.
+-- Stores a seed its owner has proven to hold, in place of an earlier one, with its recovery codes: each the id of a data key (16 bytes)
+-- and the HMAC under it, or from a binary of version 0 the HMAC alone.
 -- enrolled; ceremony: spent or expired; step_up: the account has a second factor and this session neither proved nor enrolled it;
 -- signed_out: the session ended meanwhile.
 CREATE OR REPLACE FUNCTION postern.enrol_totp(
@@ -124,9 +129,13 @@ BEGIN
         RETURN 'step_up';
     END IF;
     DELETE FROM postern.recovery_code AS r WHERE r.realm_id = p_realm AND r.user_id = v_user.id;
-    INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT p_realm, v_user.id, m.mac FROM unnest(p_recovery) AS m (mac);
+    INSERT INTO postern.recovery_code (realm_id, user_id, mac, data_key)
+    SELECT p_realm, v_user.id, substr(m.mac, octet_length(m.mac) - 31),
+           CASE WHEN octet_length(m.mac) = 48 THEN encode(substr(m.mac, 1, 16), 'hex')::uuid END
+      FROM unnest(p_recovery) AS m (mac);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
     VALUES (p_realm, 'totp_enrolled', v_user.client, v_user.id, p_session, p_source);
+    PERFORM postern.queue_notice(p_realm, v_user.id, 'totp-added', postern.app_named(p_realm, v_user.client));
     RETURN 'enrolled';
 END
 $$;
@@ -156,6 +165,7 @@ BEGIN
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
     VALUES (p_realm, 'totp_removed', v_user.client, v_user.id, p_session, p_source);
+    PERFORM postern.queue_notice(p_realm, v_user.id, 'totp-removed', postern.app_named(p_realm, v_user.client));
     RETURN 'removed';
 END
 $$;

@@ -42,10 +42,10 @@ COMMENT ON FUNCTION postern.begin_assertion(uuid, bytea, double precision, text,
 
 -- Records a verified assertion and opens the session. The counter moves in the same statement that checks it again: of two assertions
 -- at once the lower one is refused, and a zero never lowers a stored counter.
-CREATE OR REPLACE FUNCTION postern.redeem_assertion(
+CREATE OR REPLACE FUNCTION postern.redeem_passkey(
     p_realm uuid, p_client uuid, p_permission text, p_passkey uuid, p_sign_count bigint, p_backup_state boolean,
     p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
-    p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
+    p_access_lifetime integer, p_refresh_lifetime integer, p_source text, p_server_key bytea,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision, OUT session_expires_at double precision)
 LANGUAGE plpgsql
 AS $$
@@ -87,9 +87,9 @@ BEGIN
         v_refresh_expires_at := least(v_expires_at, now() + make_interval(secs => p_refresh_lifetime));
     END IF;
     INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at, refresh_expires_at,
-                                 token_salt, current_hash, scope, resource, amr)
+                                 token_salt, current_hash, scope, resource, amr, server_key)
     VALUES (p_realm, p_session, user_id, p_client, v_user.client_id, v_user.security_stamp, now(), v_expires_at, v_refresh_expires_at,
-            p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr);
+            p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_server_key);
     -- A passkey opens the codes of a locked account again (contract §4.1, "Codes").
     UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
      WHERE g.realm_id = p_realm AND g.email_key = v_user.email_key AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
@@ -99,7 +99,8 @@ BEGIN
     session_expires_at := date_part('epoch', v_expires_at);
 END
 $$;
-COMMENT ON FUNCTION postern.redeem_assertion(uuid, uuid, text, uuid, bigint, boolean, uuid, bytea, bytea, text[], text[], text[], integer, integer, text) IS
+COMMENT ON FUNCTION
+    postern.redeem_passkey(uuid, uuid, text, uuid, bigint, boolean, uuid, bytea, bytea, text[], text[], text[], integer, integer, text, bytea) IS
     'Records a verified assertion: counter, session and audit in one call';
 
 -- What creation options need of a user: the handle, the names, and the credentials of this RP ID to exclude.
@@ -146,7 +147,7 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     -- The lock makes the count below exact for one user.
-    SELECT u.id, u.email, s.client INTO v_user
+    SELECT u.id, u.email, u.email_verified, s.client INTO v_user
       FROM postern.session AS s, postern.user_account AS u
      WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
        AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp;
@@ -165,7 +166,8 @@ BEGIN
         RETURN NULL;
     END IF;
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
-    SELECT p_realm, p_mail_id, v_user.email, 'passkey-added', p_payload WHERE NOT postern.is_test_identity(v_user.id);
+    SELECT p_realm, p_mail_id, v_user.email, 'passkey-added', p_payload
+     WHERE v_user.email_verified AND NOT postern.is_test_identity(v_user.id);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_added', v_user.client, v_user.id, p_session, p_source, jsonb_build_object('passkey', v_id));
     RETURN v_id;
@@ -221,7 +223,7 @@ BEGIN
     END IF;
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
     SELECT p_realm, p_mail_id, u.email, 'passkey-removed', p_payload FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user
-       AND NOT postern.is_test_identity(u.id);
+       AND u.email_verified AND NOT postern.is_test_identity(u.id);
     SELECT s.client INTO v_client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_deleted', v_client, p_user, p_session, p_source, jsonb_build_object('passkey', p_id));
@@ -230,13 +232,30 @@ END
 $$;
 COMMENT ON FUNCTION postern.delete_passkey(uuid, uuid, uuid, uuid, text, uuid, bytea) IS 'Deletes a user''s own passkey and tells the user by mail';
 
+-- Kept for older binaries, which do not say on which line of the key file the session stands.
+CREATE OR REPLACE FUNCTION postern.redeem_assertion(
+    p_realm uuid, p_client uuid, p_permission text, p_passkey uuid, p_sign_count bigint, p_backup_state boolean,
+    p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
+    p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision, OUT session_expires_at double precision)
+LANGUAGE sql
+AS $$
+    SELECT p.outcome, p.reason, p.user_id, p.db_now, p.session_expires_at
+      FROM postern.redeem_passkey(p_realm, p_client, p_permission, p_passkey, p_sign_count, p_backup_state, p_session,
+                                  p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
+                                  p_refresh_lifetime, p_source, NULL) AS p
+$$;
+COMMENT ON FUNCTION
+    postern.redeem_assertion(uuid, uuid, text, uuid, bigint, boolean, uuid, bytea, bytea, text[], text[], text[], integer, integer, text) IS
+    'For older binaries: postern.redeem_passkey';
+
 DO $$
 DECLARE
     f regprocedure;
 BEGIN
     FOR f IN SELECT p.oid::regprocedure FROM pg_proc AS p
               WHERE p.pronamespace = 'postern'::regnamespace
-                AND p.proname IN ('begin_assertion', 'redeem_assertion', 'enrolment_options', 'spend_ceremony', 'add_passkey', 'list_passkeys',
+                AND p.proname IN ('begin_assertion', 'redeem_passkey', 'redeem_assertion', 'enrolment_options', 'spend_ceremony', 'add_passkey', 'list_passkeys',
                                   'rename_passkey', 'delete_passkey') LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO postern_app', f);

@@ -14,6 +14,8 @@ DECLARE
     v_primary text;
     v_taken record;
     v_domain text;
+    v_old record;
+    v_effects jsonb;
 BEGIN
     IF slug IS NULL OR slug COLLATE "C" !~ '\A[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z' THEN
         PERFORM postern.refuse(format('slug %s is not a realm name', postern.shown(slug)), 'Allowed are 1 to 63 lower-case letters, digits and inner hyphens.');
@@ -33,6 +35,8 @@ BEGIN
     END LOOP;
 
     PERFORM pg_advisory_xact_lock(hashtextextended('postern.put_realm', 0));
+    SELECT r.primary_domain, postern.issuer(r.public_origin, r.primary_domain) AS issuer INTO v_old
+      FROM postern.realm AS r WHERE r.slug = slug;
     UPDATE postern.realm AS r
        SET primary_domain = coalesce(primary_domain, r.primary_domain), display_name = coalesce(display_name, r.display_name),
            public_origin = coalesce(public_origin, r.public_origin), enabled = coalesce(enabled, r.enabled)
@@ -87,17 +91,59 @@ BEGIN
     IF signing_alg <> coalesce(postern.signing_alg(v_id), '') THEN
         PERFORM postern.request_signing_key(v_id, signing_alg, true);
     END IF;
+    v_effects := CASE WHEN v_created THEN '{}' ELSE postern.warn_of_moved_realm(v_id, v_old.primary_domain, v_old.issuer) END;
     PERFORM postern.admin_audit(v_id, CASE WHEN v_created THEN 'realm_created' ELSE 'realm_updated' END,
         detail => jsonb_build_object('primary_domain', primary_domain, 'public_origin', public_origin, 'domains', domains, 'enabled', enabled,
-            'signing_alg', signing_alg));
+            'signing_alg', signing_alg) || v_effects);
     RETURN v_id;
 END
 $$;
+-- Says what a realm loses that got another primary domain or issuer, and returns the same for the audit log.
+CREATE OR REPLACE FUNCTION postern.warn_of_moved_realm(p_realm uuid, p_former_domain text, p_former_issuer text) RETURNS jsonb
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_now record;
+    v_passkeys bigint;
+    v_users bigint;
+    v_sessions bigint;
+    v_effects jsonb := '{}';
+BEGIN
+    SELECT r.primary_domain, postern.issuer(r.public_origin, r.primary_domain) AS issuer INTO v_now
+      FROM postern.realm AS r WHERE r.id = p_realm;
+    IF p_former_domain <> v_now.primary_domain
+        AND EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = p_realm AND c.rp_id IS NULL) THEN
+        SELECT count(*), count(DISTINCT p.user_id) INTO v_passkeys, v_users
+          FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.rp_id = p_former_domain;
+        v_effects := v_effects || jsonb_build_object('former_primary_domain', p_former_domain, 'passkeys_of_it', v_passkeys);
+        IF v_passkeys > 0 THEN
+            RAISE WARNING 'the RP-ID of clients without rp_id is now "%": % passkeys of % users belong to "%" and do not work with them',
+                v_now.primary_domain, v_passkeys, v_users, p_former_domain
+                USING HINT = format('To keep them: admin.put_client(realm, client_id, rp_id => %L) for each client without rp_id.', p_former_domain);
+        END IF;
+    END IF;
+    IF p_former_issuer <> v_now.issuer THEN
+        SELECT count(*) INTO v_sessions
+          FROM postern.session AS s WHERE s.realm_id = p_realm AND s.revoked_at IS NULL AND s.expires_at > now();
+        v_effects := v_effects || jsonb_build_object('former_issuer', p_former_issuer, 'sessions', v_sessions);
+        RAISE WARNING 'the issuer is now "%" and was "%": JWTs of % sessions name the former one and are refused', v_now.issuer,
+            p_former_issuer, v_sessions
+            USING HINT = format('APIs must expect the new issuer. To keep the former one: admin.put_realm(slug, public_origin => %L).',
+                                p_former_issuer);
+    END IF;
+    RETURN v_effects;
+END
+$$;
+COMMENT ON FUNCTION postern.warn_of_moved_realm(uuid, text, text) IS
+    'Warns of passkeys and tokens that another primary domain or issuer leaves behind';
+REVOKE ALL ON FUNCTION postern.warn_of_moved_realm(uuid, text, text) FROM PUBLIC;
+
 COMMENT ON FUNCTION admin.put_realm(text, text, text, text, text[], boolean, text) IS
 'Creates or updates a realm (tenant) and returns its id. NULL leaves a setting as it is.
 slug: name in all other functions. primary_domain: bare host; added to domains; default RP-ID of passkeys.
 public_origin: the issuer, https://host[:port]; default https:// and primary_domain. domains: all hosts of the realm (replaces the list).
 signing_alg: ES256 (default of a new realm), RS256 or EdDSA; another than the present one is published at once and signs 10 minutes later.
+Another primary_domain or issuer than before leaves passkeys and tokens behind: a WARNING says how many. Look before COMMIT.
 A new realm has the scopes openid, offline_access, profile, email; native grants are off until admin.set_native_grants.
 Example: SELECT admin.put_realm(''acme'', ''id.acme.example'', ''Acme'');';
 
@@ -130,8 +176,9 @@ refresh_retry_window: 0 to 600 seconds (120) in which a lost answer to a refresh
 Off stops new sign-ins, not the refresh of sessions that exist.
 Example: SELECT admin.set_native_grants(''acme'', true, access_token_lifetime => ''10 minutes'');';
 
+DROP FUNCTION IF EXISTS admin.set_code_policy(text, interval, integer, interval, interval, interval);
 CREATE OR REPLACE FUNCTION admin.set_code_policy(realm text, otp_lifetime interval DEFAULT NULL, otp_attempts integer DEFAULT NULL,
-    magic_link_lifetime interval DEFAULT NULL, resend_cooldown interval DEFAULT NULL, ceremony_lifetime interval DEFAULT NULL)
+    otp_digits integer DEFAULT NULL, magic_link_lifetime interval DEFAULT NULL, resend_cooldown interval DEFAULT NULL, ceremony_lifetime interval DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -146,19 +193,23 @@ BEGIN
     IF otp_attempts NOT BETWEEN 1 AND 10 THEN
         PERFORM postern.refuse(format('otp_attempts "%s" is out of range', otp_attempts), 'Allowed is 1 to 10 tries.');
     END IF;
+    IF otp_digits NOT BETWEEN 6 AND 8 THEN
+        PERFORM postern.refuse(format('otp_digits "%s" is out of range', otp_digits), 'Allowed is 6 to 8 digits.');
+    END IF;
     UPDATE postern.realm AS r
        SET otp_lifetime = coalesce(v_otp, r.otp_lifetime), otp_attempts = coalesce(otp_attempts, r.otp_attempts),
+           otp_digits = coalesce(otp_digits, r.otp_digits),
            magic_link_lifetime = coalesce(v_link, r.magic_link_lifetime), resend_cooldown = coalesce(v_cooldown, r.resend_cooldown),
            ceremony_lifetime = coalesce(v_ceremony, r.ceremony_lifetime)
      WHERE r.id = v_realm;
     PERFORM postern.admin_audit(v_realm, 'code_policy_set', detail => jsonb_build_object('otp_lifetime', v_otp, 'otp_attempts', otp_attempts,
-        'magic_link_lifetime', v_link, 'resend_cooldown', v_cooldown, 'ceremony_lifetime', v_ceremony));
+        'otp_digits', otp_digits, 'magic_link_lifetime', v_link, 'resend_cooldown', v_cooldown, 'ceremony_lifetime', v_ceremony));
 END
 $$;
-COMMENT ON FUNCTION admin.set_code_policy(text, interval, integer, interval, interval, interval) IS
+COMMENT ON FUNCTION admin.set_code_policy(text, interval, integer, integer, interval, interval, interval) IS
 'Sets how long codes, links and passkey ceremonies live. NULL leaves a setting as it is.
-otp_lifetime: 1 to 10 minutes (default 10). otp_attempts: 1 to 10 tries per request (5). magic_link_lifetime: 1 to 60 minutes (15).
-resend_cooldown: 0 to 600 seconds (60) in which a further request sends no further mail. ceremony_lifetime: 30 seconds to 10 minutes (5 minutes).
+otp_lifetime: 1 to 10 minutes (default 10). otp_attempts: 1 to 10 tries per request (5). otp_digits: 6 to 8 digits of a code (6).
+magic_link_lifetime: 1 to 60 minutes (15). resend_cooldown: 0 to 600 seconds (60) in which a resend sends no further mail. ceremony_lifetime: 30 seconds to 10 minutes (5 minutes).
 Example: SELECT admin.set_code_policy(''acme'', otp_attempts => 3);';
 
 CREATE OR REPLACE FUNCTION admin.delete_realm(realm text)
@@ -172,7 +223,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION admin.delete_realm(text) IS
-'Deletes a realm with everything in it: clients, users, sessions, codes, mail, audit log. There is no way back; admin.put_realm(slug, enabled => false) only closes it.
+'Deletes a realm with everything in it: clients, users, sessions, codes, mail, audit log. admin.deleted_realms keeps that it happened. There is no way back; admin.put_realm(slug, enabled => false) only closes it.
 Example: SELECT admin.delete_realm(''acme'');';
 
 CREATE OR REPLACE FUNCTION admin.put_scope(realm text, scope text, description text DEFAULT NULL, resources text[] DEFAULT NULL,

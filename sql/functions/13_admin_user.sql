@@ -1,8 +1,9 @@
 -- Provisioning: people.
 SET LOCAL ROLE postern_owner;
 
+DROP FUNCTION IF EXISTS admin.put_user(text, text, text, text, boolean, boolean);
 CREATE OR REPLACE FUNCTION admin.put_user(realm text, email text, first_name text DEFAULT NULL, last_name text DEFAULT NULL,
-    email_verified boolean DEFAULT NULL, enabled boolean DEFAULT NULL)
+    email_verified boolean DEFAULT NULL, enabled boolean DEFAULT NULL, id uuid DEFAULT NULL, new_email text DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -11,10 +12,12 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_id uuid;
     v_created boolean := false;
+    v_changed boolean := false;
+    v_taken text;
 BEGIN
-    IF email IS NULL OR NOT postern.is_email(email) THEN
-        PERFORM postern.refuse(format('email %s is not an address', postern.shown(email)),
-            'Allowed is one plain mailbox such as ada@example.com: no name, comment, list or quotes; international domains in their xn-- form.');
+    PERFORM postern.check_email('email', email);
+    IF new_email IS NOT NULL THEN
+        PERFORM postern.check_email('new_email', new_email);
     END IF;
     IF first_name <> '' THEN
         PERFORM postern.check_text('first_name', first_name, 100);
@@ -22,19 +25,47 @@ BEGIN
     IF last_name <> '' THEN
         PERFORM postern.check_text('last_name', last_name, 100);
     END IF;
+    v_id := postern.find_user(v_realm, email);
+    IF new_email IS NOT NULL THEN
+        -- Put again after the change, the user is found by the new address.
+        v_id := coalesce(v_id, postern.find_user(v_realm, new_email));
+        IF v_id IS NULL THEN
+            PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
+                'new_email changes the address of a user who exists. A new user is put with email alone.');
+        END IF;
+    END IF;
+    IF id <> v_id THEN
+        PERFORM postern.refuse(format('id "%s" is not that of the user %s', id, postern.shown(email)),
+            'id counts only when a user is created, and stays: leave it out, or delete the user first.');
+    END IF;
+    IF new_email IS NOT NULL THEN
+        v_changed := postern.change_address(v_realm, v_id, new_email, coalesce(email_verified, false));
+        -- What was said about the new address has been stored with it.
+        email_verified := CASE WHEN NOT v_changed THEN email_verified END;
+    END IF;
     -- Whoever registers by a code at this moment may come between the two statements.
     LOOP
         UPDATE postern.user_account AS u
            SET first_name = CASE WHEN first_name = '' THEN NULL ELSE coalesce(first_name, u.first_name) END,
                last_name = CASE WHEN last_name = '' THEN NULL ELSE coalesce(last_name, u.last_name) END,
                email_verified = coalesce(email_verified, u.email_verified), enabled = coalesce(enabled, u.enabled)
-         WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C") COLLATE "default"
+         WHERE u.realm_id = v_realm AND u.id = coalesce(v_id, postern.find_user(v_realm, email))
         RETURNING u.id INTO v_id;
         EXIT WHEN FOUND;
-        INSERT INTO postern.user_account (realm_id, email, first_name, last_name, email_verified, enabled)
-        VALUES (v_realm, email, NULLIF(first_name, ''), NULLIF(last_name, ''), coalesce(email_verified, true), coalesce(enabled, true))
+        IF postern.is_test_identity(id) THEN
+            PERFORM postern.refuse(format('id "%s" is a UUID of version 8', id),
+                'Version 8 marks test identities. Give a UUID of another version; NULL draws one at random.');
+        END IF;
+        SELECT u.email INTO v_taken FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.id = id;
+        IF FOUND THEN
+            PERFORM postern.refuse(format('id "%s" is that of the user %s', id, postern.shown(v_taken)),
+                'An id belongs to one user. To change the address of that user, put it by its present address with new_email.');
+        END IF;
+        INSERT INTO postern.user_account AS u (realm_id, id, email, first_name, last_name, email_verified, enabled)
+        VALUES (v_realm, coalesce(id, gen_random_uuid()), email, NULLIF(first_name, ''), NULLIF(last_name, ''),
+                coalesce(email_verified, true), coalesce(enabled, true))
             ON CONFLICT DO NOTHING
-        RETURNING id INTO v_id;
+        RETURNING u.id INTO v_id;
         v_created := FOUND;
         EXIT WHEN v_created;
     END LOOP;
@@ -46,26 +77,109 @@ BEGIN
     RETURN v_id;
 END
 $$;
-COMMENT ON FUNCTION admin.put_user(text, text, text, text, boolean, boolean) IS
+COMMENT ON FUNCTION admin.put_user(text, text, text, text, boolean, boolean, uuid, text) IS
 'Creates or updates a user and returns the id. The address identifies (ASCII letters in any case). NULL leaves a setting as it is; a name '''' removes it.
 email_verified, enabled: default true. Without a verified address nobody is sent a code.
-Example: SELECT admin.put_user(''acme'', ''ada@example.com'', ''Ada'', ''Lovelace'');';
+id: of a new user, so that an import keeps the sub of its tokens; NULL draws one. It never changes.
+new_email: the address the user has from now on. It counts as unverified unless email_verified is true. Sessions, codes and links end; both mailboxes
+are told.
+Example: SELECT admin.put_user(''acme'', ''ada@example.com'', ''Ada'', ''Lovelace'');
+Example: SELECT admin.put_user(''acme'', ''ada@example.com'', new_email => ''ada@new.example'', email_verified => true);';
 
--- Nothing a person holds works any more: sessions are ended and live codes forgotten. The stamp is changed by the caller or its trigger.
+-- True when the mailbox is another one. In another spelling of the same address only the spelling is stored.
+CREATE OR REPLACE FUNCTION postern.change_address(p_realm uuid, p_user uuid, p_email text, p_verified boolean) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_key text := lower(p_email COLLATE "C") COLLATE "default";
+    v_old record;
+BEGIN
+    SELECT u.email, u.email_key, u.email_verified INTO v_old
+      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR NO KEY UPDATE;
+    IF v_old.email = p_email THEN
+        RETURN false;
+    END IF;
+    IF v_old.email_key = v_key THEN
+        UPDATE postern.user_account AS u SET email = p_email WHERE u.realm_id = p_realm AND u.id = p_user;
+        RETURN false;
+    END IF;
+    IF postern.is_test_identity(p_user) THEN
+        PERFORM postern.refuse(format('email %s is a test identity', postern.shown(v_old.email)),
+            'Delete it with admin.delete_test_identity and put one with the other address.');
+    END IF;
+    -- Before the change, since codes are found by the address.
+    PERFORM postern.end_access(p_realm, p_user);
+    BEGIN
+        UPDATE postern.user_account AS u SET email = p_email, email_verified = p_verified
+         WHERE u.realm_id = p_realm AND u.id = p_user;
+    EXCEPTION WHEN unique_violation THEN
+        PERFORM postern.refuse(format('new_email %s is the address of another user', postern.shown(p_email)),
+            'An address belongs to one user of a realm: choose another, or delete that user first.');
+    END;
+    -- What was asked for under either address, by whomever, is not for the account as it is now.
+    DELETE FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.email_key IN (v_old.email_key, v_key);
+    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key IN (v_old.email_key, v_key);
+    PERFORM postern.admin_audit(p_realm, 'address_changed', user_id => p_user, detail => jsonb_build_object('email_verified', p_verified));
+    IF v_old.email_verified THEN
+        PERFORM postern.queue_notice(p_realm, p_user, 'address-changed', p_recipient => v_old.email);
+    END IF;
+    PERFORM postern.queue_notice(p_realm, p_user, 'address-changed', p_recipient => p_email);
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.change_address(uuid, uuid, text, boolean) IS
+    'Gives a user another address: ends what the former one opened and tells both mailboxes';
+
+-- Without the column's own collation the index would be walked through all users of the realm.
+CREATE OR REPLACE FUNCTION postern.find_user(p_realm uuid, p_email text) RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN (SELECT u.id FROM postern.user_account AS u
+             WHERE u.realm_id = p_realm AND u.email_key = lower(p_email COLLATE "C") COLLATE "default");
+END
+$$;
+COMMENT ON FUNCTION postern.find_user(uuid, text) IS 'User by address; NULL when there is none';
+
+CREATE OR REPLACE FUNCTION postern.check_email(argument text, value text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF value IS NULL OR NOT postern.is_email(value) THEN
+        PERFORM postern.refuse(format('%s %s is not an address', argument, postern.shown(value)),
+            'Allowed is one plain mailbox such as ada@example.com: no name, comment, list or quotes; '
+            'international domains in their xn-- form.');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.check_email(text, text) IS 'Refuses what is no address';
+REVOKE ALL ON FUNCTION postern.change_address(uuid, uuid, text, boolean), postern.find_user(uuid, text),
+    postern.check_email(text, text) FROM PUBLIC;
+
+-- The one place where everything a person holds ends: sessions, codes, links, and handles whose link was confirmed. (Ceremonies of
+-- an enrolment belong to a session and end with it; those of a sign-in belong to nobody.) The stamp is changed by the caller or by
+-- its trigger; it ends links and confirmed handles too, so that none survives a change of the row that did not come this way.
 CREATE OR REPLACE FUNCTION postern.end_access(p_realm uuid, p_user uuid) RETURNS integer
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_ended integer;
 BEGIN
+    PERFORM postern.lock_links(p_realm, p_user);
     DELETE FROM postern.login_code AS c USING postern.user_account AS u
      WHERE u.realm_id = p_realm AND u.id = p_user AND c.realm_id = p_realm AND c.email_key = u.email_key;
+    UPDATE postern.auth_session AS a SET expires_at = '-infinity'
+     WHERE a.realm_id = p_realm AND a.confirmed_user = p_user
+       AND a.id IN (SELECT l.handle FROM postern.login_link AS l WHERE l.realm_id = p_realm AND l.user_id = p_user);
+    UPDATE postern.login_link AS l SET ended = 'superseded'
+     WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.ended IS NULL;
     UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL;
     GET DIAGNOSTICS v_ended = ROW_COUNT;
     RETURN v_ended;
 END
 $$;
-COMMENT ON FUNCTION postern.end_access(uuid, uuid) IS 'Ends the sessions and forgets the codes of a user';
+COMMENT ON FUNCTION postern.end_access(uuid, uuid) IS
+    'Ends the sessions, codes, links and confirmed handles of a user; returns how many sessions there were';
 REVOKE ALL ON FUNCTION postern.end_access(uuid, uuid) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION admin.delete_user(realm text, email text)
@@ -144,6 +258,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM postern.admin_audit(v_realm, 'totp_removed', user_id => v_user);
+    PERFORM postern.queue_notice(v_realm, v_user, 'totp-removed');
     RETURN true;
 END
 $$;

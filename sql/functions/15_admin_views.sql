@@ -7,7 +7,7 @@ SELECT r.slug, r.id, r.display_name, r.primary_domain, coalesce(r.public_origin,
        ARRAY(SELECT d.domain FROM postern.realm_domain AS d WHERE d.realm_id = r.id AND d.app IS NULL ORDER BY d.domain) AS domains,
        r.enabled, r.native_grants_enabled, r.access_token_lifetime, r.refresh_token_lifetime, r.refresh_retry_window, r.session_lifetime,
        r.otp_lifetime, r.otp_attempts, r.magic_link_lifetime, r.resend_cooldown, r.ceremony_lifetime,
-       r.registration_firstname, r.registration_lastname, r.created_at
+       r.registration_firstname, r.registration_lastname, r.created_at, r.otp_digits
   FROM postern.realm AS r;
 COMMENT ON VIEW admin.realms IS 'Realms and their settings';
 
@@ -58,7 +58,8 @@ COMMENT ON VIEW admin.passkeys IS 'Passkeys of people, without credential ids an
 
 CREATE OR REPLACE VIEW admin.sessions AS
 SELECT r.slug AS realm, s.id, u.email, s.client_id, s.scope, s.amr, s.auth_time, s.created_at, s.last_used_at, s.refresh_expires_at, s.expires_at, s.revoked_at,
-       s.revoked_at IS NULL AND s.expires_at > now() AND coalesce(s.refresh_expires_at > now(), true) AND u.enabled AND u.security_stamp = s.security_stamp AS active
+       s.revoked_at IS NULL AND s.expires_at > now() AND coalesce(s.refresh_expires_at > now(), true) AND u.enabled AND u.security_stamp = s.security_stamp AS active,
+       s.user_agent
   FROM postern.session AS s JOIN postern.realm AS r ON r.id = s.realm_id JOIN postern.user_account AS u ON u.realm_id = s.realm_id AND u.id = s.user_id;
 COMMENT ON VIEW admin.sessions IS 'Sign-ins and whether they are alive';
 

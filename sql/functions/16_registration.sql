@@ -1,12 +1,15 @@
 -- Registration by a code: the moment at which a mailbox is proven and an account comes into being.
 SET LOCAL ROLE postern_owner;
 
--- Makes the registration code that was presented the code of a user, who is created, or confirmed, or (made by an administrator
--- meanwhile) taken as is. False when there is no such code, or when it may not register any more; nothing is written then.
+DROP FUNCTION IF EXISTS postern.adopt_registration(uuid, uuid, text, text, bytea, uuid[], bytea[], text); -- no binary ever called it
+
+-- Makes the registration code that was presented (one of p_codes) the code of a user, who is created, or confirmed, or (made by an
+-- administrator meanwhile) taken as is. False when there is no such code, or when it may not register any more; nothing is written then.
 -- Called with the lock of the address held and only for tries that opened no user's code, so ordinary redemptions never come here.
 -- Of a user who exists and is confirmed nothing is changed: a stranger may have typed the names.
-CREATE OR REPLACE FUNCTION postern.adopt_registration(
-    p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_source text)
+-- The names are those of the request that made the code, and no others. What cannot be stored is dropped.
+CREATE OR REPLACE FUNCTION postern.register_by_code(
+    p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_codes uuid[], p_keyed bytea[], p_source text)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -14,17 +17,14 @@ DECLARE
     v_code record;
     v_user record;
 BEGIN
-    SELECT c.id, c.email, c.app,
-           -- Whoever redeems by handle gave that handle its names.
-           coalesce(s.first_name, c.first_name) AS first_name, coalesce(s.last_name, c.last_name) AS last_name
+    SELECT c.id, c.email, c.app, postern.person_name(c.first_name) AS first_name, postern.person_name(c.last_name) AS last_name
       INTO v_code
       FROM postern.login_code AS c
       JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app AND a.registration <> 'Off' AND a.native_grants_enabled
       JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
       JOIN postern.realm AS r ON r.id = p_realm AND r.enabled AND r.native_grants_enabled
-      LEFT JOIN postern.auth_session AS s ON s.realm_id = p_realm AND s.id = p_handle
      WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.email IS NOT NULL AND c.user_id IS NULL
-       AND (p_handle IS NULL OR c.id = ANY (p_codes)) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
+       AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
      LIMIT 1;
     IF NOT FOUND THEN
@@ -51,9 +51,9 @@ BEGIN
     RETURN true;
 END
 $$;
-COMMENT ON FUNCTION postern.adopt_registration(uuid, uuid, text, text, bytea, uuid[], bytea[], text) IS
+COMMENT ON FUNCTION postern.register_by_code(uuid, uuid, text, text, uuid[], bytea[], text) IS
     'Makes a presented registration code that of a user, created or confirmed by it; false when there is none';
-REVOKE ALL ON FUNCTION postern.adopt_registration(uuid, uuid, text, text, bytea, uuid[], bytea[], text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.adopt_registration(uuid, uuid, text, text, bytea, uuid[], bytea[], text) TO postern_app;
+REVOKE ALL ON FUNCTION postern.register_by_code(uuid, uuid, text, text, uuid[], bytea[], text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.register_by_code(uuid, uuid, text, text, uuid[], bytea[], text) TO postern_app;
 
 RESET ROLE;

@@ -2,14 +2,14 @@
 SET LOCAL ROLE postern_owner;
 
 -- Alive means what it means for a token: not ended, not run out, and of the person's present security stamp.
-CREATE OR REPLACE FUNCTION postern.own_sessions(p_realm uuid, p_user uuid)
-RETURNS TABLE (id uuid, client_id text, created_at double precision, last_used_at double precision)
+CREATE OR REPLACE FUNCTION postern.live_sessions(p_realm uuid, p_user uuid)
+RETURNS TABLE (id uuid, client_id text, user_agent text, created_at double precision, last_used_at double precision)
 LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     RETURN QUERY
-    SELECT s.id, s.client_id, date_part('epoch', s.created_at), date_part('epoch', s.last_used_at)
+    SELECT s.id, s.client_id, s.user_agent, date_part('epoch', s.created_at), date_part('epoch', s.last_used_at)
       FROM postern.session AS s, postern.user_account AS u
      WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL AND s.expires_at > now()
        AND (s.refresh_expires_at IS NULL OR s.refresh_expires_at > now())
@@ -17,7 +17,7 @@ BEGIN
      ORDER BY s.created_at DESC, s.id;
 END
 $$;
-COMMENT ON FUNCTION postern.own_sessions(uuid, uuid) IS 'The live sessions of a user, newest first';
+COMMENT ON FUNCTION postern.live_sessions(uuid, uuid) IS 'The live sessions of a user, newest first';
 
 -- Refresh family and reference access tokens end with the row. p_by: the session that asked, which may be the same.
 CREATE OR REPLACE FUNCTION postern.end_own_session(p_realm uuid, p_user uuid, p_session uuid, p_by uuid, p_source text)
@@ -45,7 +45,68 @@ $$;
 COMMENT ON FUNCTION postern.end_own_session(uuid, uuid, uuid, uuid, text) IS
     'Ends a live session of the user; false when there is none of that id';
 
-REVOKE ALL ON FUNCTION postern.own_sessions(uuid, uuid), postern.end_own_session(uuid, uuid, uuid, uuid, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.own_sessions(uuid, uuid), postern.end_own_session(uuid, uuid, uuid, uuid, text) TO postern_app;
+-- Signs out everywhere: sessions, codes, links and handles end, and the security stamp is a new one. The session that asks goes on
+-- under the new stamp when p_keep is true. NULL when that session is not alive: nothing is done then.
+CREATE OR REPLACE FUNCTION postern.end_own_sessions(p_realm uuid, p_user uuid, p_by uuid, p_keep boolean, p_source text)
+RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_stamp uuid := gen_random_uuid();
+    v_client uuid;
+    v_ended integer;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    -- The user's row first, as admin.sign_out_everywhere does.
+    PERFORM FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled FOR NO KEY UPDATE;
+    SELECT s.client INTO v_client
+      FROM postern.session AS s JOIN postern.user_account AS u ON u.realm_id = s.realm_id AND u.id = s.user_id
+     WHERE s.realm_id = p_realm AND s.id = p_by AND s.user_id = p_user AND s.revoked_at IS NULL AND s.expires_at > now()
+       AND u.enabled AND u.security_stamp = s.security_stamp
+       FOR NO KEY UPDATE OF s;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    UPDATE postern.user_account AS u SET security_stamp = v_stamp WHERE u.realm_id = p_realm AND u.id = p_user;
+    v_ended := postern.end_access(p_realm, p_user);
+    IF p_keep THEN
+        UPDATE postern.session AS s SET revoked_at = NULL, security_stamp = v_stamp
+         WHERE s.realm_id = p_realm AND s.id = p_by;
+        v_ended := v_ended - 1;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+    VALUES (p_realm, 'user_signed_out', v_client, p_user, p_by, p_source,
+            jsonb_build_object('sessions', v_ended, 'kept_current', p_keep));
+    RETURN v_ended;
+END
+$$;
+COMMENT ON FUNCTION postern.end_own_sessions(uuid, uuid, uuid, boolean, text) IS
+    'Ends all sessions of a user, or all but the one that asks; returns how many';
+
+-- Stands for p_source in a statement that opens a session, and leaves the user agent where the session's row takes it from: no
+-- function that opens a session needs to know of it.
+CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text) RETURNS text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.user_agent', coalesce(p_user_agent, ''), true);
+    RETURN p_source;
+END
+$$;
+COMMENT ON FUNCTION postern.opened_from(text, text) IS 'The source as it is; the session opened by this statement notes the user agent';
+
+-- Kept for older binaries.
+CREATE OR REPLACE FUNCTION postern.own_sessions(p_realm uuid, p_user uuid)
+RETURNS TABLE (id uuid, client_id text, created_at double precision, last_used_at double precision)
+LANGUAGE sql
+AS $$
+    SELECT l.id, l.client_id, l.created_at, l.last_used_at FROM postern.live_sessions(p_realm, p_user) AS l
+$$;
+COMMENT ON FUNCTION postern.own_sessions(uuid, uuid) IS 'As live_sessions, without the device';
+
+REVOKE ALL ON FUNCTION postern.opened_from(text, text), postern.live_sessions(uuid, uuid), postern.own_sessions(uuid, uuid),
+    postern.end_own_session(uuid, uuid, uuid, uuid, text), postern.end_own_sessions(uuid, uuid, uuid, boolean, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.opened_from(text, text), postern.live_sessions(uuid, uuid), postern.own_sessions(uuid, uuid),
+    postern.end_own_session(uuid, uuid, uuid, uuid, text), postern.end_own_sessions(uuid, uuid, uuid, boolean, text) TO postern_app;
 
 RESET ROLE;

@@ -20,7 +20,9 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT a.id, a.token_salt, date_part('epoch', a.created_at) INTO account, token_salt, created_at
+    -- A token of the second in which the account got its salt is dated with the next one (tokens_since).
+    SELECT a.id, a.token_salt, date_part('epoch', a.created_at), greatest(db_now, date_part('epoch', a.tokens_since))
+      INTO account, token_salt, created_at, db_now
       FROM postern.service_account AS a, postern.client AS k, postern.realm AS r
      WHERE a.realm_id = p_realm AND a.client = p_client
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:client_credentials' = ANY (k.permissions)
@@ -45,20 +47,22 @@ $$;
 COMMENT ON FUNCTION postern.client_credentials(uuid, uuid, text, text[], integer[], integer[], double precision[], integer[]) IS
     'The service account of a client that may act for itself, with what its tokens are made from';
 
-CREATE OR REPLACE FUNCTION postern.introspect_service(p_realm uuid, p_account uuid, p_jti bytea)
-RETURNS TABLE (client uuid, client_id text, token_salt bytea, created_at double precision, db_now double precision)
+-- since: a token with an earlier iat is dead. References are proved by the salt as well; a JWT has only the time.
+CREATE OR REPLACE FUNCTION postern.live_service_account(p_realm uuid, p_account uuid, p_jti bytea)
+RETURNS TABLE (client uuid, client_id text, token_salt bytea, created_at double precision, db_now double precision, since double precision)
 LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     RETURN QUERY
-    SELECT k.id, k.client_id, a.token_salt, date_part('epoch', a.created_at), date_part('epoch', now())
+    SELECT k.id, k.client_id, a.token_salt, date_part('epoch', a.created_at), date_part('epoch', now()),
+           date_part('epoch', a.tokens_since)
       FROM postern.service_account AS a JOIN postern.client AS k ON k.realm_id = a.realm_id AND k.id = a.client
      WHERE a.realm_id = p_realm AND a.id = p_account AND k.enabled AND 'gt:client_credentials' = ANY (k.permissions)
        AND NOT EXISTS (SELECT FROM postern.revoked_service_token AS t WHERE t.realm_id = p_realm AND t.jti = p_jti);
 END
 $$;
-COMMENT ON FUNCTION postern.introspect_service(uuid, uuid, bytea) IS
+COMMENT ON FUNCTION postern.live_service_account(uuid, uuid, bytea) IS
     'The service account behind an access token, when it may still act and the token was not revoked; else no row';
 
 CREATE OR REPLACE FUNCTION postern.revoke_service_token(p_realm uuid, p_client uuid, p_account uuid, p_jti bytea, p_expires double precision)
@@ -86,9 +90,24 @@ COMMENT ON VIEW admin.service_accounts IS 'Service accounts; id is the sub of th
 REVOKE ALL ON admin.service_accounts FROM PUBLIC;
 GRANT SELECT ON admin.service_accounts TO postern_admin;
 
-REVOKE ALL ON FUNCTION postern.client_credentials(uuid, uuid, text, text[], integer[], integer[], double precision[], integer[]),
-    postern.introspect_service(uuid, uuid, bytea), postern.revoke_service_token(uuid, uuid, uuid, bytea, double precision) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.client_credentials(uuid, uuid, text, text[], integer[], integer[], double precision[], integer[]),
-    postern.introspect_service(uuid, uuid, bytea), postern.revoke_service_token(uuid, uuid, uuid, bytea, double precision) TO postern_app;
+-- Kept for older binaries.
+CREATE OR REPLACE FUNCTION postern.introspect_service(p_realm uuid, p_account uuid, p_jti bytea)
+RETURNS TABLE (client uuid, client_id text, token_salt bytea, created_at double precision, db_now double precision)
+LANGUAGE sql
+AS $$
+    SELECT l.client, l.client_id, l.token_salt, l.created_at, l.db_now
+      FROM postern.live_service_account(p_realm, p_account, p_jti) AS l
+$$;
+COMMENT ON FUNCTION postern.introspect_service(uuid, uuid, bytea) IS
+    'As live_service_account, without the time from which tokens count';
+
+REVOKE ALL ON FUNCTION
+    postern.client_credentials(uuid, uuid, text, text[], integer[], integer[], double precision[], integer[]),
+    postern.live_service_account(uuid, uuid, bytea), postern.introspect_service(uuid, uuid, bytea),
+    postern.revoke_service_token(uuid, uuid, uuid, bytea, double precision) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    postern.client_credentials(uuid, uuid, text, text[], integer[], integer[], double precision[], integer[]),
+    postern.live_service_account(uuid, uuid, bytea), postern.introspect_service(uuid, uuid, bytea),
+    postern.revoke_service_token(uuid, uuid, uuid, bytea, double precision) TO postern_app;
 
 RESET ROLE;

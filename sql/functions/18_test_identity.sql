@@ -1,15 +1,15 @@
 -- Test identities: provisioning, and what servers do about them (docs/decisions/0015).
 SET LOCAL ROLE postern_owner;
 
--- Six digits are guessed a few at a time: those that everybody tries first are refused.
+-- A fixed code is guessed at for weeks: it has eight digits at least, and what everybody tries first is refused.
 CREATE OR REPLACE FUNCTION postern.is_test_code(candidate text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN candidate COLLATE "C" ~ '\A[0-9]{6,12}\Z'
+RETURN candidate COLLATE "C" ~ '\A[0-9]{8,12}\Z'
     AND (SELECT count(DISTINCT digit) FROM regexp_split_to_table(candidate, '') AS digit) >= 4
     AND position(candidate IN '012345678901234567890') = 0 AND position(candidate IN '098765432109876543210') = 0;
-COMMENT ON FUNCTION postern.is_test_code(text) IS '6 to 12 digits, four different ones at least, and no run such as 123456';
+COMMENT ON FUNCTION postern.is_test_code(text) IS '8 to 12 digits, four different ones at least, and no run such as 12345678';
 
--- Six digits from 122 random bits.
+-- Eight digits from 122 random bits.
 CREATE OR REPLACE FUNCTION postern.new_test_code() RETURNS text
 LANGUAGE plpgsql
 AS $$
@@ -17,7 +17,7 @@ DECLARE
     v_code text;
 BEGIN
     LOOP
-        v_code := lpad((('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint % 1000000)::text, 6, '0');
+        v_code := lpad((('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint % 100000000)::text, 8, '0');
         EXIT WHEN postern.is_test_code(v_code);
     END LOOP;
     RETURN v_code;
@@ -43,7 +43,7 @@ BEGIN
     END IF;
     IF code IS NOT NULL AND NOT postern.is_test_code(code) THEN
         PERFORM postern.refuse('code is not fit for a test identity',
-            'Allowed are 6 to 12 digits, at least four different ones, and no run such as 123456; NULL draws a code at random and returns it.');
+            'Allowed are 8 to 12 digits, at least four different ones, and no run such as 12345678; NULL draws a code at random and returns it.');
     END IF;
     SELECT u.id INTO v_user FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = lower(email COLLATE "C") COLLATE "default";
     IF v_user IS NOT NULL AND NOT postern.is_test_identity(v_user) THEN
@@ -83,10 +83,10 @@ END
 $$;
 COMMENT ON FUNCTION admin.put_test_identity(text, text, text, text, timestamptz) IS
 'Creates or updates a test identity, an account for app-store review: a fixed code in place of a mailbox, for one client, for 30 days at most.
-code: 6 to 12 digits, hard to guess; NULL draws one (returned, shown once) for a new or ended identity and keeps that of a living one. It works as
+code: 8 to 12 digits, hard to guess; NULL draws one (returned, shown once) for a new or ended identity and keeps that of a living one. It works as
 soon as a running server has keyed it (a second or so), any number of times. expires_at: NULL is 30 days from now, or leaves a living one as it is.
 The address must not belong to a user; nothing is ever sent there. Its tokens carry test_identity: true. Every sign-in is in the audit log.
-Example: SELECT admin.put_test_identity(''acme'', ''review@acme.example'', ''acme-app'', ''418305'', now() + interval ''14 days'');';
+Example: SELECT admin.put_test_identity(''acme'', ''review@acme.example'', ''acme-app'', ''41830572'', now() + interval ''14 days'');';
 
 CREATE OR REPLACE FUNCTION admin.delete_test_identity(realm text, email text)
 RETURNS void
@@ -128,15 +128,17 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.pending_test_codes() IS 'Codes of test identities that no server has keyed yet, of all realms';
 
--- p_code: the code that was keyed, in case an administrator has put another one meanwhile. True when this call stored it.
-CREATE OR REPLACE FUNCTION postern.key_test_code(p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea)
+-- p_code: the code that was keyed, in case an administrator has put another one meanwhile. p_data_key: the key of the HMAC.
+-- True when this call stored it.
+CREATE OR REPLACE FUNCTION postern.store_test_code(
+    p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea, p_data_key uuid)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
     v_identity record;
 BEGIN
-    UPDATE postern.test_identity AS t SET pending_code = NULL
+    UPDATE postern.test_identity AS t SET pending_code = NULL, data_key = p_data_key
       FROM postern.user_account AS u
      WHERE t.realm_id = p_realm AND t.user_id = p_user AND t.pending_code = p_code AND u.realm_id = p_realm AND u.id = p_user
     RETURNING t.code_id, t.client, t.expires_at, u.email_key INTO v_identity;
@@ -144,13 +146,15 @@ BEGIN
         RETURN false;
     END IF;
     INSERT INTO postern.login_code AS c (realm_id, email_key, id, user_id, client, expires_at, salt, mac, is_test)
-    VALUES (p_realm, v_identity.email_key, v_identity.code_id, p_user, v_identity.client, v_identity.expires_at, p_salt, sha256(p_salt || p_keyed), true)
+    VALUES (p_realm, v_identity.email_key, v_identity.code_id, p_user, v_identity.client, v_identity.expires_at,
+            p_salt, sha256(p_salt || p_keyed), true)
         ON CONFLICT (realm_id, email_key, id) DO UPDATE
        SET client = excluded.client, expires_at = excluded.expires_at, salt = excluded.salt, mac = excluded.mac;
     RETURN true;
 END
 $$;
-COMMENT ON FUNCTION postern.key_test_code(uuid, uuid, text, bytea, bytea) IS 'Stores the keyed form of a test identity''s code and forgets the code';
+COMMENT ON FUNCTION postern.store_test_code(uuid, uuid, text, bytea, bytea, uuid) IS
+    'Stores the keyed form of a test identity''s code and forgets the code';
 
 -- A request for a code by a test identity: nothing is sent, the handle opens the fixed code. False for everybody else's address.
 CREATE OR REPLACE FUNCTION postern.answer_test_identity(p_realm uuid, p_request bytea, p_email_key text)
@@ -198,11 +202,18 @@ END
 $$;
 COMMENT ON FUNCTION postern.end_test_identities() IS 'Ends the test identities whose time is over; returns how many';
 
-REVOKE ALL ON FUNCTION postern.is_test_code(text), postern.new_test_code(), postern.pending_test_codes(), postern.key_test_code(uuid, uuid, text, bytea, bytea),
-    postern.answer_test_identity(uuid, bytea, text), postern.end_test_identities() FROM PUBLIC;
+-- Kept for older binaries. Their codes are keyed directly under a line.
+CREATE OR REPLACE FUNCTION postern.key_test_code(p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea)
+RETURNS boolean
+LANGUAGE sql
+AS $$ SELECT postern.store_test_code(p_realm, p_user, p_code, p_salt, p_keyed, NULL) $$;
+COMMENT ON FUNCTION postern.key_test_code(uuid, uuid, text, bytea, bytea) IS 'For older binaries: postern.store_test_code';
+
+REVOKE ALL ON FUNCTION postern.is_test_code(text), postern.new_test_code(), postern.pending_test_codes(), postern.store_test_code(uuid, uuid, text, bytea, bytea, uuid),
+    postern.key_test_code(uuid, uuid, text, bytea, bytea), postern.answer_test_identity(uuid, bytea, text), postern.end_test_identities() FROM PUBLIC;
 REVOKE ALL ON FUNCTION admin.put_test_identity(text, text, text, text, timestamptz), admin.delete_test_identity(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION admin.put_test_identity(text, text, text, text, timestamptz), admin.delete_test_identity(text, text) TO postern_admin;
-GRANT EXECUTE ON FUNCTION postern.pending_test_codes(), postern.key_test_code(uuid, uuid, text, bytea, bytea),
-    postern.answer_test_identity(uuid, bytea, text) TO postern_app;
+GRANT EXECUTE ON FUNCTION postern.pending_test_codes(), postern.store_test_code(uuid, uuid, text, bytea, bytea, uuid),
+    postern.key_test_code(uuid, uuid, text, bytea, bytea), postern.answer_test_identity(uuid, bytea, text) TO postern_app;
 
 RESET ROLE;

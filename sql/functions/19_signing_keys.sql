@@ -16,6 +16,8 @@ CREATE OR REPLACE FUNCTION postern.signing_key_document(k postern.signing_key) R
 LANGUAGE sql STABLE
 AS $$
     SELECT jsonb_build_object('kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk, 'sealed_private', encode(k.sealed_private, 'hex'),
+                              'sealed_data_key', (SELECT encode(d.sealed, 'hex') FROM postern.data_key AS d
+                                                   WHERE d.realm_id = k.realm_id AND d.id = k.data_key),
                               'for_realm', k.for_realm, 'activates_at', extract(epoch FROM k.activates_at), 'retires_at', extract(epoch FROM k.retires_at))
 $$;
 COMMENT ON FUNCTION postern.signing_key_document(postern.signing_key) IS 'A signing key as servers read it';
@@ -170,12 +172,15 @@ BEGIN
             WHERE k.realm_id = v_realm AND k.kid <> kid AND k.activates_at <= now() AND k.activates_at >= v_key.activates_at AND k.retires_at IS NULL) THEN
         PERFORM postern.refuse(format('kid %s still signs', postern.shown(kid)), 'Switch to another key first: postern keys rotate --realm R --now.');
     END IF;
-    UPDATE postern.signing_key AS k SET retires_at = least(k.retires_at, now()) WHERE k.realm_id = v_realm AND k.kid = kid;
+    -- Whoever has the key can write ID tokens: it vouches for no device any more.
+    UPDATE postern.signing_key AS k SET retires_at = least(k.retires_at, now()), withdrawn = true
+     WHERE k.realm_id = v_realm AND k.kid = kid;
     PERFORM postern.admin_audit(v_realm, 'signing_key_retired', detail => jsonb_build_object('kid', kid));
 END
 $$;
 COMMENT ON FUNCTION admin.retire_signing_key(text, text) IS
-'Withdraws a replaced signing key at once, for a key that may be known to others: its JWTs stop verifying. Otherwise it goes by itself.
+'Withdraws a replaced signing key at once, for a key that may be known to others: its JWTs stop verifying, and its ID tokens vouch for no
+known device any more. Otherwise it goes by itself.
 Example: SELECT admin.retire_signing_key(''acme'', ''Zk1o…'');';
 
 CREATE OR REPLACE VIEW admin.signing_keys AS

@@ -7,7 +7,7 @@ CREATE FUNCTION pg_temp.realm_setting(n text) RETURNS text LANGUAGE sql AS $$ SE
 SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' is called as the contract says') FROM (VALUES
     ('put_realm', 'slug text, primary_domain text DEFAULT NULL::text, display_name text DEFAULT NULL::text, public_origin text DEFAULT NULL::text, domains text[] DEFAULT NULL::text[], enabled boolean DEFAULT NULL::boolean, signing_alg text DEFAULT NULL::text'),
     ('set_native_grants', 'realm text, enabled boolean DEFAULT NULL::boolean, access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT NULL::interval, refresh_retry_window interval DEFAULT NULL::interval, session_lifetime interval DEFAULT NULL::interval'),
-    ('set_code_policy', 'realm text, otp_lifetime interval DEFAULT NULL::interval, otp_attempts integer DEFAULT NULL::integer, magic_link_lifetime interval DEFAULT NULL::interval, resend_cooldown interval DEFAULT NULL::interval, ceremony_lifetime interval DEFAULT NULL::interval'),
+    ('set_code_policy', 'realm text, otp_lifetime interval DEFAULT NULL::interval, otp_attempts integer DEFAULT NULL::integer, otp_digits integer DEFAULT NULL::integer, magic_link_lifetime interval DEFAULT NULL::interval, resend_cooldown interval DEFAULT NULL::interval, ceremony_lifetime interval DEFAULT NULL::interval'),
     ('put_client', 'realm text, client_id text, client_type text DEFAULT NULL::text, display_name text DEFAULT NULL::text, access_token_type text DEFAULT NULL::text, rp_id text DEFAULT NULL::text, access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT NULL::interval, require_dpop boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, signing_alg text DEFAULT NULL::text'),
     ('rotate_client_secret', 'realm text, client_id text, overlap interval DEFAULT NULL::interval'),
     ('grant_permission', 'realm text, client_id text, VARIADIC permissions text[]'),
@@ -18,8 +18,9 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' is called as the c
     ('put_web_origin', 'realm text, client_id text, origin text'),
     ('put_app', 'realm text, slug text, display_name text DEFAULT NULL::text, subdomain text DEFAULT NULL::text, registration text DEFAULT NULL::text, client_ids text[] DEFAULT NULL::text[], native_grants_enabled boolean DEFAULT NULL::boolean'),
     ('set_registration_fields', 'realm text, firstname text DEFAULT NULL::text, lastname text DEFAULT NULL::text, app text DEFAULT NULL::text'),
-    ('put_user', 'realm text, email text, first_name text DEFAULT NULL::text, last_name text DEFAULT NULL::text, email_verified boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean'),
+    ('put_user', 'realm text, email text, first_name text DEFAULT NULL::text, last_name text DEFAULT NULL::text, email_verified boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, id uuid DEFAULT NULL::uuid, new_email text DEFAULT NULL::text'),
     ('delete_user', 'realm text, email text'), ('set_user_enabled', 'realm text, email text, enabled boolean'), ('sign_out_everywhere', 'realm text, email text'),
+    ('unlock_codes', 'realm text, email text'), ('end_session', 'realm text, id uuid'), ('delete_passkey', 'realm text, id uuid'), ('delete_service_account', 'realm text, name text'),
     ('put_service_account', 'realm text, name text, client_id text'),
     ('set_rate_limit', 'realm text, policy text, dimension text, permits integer DEFAULT NULL::integer, per interval DEFAULT NULL::interval, burst integer DEFAULT NULL::integer, mode text DEFAULT NULL::text'),
     ('rotate_signing_key', 'realm text, alg text DEFAULT NULL::text')) AS v (name, args)
@@ -32,7 +33,7 @@ SELECT is(admin.put_realm('acme', 'id.acme.example'), (SELECT id FROM admin.real
 SELECT is(pg_temp.realm_setting(v.name), v.value, 'a new realm has ' || v.name || ' ' || v.value) FROM (VALUES
     ('display_name', 'acme'), ('public_origin', 'https://id.acme.example'), ('domains', '["id.acme.example"]'), ('enabled', 'true'), ('native_grants_enabled', 'false'),
     ('access_token_lifetime', '00:15:00'), ('refresh_token_lifetime', '14 days'), ('refresh_retry_window', '00:02:00'), ('session_lifetime', '365 days'),
-    ('otp_lifetime', '00:10:00'), ('otp_attempts', '5'), ('magic_link_lifetime', '00:15:00'), ('resend_cooldown', '00:01:00'), ('ceremony_lifetime', '00:05:00')) AS v (name, value);
+    ('otp_lifetime', '00:10:00'), ('otp_attempts', '5'), ('otp_digits', '6'), ('magic_link_lifetime', '00:15:00'), ('resend_cooldown', '00:01:00'), ('ceremony_lifetime', '00:05:00')) AS v (name, value);
 SELECT results_eq($$SELECT scope FROM admin.scopes WHERE realm = 'acme' ORDER BY 1$$, ARRAY['email', 'offline_access', 'openid', 'profile'], 'and the four scopes');
 SELECT lives_ok($$SELECT admin.put_realm('acme', display_name => 'Acme', domains => ARRAY['login.acme.example', 'id.acme.example'])$$, 'settings are changed');
 SELECT is(pg_temp.realm_setting('domains'), '["id.acme.example", "login.acme.example"]', 'domains as given');
@@ -43,7 +44,7 @@ SELECT lives_ok($$SELECT admin.put_realm('local', 'localhost', public_origin => 
 SELECT lives_ok($$SELECT admin.set_native_grants('acme', true, '60 minutes', '365 days', '0', '3650 days')$$, 'the upper bounds');
 SELECT lives_ok($$SELECT admin.set_native_grants('acme', NULL, '1 minute', '1 day', '600 s', '1 day')$$, 'the other bounds');
 SELECT is(pg_temp.realm_setting('native_grants_enabled') || pg_temp.realm_setting('access_token_lifetime') || pg_temp.realm_setting('refresh_retry_window'), 'true00:01:0000:10:00', 'are stored, and NULL leaves as is');
-SELECT lives_ok($$SELECT admin.set_code_policy('acme', '1 minute', 10, '60 minutes', '0', '30 seconds')$$, 'code policy at its bounds');
+SELECT lives_ok($$SELECT admin.set_code_policy('acme', '1 minute', 10, 8, '60 minutes', '0', '30 seconds')$$, 'code policy at its bounds');
 SELECT isnt(admin.put_client('acme', 'app', rp_id => 'acme.example'), NULL, 'a client is made');
 SELECT is(admin.put_client('acme', 'app', display_name => 'App'), (SELECT id FROM admin.clients WHERE client_id = 'app'), 'and put again');
 SELECT results_eq($$SELECT client_type || access_token_type || rp_id || require_dpop || enabled || display_name FROM admin.clients WHERE client_id = 'app'$$, ARRAY['publicreferenceacme.examplefalsetrueApp'], 'with its defaults');
@@ -77,8 +78,8 @@ SELECT lives_ok($$SELECT admin.set_rate_limit('acme', 'native-otp', 'source', mo
 SELECT results_eq($$SELECT permits, burst, mode FROM admin.rate_limits WHERE realm = 'acme' AND policy = 'native-otp' AND dimension = 'source'$$, $$VALUES (1000000, 1000000, 'log-only')$$, 'keeps the rest');
 SELECT results_eq($$SELECT policy || ' ' || dimension || ' ' || permits || '/' || extract(epoch FROM per)::int || ' ' || burst FROM admin.rate_limits WHERE realm = 'other' ORDER BY 1$$,
     ARRAY['magic-link app 30000/3600 30000', 'magic-link client 6000/3600 6000', 'magic-link source 3000/3600 500', 'magic-link target 5/3600 5', 'magic-link target-total 10/3600 10',
-          'native-otp app 30000/3600 30000', 'native-otp client 6000/3600 6000', 'native-otp source 3000/3600 500', 'native-otp target 5/3600 5', 'native-otp target-total 10/3600 10',
-          'passkey-begin source 1200/300 300', 'token failures 5/600 5', 'token source 600/60 200'], 'contract 4.5: the default limits');
+          'native-otp app 30000/3600 30000', 'native-otp client 6000/3600 6000', 'native-otp registrations 120/3600 30', 'native-otp source 3000/3600 500', 'native-otp target 5/3600 5', 'native-otp target-total 10/3600 10',
+          'passkey-begin source 1200/300 300', 'refused source 600/60 200', 'token failures 5/600 5', 'token source 600/60 200', 'token wrong-codes 3000/3600 1000'], 'contract 4.5: the default limits');
 SELECT lives_ok($$SELECT admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app'), admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app')$$, 'an iOS app, twice');
 SELECT lives_ok($$SELECT admin.put_android_app('acme', 'app', 'com.acme.app', ARRAY['14:6d:E9:83:C5:73:06:50:D8:EE:B9:95:2F:34:FC:64:16:A0:83:42:E6:1D:BE:A8:8A:04:96:B2:3F:CF:44:E5'])$$, 'an Android app');
 SELECT lives_ok($$SELECT admin.put_web_origin('acme', 'app', 'https://login.acme.example'), admin.put_web_origin('acme', 'app', 'https://login.acme.example')$$, 'a web origin, twice');
@@ -126,6 +127,8 @@ SELECT matches(pg_temp.refusal(v.statement), '^22023 ' || v.message || '.* \| .*
     ($$SELECT admin.set_code_policy('acme', otp_lifetime => '11 minutes')$$, 'otp_lifetime "00:11:00"', '10 minutes'),
     ($$SELECT admin.set_code_policy('acme', otp_attempts => 0)$$, 'otp_attempts "0"', '1 to 10'),
     ($$SELECT admin.set_code_policy('acme', otp_attempts => 11)$$, 'otp_attempts "11"', '1 to 10'),
+    ($$SELECT admin.set_code_policy('acme', otp_digits => 5)$$, 'otp_digits "5"', '6 to 8'),
+    ($$SELECT admin.set_code_policy('acme', otp_digits => 9)$$, 'otp_digits "9"', '6 to 8'),
     ($$SELECT admin.set_code_policy('acme', magic_link_lifetime => '2 hours')$$, 'magic_link_lifetime', '60 minutes'),
     ($$SELECT admin.set_code_policy('acme', resend_cooldown => '11 minutes')$$, 'resend_cooldown', '10 minutes'),
     ($$SELECT admin.set_code_policy('acme', ceremony_lifetime => '1 s')$$, 'ceremony_lifetime', '30 seconds'),

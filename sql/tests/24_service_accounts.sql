@@ -52,6 +52,33 @@ SELECT isnt(encode(token_salt, 'hex'), current_setting('test.salt'), 'a lost per
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.ask(), 'refused', 'without it there is no token');
 RESET ROLE;
+-- A JWT knows no salt: it is dead by its time.
+CREATE FUNCTION pg_temp.since() RETURNS double precision LANGUAGE sql AS $$
+    SELECT since FROM postern.live_service_account(pg_temp.realm(), current_setting('test.account')::uuid, pg_temp.b16('k')) $$;
+UPDATE postern.service_account SET tokens_since = 'epoch' \g /dev/null
+SELECT set_config('test.salt', encode(token_salt, 'hex'), true) FROM postern.service_account \g /dev/null
+SELECT admin.grant_permission('a', 'robot', 'gt:client_credentials') \g /dev/null
+SELECT isnt(encode(token_salt, 'hex'), current_setting('test.salt'), 'a regained permission is a new start') FROM postern.service_account;
+SET LOCAL ROLE app_login;
+SELECT ok(pg_temp.since() > extract(epoch FROM clock_timestamp()) - 1, 'what was made before is dead');
+SELECT is(pg_temp.since(), floor(pg_temp.since()), 'in whole seconds, as iat has them');
+SELECT ok(floor(db_now) >= pg_temp.since(), 'a token made at once is dated so that it lives')
+  FROM postern.client_credentials(pg_temp.realm(), pg_temp.client('robot'), 's', '{}', '{}', '{}', '{}', '{}');
+RESET ROLE;
+UPDATE postern.service_account SET tokens_since = 'epoch' \g /dev/null
+SELECT admin.put_client('a', 'robot', enabled => false) \g /dev/null
+UPDATE postern.service_account SET tokens_since = 'epoch' \g /dev/null
+SELECT admin.put_client('a', 'robot', enabled => true) \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT ok(pg_temp.since() > extract(epoch FROM clock_timestamp()) - 1, 'nor does what was made while it was being closed live on');
+RESET ROLE;
 SELECT results_eq($$SELECT name, client_id, last_audited_at = now() FROM admin.service_accounts$$, $$VALUES ('robot', 'robot', true)$$, 'the view');
+SELECT is(pg_temp.refusal($$SELECT admin.delete_service_account('a', 'robot')$$),
+    '22023 service account "robot" belongs to a client that holds "gt:client_credentials" | Revoke the permission first: admin.revoke_permission(realm, client_id, ''gt:client_credentials'').',
+    'an account in use stays');
+SELECT admin.revoke_permission('a', 'robot', 'gt:client_credentials') \g /dev/null
+SELECT lives_ok($$SELECT admin.delete_service_account('a', 'robot')$$, 'then it goes');
+SELECT is_empty('SELECT name FROM admin.service_accounts', 'with all that was its');
+SELECT matches(pg_temp.refusal($$SELECT admin.delete_service_account('a', 'robot')$$), '^22023 name "robot" is not a service account of this realm', 'once');
 SELECT * FROM finish();
 ROLLBACK;

@@ -13,6 +13,7 @@ INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_
 INSERT INTO postern.login_code (realm_id, email_key, id, expires_at, salt, mac) SELECT id, 'ada@example.com', pg_temp.uu('c'), now(), pg_temp.b16('s'), pg_temp.h('m') FROM postern.realm;
 INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, expires_at) SELECT realm_id, id, pg_temp.h('l'), pg_temp.b16('h'), email_key, '192.0.2.1', now() FROM postern.user_account WHERE email_key = 'ada@example.com';
 INSERT INTO postern.code_guard (realm_id, email_key) SELECT id, 'ada@example.com' FROM postern.realm;
+INSERT INTO postern.device_guard (realm_id, user_id, device) SELECT realm_id, id, gen_random_uuid() FROM postern.user_account;
 INSERT INTO postern.rate_bucket (realm_id, key, tat) SELECT id, 'k', now() FROM postern.realm;
 INSERT INTO postern.spent_ceremony (realm_id, id, expires_at) SELECT id, pg_temp.b16('p'), now() FROM postern.realm;
 INSERT INTO postern.spent_assertion (realm_id, id, expires_at) SELECT id, pg_temp.h('a'), now() FROM postern.realm;
@@ -20,8 +21,10 @@ INSERT INTO postern.revoked_service_token (realm_id, jti, account, expires_at) S
 INSERT INTO postern.service_account_use (realm_id, account, source, at) SELECT realm_id, id, '192.0.2.1', now() FROM postern.service_account;
 INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed) SELECT realm_id, id, id, id, now(), '\x00' FROM postern.user_account WHERE email_key = 'ada@example.com';
 INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT realm_id, user_id, pg_temp.h('r') FROM postern.totp_factor;
+INSERT INTO postern.data_key (realm_id, id, purpose, number, file_key, sealed) SELECT id, pg_temp.uu('d'), 'totp-seed', 1, '\x00112233', decode(repeat('00', 64), 'hex') FROM postern.realm;
 INSERT INTO postern.mail_refusal (realm_id, email_key, in_a_row) SELECT id, 'bob@example.com', 1 FROM postern.realm;
 INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) SELECT id, pg_temp.uu('m'), 'Ada@example.com', 'otp', '\x00' FROM postern.realm;
+INSERT INTO postern.deleted_realm (realm_id, created_at, users, clients, slug, deleted_by) SELECT id, now(), 0, 0, slug, 'sql:test' FROM postern.realm;
 
 CREATE TEMP TABLE tenant_table ON COMMIT DROP AS
 SELECT c.oid::regclass::text AS name, CASE c.relname WHEN 'realm' THEN 'id' ELSE 'realm_id' END AS key FROM pg_class AS c

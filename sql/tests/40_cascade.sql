@@ -7,7 +7,7 @@ DECLARE
     n bigint;
     result text := '';
 BEGIN
-    FOR t IN SELECT oid FROM pg_class WHERE relnamespace = 'postern'::regnamespace AND relkind = 'r' AND relname NOT LIKE 'schema\_%' AND relname NOT IN ('realm', 'sweep_cursor') ORDER BY relname LOOP
+    FOR t IN SELECT oid FROM pg_class WHERE relnamespace = 'postern'::regnamespace AND relkind = 'r' AND relname NOT LIKE 'schema\_%' AND relname NOT IN ('realm', 'sweep_cursor', 'deleted_realm') ORDER BY relname LOOP
         EXECUTE format('SELECT count(*) FROM %s WHERE realm_id = pg_temp.realm()', t) INTO n;
         IF n > 0 THEN
             result := result || ' ' || t;
@@ -40,6 +40,8 @@ SELECT is((SELECT domains FROM admin.realms WHERE slug = 'a'), ARRAY['a.example'
 SELECT isnt(pg_temp.leftovers(), '', 'the realm still has rows');
 SELECT lives_ok($$SELECT admin.delete_realm('a')$$, 'a realm is deleted');
 SELECT is(pg_temp.leftovers(), '', 'and nothing of it is left');
+SELECT results_eq($$SELECT slug, id, issuer, deleted_by LIKE 'sql:%', users, clients FROM admin.deleted_realms$$,
+    $$VALUES ('a', pg_temp.realm(), 'https://a.example', true, 1::bigint, 1::bigint)$$, 'but that it happened');
 SELECT is((SELECT count(*)::int FROM admin.users WHERE realm = 'b'), 1, 'the other realm is whole');
 SELECT * FROM finish();
 ROLLBACK;

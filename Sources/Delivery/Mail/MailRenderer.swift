@@ -1,7 +1,7 @@
 import Mustache
 public import Persistence
 
-/// Turns a ``MailPayload`` into subject, text and HTML. The templates are part of the binary and parsed once.
+/// Turns a ``MailPayload`` or a ``MailNotice`` into subject, text and HTML. The templates are part of the binary and parsed once.
 public struct MailRenderer: Sendable {
     /// The words of a mail.
     public struct Rendered: Sendable, Equatable {
@@ -36,8 +36,7 @@ public struct MailRenderer: Sendable {
     /// The words for `payload`. Names are cleaned and escaped; codes, links and hosts that are not well-formed are
     /// refused, since they come from this server.
     public func render(_ payload: MailPayload) throws(Failure) -> Rendered {
-        let realm = DisplayText.clean(payload.realmName)
-        var values = ["realm": realm.isEmpty ? "Postern" : realm]
+        var values = Self.values(realmName: payload.realmName)
         switch payload.content {
         case .otp(let code, let minutes):
             guard Self.isCode(code) else { throw .code }
@@ -45,19 +44,41 @@ public struct MailRenderer: Sendable {
             values["code"] = code
             values["host"] = payload.originHost
             values["validity"] = minutes == 1 ? "1 minute" : "\(minutes) minutes"
-        case .magicLink(let link, let minutes):
+        case .magicLink(let link, let minutes, let origin):
             guard Self.isLink(link) else { throw .link }
             values["link"] = link
+            if let origin {
+                values["application"] = DisplayText.clean(origin.application)
+                values["time"] = origin.timeText
+                values["address"] = origin.address ?? "an unknown address"
+            }
             values["validity"] = minutes == 1 ? "1 minute" : "\(minutes) minutes"
         case .passkeyAdded(let name), .passkeyRemoved(let name):
             let name = DisplayText.clean(name)
             values["passkey"] = name.isEmpty ? "Passkey" : name
         }
-        return Rendered(
-            subject: DisplayText.clean(try apply("\(payload.template).subject", values), limit: 200),
-            text: Self.trimmed(try apply("\(payload.template).text", values)),
-            html: Self.trimmed(try apply("\(payload.template).html", values))
+        return try render(payload.template, values)
+    }
+
+    /// The words of a notice.
+    /// - Parameter realmName: The realm or App as people know it.
+    func render(_ notice: MailNotice, realmName: String) throws(Failure) -> Rendered {
+        var values = Self.values(realmName: realmName)
+        values["passkey"] = notice.passkey
+        return try render(notice.template.rawValue, values)
+    }
+
+    private func render(_ template: String, _ values: [String: String]) throws(Failure) -> Rendered {
+        Rendered(
+            subject: DisplayText.clean(try apply("\(template).subject", values), limit: 200),
+            text: Self.trimmed(try apply("\(template).text", values)),
+            html: Self.trimmed(try apply("\(template).html", values))
         )
+    }
+
+    private static func values(realmName: String) -> [String: String] {
+        let realm = DisplayText.clean(realmName)
+        return ["realm": realm.isEmpty ? "Postern" : realm]
     }
 
     private func apply(_ template: String, _ values: [String: String]) throws(Failure) -> String {

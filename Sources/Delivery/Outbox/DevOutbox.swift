@@ -35,7 +35,7 @@ public final class DevOutbox: MailTransport {
     public var mails: [Mail] { kept.withLock { $0.reversed() } }
 
     /// Keeps the mail and drops the oldest one beyond the capacity.
-    public func send(_ mail: OutgoingMail) async -> DeliveryOutcome {
+    public func send(_ mail: OutgoingMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
         let message = mail.message
         let entry = Mail(
             to: message.to.text, subject: message.subject, text: message.text, html: message.html, code: mail.code,

@@ -4,6 +4,7 @@ public import ServiceLifecycle
 import Synchronization
 
 /// Empties the outbox: takes mails that are due on lease, renders and sends them, and records what became of them.
+/// Realms take turns, and none occupies all senders (decision 27).
 ///
 /// Any number of these may run on any number of nodes. A mail whose sender dies is taken again when its lease ends, so
 /// none is lost, and one that had just been accepted arrives twice with the same `Message-ID`. An attempt that ended
@@ -15,9 +16,14 @@ public final class OutboxSender: Service {
     /// The numbers that a test or an operator may want otherwise.
     public struct Configuration: Sendable {
         /// Mails in hand at once; the SMTP transport should have as many connections.
-        public var concurrency = 4
-        /// How long a mail is this sender's. Longer than the transport takes in the worst case.
+        public var concurrency = 6
+        /// Mails of one realm in hand at once, and one less that register somebody, so that slow recipients of one realm leave senders to
+        /// the others, and those who register to those who sign in.
+        public var realmShare = 4
+        /// How long a mail is this sender's.
         public var lease = Duration.seconds(90)
+        /// The end of the lease that is left to recording the outcome: an attempt is over before it begins.
+        public var recordingTime = Duration.seconds(15)
         /// How often to look without being woken: for mails of other nodes and for retries.
         public var pollInterval = Duration.seconds(1)
         /// The most mails in any second; no bound if `nil`.
@@ -37,6 +43,7 @@ public final class OutboxSender: Service {
     private let logger: Logger
     private let renderer: MailRenderer
     private let pace: Mutex<SendingPace>
+    private let turns = Mutex(MailTurns())
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
     private let rooms: AsyncStream<ContinuousClock.Instant>
@@ -105,11 +112,14 @@ public final class OutboxSender: Service {
         await withDiscardingTaskGroup { deliveries in
             var idleRounds = 0
             for await _ in signals {
+                // The lease begins no earlier than now.
+                let deadline = ContinuousClock.now + configuration.lease - configuration.recordingTime
                 let taken = await take()
                 for mail in taken {
                     deliveries.addTask {
-                        let outcome = await self.deliver(mail)
+                        let outcome = await self.deliver(mail, before: deadline)
                         self.pace.withLock { $0.finish(outcome, at: self.configuration.clock()) }
+                        self.turns.withLock { $0.finish(mail) }
                         self.signal.yield()
                     }
                 }
@@ -127,11 +137,18 @@ public final class OutboxSender: Service {
             if let nextRoom { room.yield(nextRoom) }
             return []
         }
+        let turns = turns.withLock { $0 }
         do {
             let mails = try await database.query(
-                .takeMail, [.int(Int32(clamping: allowance)), .double(configuration.lease / .seconds(1))]
+                .takeMail,
+                [
+                    .int(Int32(clamping: allowance)), .double(configuration.lease / .seconds(1)), .uuid(turns.last),
+                    .int(Int32(clamping: max(configuration.realmShare, 1))), .uuids(turns.inHand),
+                    .uuids(turns.registering),
+                ]
             ) { (row) throws(StoreError) in try LeasedMail(row) }
             pace.withLock { $0.take(mails.count) }
+            self.turns.withLock { $0.take(mails) }
             return mails
         } catch .unavailable(.notRunning) {
             return []  // starting or stopping
@@ -141,10 +158,10 @@ public final class OutboxSender: Service {
         }
     }
 
-    private func deliver(_ mail: LeasedMail) async -> DeliveryOutcome {
+    private func deliver(_ mail: LeasedMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
         let outcome =
             switch prepare(mail) {
-            case .success(let outgoing): await transport.send(outgoing)
+            case .success(let outgoing): await transport.send(outgoing, before: deadline)
             case .failure(let refusal): refusal.outcome
             }
         await record(outcome, of: mail)
@@ -161,19 +178,33 @@ public final class OutboxSender: Service {
             return .failure(Refusal(outcome: .permanent(.recipient)))
         }
         do {
-            let payload = try MailPayload(opening: mail.payload, with: keyring, realm: mail.realm, mail: mail.id)
+            guard let sealed = mail.payload else { return try prepare(notice: mail, to: recipient) }
+            let payload = try MailPayload(opening: sealed, with: keyring, realm: mail.realm, mail: mail.id)
             if let minutes = payload.usefulMinutes, mail.ageInSeconds >= Double(minutes) * 60 {
                 return .failure(Refusal(outcome: .permanent(.expired)))
             }
-            let words = try renderer.render(payload)
-            let message = MailMessage(
-                id: mail.id.description,
-                from: sender.name == nil ? Mailbox(name: payload.realmName, address: sender.address) : sender,
-                to: recipient, subject: words.subject, text: words.text, html: words.html, queuedAt: mail.queuedAt)
+            let message = message(try renderer.render(payload), of: mail, to: recipient, realmName: payload.realmName)
             return .success(OutgoingMail(message: message, code: payload.code, link: payload.link))
         } catch {
             return .failure(Refusal(outcome: .temporary(.payload)))
         }
+    }
+
+    private func prepare(notice mail: LeasedMail, to recipient: MailAddress) throws -> Result<OutgoingMail, Refusal> {
+        guard let notice = MailNotice(template: mail.template, detail: mail.detail ?? "") else {
+            return .failure(Refusal(outcome: .temporary(.payload)))
+        }
+        let words = try renderer.render(notice, realmName: mail.realmName)
+        return .success(OutgoingMail(message: message(words, of: mail, to: recipient, realmName: mail.realmName)))
+    }
+
+    private func message(
+        _ words: MailRenderer.Rendered, of mail: LeasedMail, to recipient: MailAddress, realmName: String
+    ) -> MailMessage {
+        MailMessage(
+            id: mail.id.description,
+            from: sender.name == nil ? Mailbox(name: realmName, address: sender.address) : sender,
+            to: recipient, subject: words.subject, text: words.text, html: words.html, queuedAt: mail.queuedAt)
     }
 
     private func record(_ outcome: DeliveryOutcome, of mail: LeasedMail) async {

@@ -5,7 +5,15 @@ struct LeasedMail: Sendable {
     let realm: UUIDValue
     let id: UUIDValue
     let recipient: String
-    let payload: [UInt8]
+    let template: String
+    /// What is secret, sealed; `nil` for a notice.
+    let payload: [UInt8]?
+    /// What a notice says, as JSON text.
+    let detail: String?
+    /// The realm as people know it, or the App that a notice names in its place.
+    let realmName: String
+    /// A code for somebody who has no account yet.
+    let isRegistration: Bool
     /// Counts this attempt.
     let attempt: Int
     /// Seconds since 1970 by the database's clock.
@@ -18,23 +26,26 @@ struct LeasedMail: Sendable {
         realm = try row.uuid(0)
         id = try row.uuid(1)
         recipient = try row.text(2)
-        payload = try row.bytes(3)
-        attempt = Int(try row.int(4))
-        queuedAt = try row.double(5)
-        ageInSeconds = try row.double(6)
-        lastError = try row.textOrNil(7)
+        template = try row.text(3)
+        payload = try row.bytesOrNil(4)
+        detail = try row.textOrNil(5)
+        attempt = Int(try row.int(6))
+        queuedAt = try row.double(7)
+        ageInSeconds = try row.double(8)
+        lastError = try row.textOrNil(9)
+        isRegistration = try row.bool(10)
+        realmName = try row.text(11)
     }
 }
 
 extension Statement {
     // A lost answer leaves rows on lease to nobody; they are due again when it ends.
     static let takeMail = Statement(
-        name: "outbox_take",
+        name: "take_mail",
         sql: """
-            SELECT realm_id, id, recipient, payload, attempts, extract(epoch FROM created_at)::float8,
-                   extract(epoch FROM now() - created_at)::float8, last_error
-              FROM postern.outbox_take($1, make_interval(secs => $2))
-             ORDER BY created_at
+            SELECT realm_id, id, recipient, template, payload, detail::text, attempts, extract(epoch FROM created_at)::float8,
+                   extract(epoch FROM now() - created_at)::float8, last_error, priority = 2, realm_name
+              FROM postern.take_mail($1, make_interval(secs => $2), $3, $4, $5, $6)
             """,
         effect: .once)
 

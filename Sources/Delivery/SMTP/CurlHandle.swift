@@ -31,8 +31,9 @@ struct CurlHandle: ~Copyable {
 
     /// Everything that does not depend on the mail. Forgets what was set before, but keeps the connection.
     ///
+    /// - Parameter total: How long the whole transfer may take.
     /// - Returns: False if libcurl refuses a setting, for want of memory or of a feature.
-    borrowing func configure(for url: SMTPURL, limits: SMTPTransport.Limits) -> Bool {
+    borrowing func configure(for url: SMTPURL, limits: SMTPTransport.Limits, total: Duration) -> Bool {
         curl_easy_reset(raw)
         let host = url.host.contains(":") ? "[\(url.host)]" : url.host
         let scheme = url.security == .implicit ? "smtps" : "smtp"
@@ -41,7 +42,7 @@ struct CurlHandle: ~Copyable {
         isSet = isSet && set(CURLOPT_PROXY, "")  // never from the environment
         isSet = isSet && set(CURLOPT_NOSIGNAL, 1)
         isSet = isSet && set(CURLOPT_CONNECTTIMEOUT_MS, limits.connect.milliseconds)
-        isSet = isSet && set(CURLOPT_TIMEOUT_MS, limits.total.milliseconds)
+        isSet = isSet && set(CURLOPT_TIMEOUT_MS, total.milliseconds)
         isSet = isSet && set(CURLOPT_SERVER_RESPONSE_TIMEOUT, max(limits.response.milliseconds / 1000, 1))
         isSet = isSet && set(CURLOPT_LOW_SPEED_LIMIT, 1)
         isSet = isSet && set(CURLOPT_LOW_SPEED_TIME, max(limits.stalled.milliseconds / 1000, 1))
@@ -76,9 +77,10 @@ struct CurlHandle: ~Copyable {
     /// - Returns: libcurl's code; `CURLE_OUT_OF_MEMORY` also for a setting that was refused.
     borrowing func send(
         _ upload: SMTPUpload, from sender: MailAddress, to recipient: MailAddress, _ url: SMTPURL,
-        _ limits: SMTPTransport.Limits, _ freshConnection: Bool
+        _ limits: SMTPTransport.Limits, _ total: Duration, _ freshConnection: Bool
     ) -> CURLcode {
-        guard configure(for: url, limits: limits), let recipients = curl_slist_append(nil, "<\(recipient.text)>") else {
+        guard configure(for: url, limits: limits, total: total),
+            let recipients = curl_slist_append(nil, "<\(recipient.text)>") else {
             return CURLE_OUT_OF_MEMORY
         }
         defer { curl_slist_free_all(recipients) }

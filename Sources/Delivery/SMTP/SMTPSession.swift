@@ -7,6 +7,9 @@ actor SMTPSession {
     private nonisolated let executor = BlockingExecutor(label: "postern.smtp")
     private var handle: CurlHandle?
 
+    /// With less time than this left, a try is not begun.
+    private static let shortestTry = Duration.milliseconds(100)
+
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     init(url: SMTPURL, limits: SMTPTransport.Limits) {
@@ -17,23 +20,26 @@ actor SMTPSession {
     /// Sends one message and waits for the server's answer.
     ///
     /// A server may have closed the connection since the last mail. When that shows before any of the message was sent,
-    /// the message is sent once more over a new connection.
+    /// the message is sent once more over a new connection. Both tries together are over at `deadline` and take no longer
+    /// than `limits.total`.
     func send(
-        _ message: [UInt8], from sender: MailAddress, to recipient: MailAddress, unless abandoned: AbandonFlag
+        _ message: [UInt8], from sender: MailAddress, to recipient: MailAddress, before deadline: ContinuousClock.Instant,
+        unless abandoned: AbandonFlag
     ) -> DeliveryOutcome {
         let upload = SMTPUpload(message, abandoned: abandoned)
-        let first = perform(upload, from: sender, to: recipient, freshConnection: false)
+        let end = min(deadline, .now + limits.total)
+        let first = perform(upload, from: sender, to: recipient, freshConnection: false, before: end)
         guard first.usedKeptConnection, !upload.hasStarted, case .temporary(let failure) = first.outcome,
-            failure.concernsServer, failure != .timeout
+            failure.concernsServer, failure != .timeout, end - .now >= Self.shortestTry
         else { return first.outcome }
-        return perform(upload, from: sender, to: recipient, freshConnection: true).outcome
+        return perform(upload, from: sender, to: recipient, freshConnection: true, before: end).outcome
     }
 
     /// Greets the server, secures the connection and authenticates; sends NOOP in place of a mail.
     func probe() -> DeliveryOutcome {
         close()
         guard let handle = CurlHandle() else { return .temporary(.connection) }
-        guard handle.configure(for: url, limits: limits), handle.set(CURLOPT_CUSTOMREQUEST, "NOOP"),
+        guard handle.configure(for: url, limits: limits, total: limits.total), handle.set(CURLOPT_CUSTOMREQUEST, "NOOP"),
             handle.set(CURLOPT_NOBODY, 1)
         else { return .temporary(.connection) }
         let code = handle.perform()
@@ -46,11 +52,14 @@ actor SMTPSession {
     }
 
     private func perform(
-        _ upload: SMTPUpload, from sender: MailAddress, to recipient: MailAddress, freshConnection: Bool
+        _ upload: SMTPUpload, from sender: MailAddress, to recipient: MailAddress, freshConnection: Bool,
+        before end: ContinuousClock.Instant
     ) -> (outcome: DeliveryOutcome, usedKeptConnection: Bool) {
-        if upload.isAbandoned { return (.temporary(.cancelled), false) }
+        let left = end - .now
+        guard !upload.isAbandoned, left >= Self.shortestTry else { return (.temporary(.cancelled), false) }
         if handle == nil { handle = CurlHandle() }
-        guard let code = handle?.send(upload, from: sender, to: recipient, url, limits, freshConnection) else {
+        guard let code = handle?.send(upload, from: sender, to: recipient, url, limits, left, freshConnection)
+        else {
             return (.temporary(.connection), false)
         }
         let outcome = SMTPVerdict.outcome(

@@ -11,7 +11,7 @@ public final class SMTPTransport: MailTransport {
         public var connect: Duration = .seconds(10)
         /// For one answer.
         public var response: Duration = .seconds(40)
-        /// For a whole mail from connecting to the answer after its end.
+        /// For a whole mail from connecting to the answer after its end, a second connection for it included.
         public var total: Duration = .seconds(60)
         /// For sending less than one byte per second.
         public var stalled: Duration = .seconds(20)
@@ -29,7 +29,7 @@ public final class SMTPTransport: MailTransport {
     ///   - url: The server.
     ///   - sessions: The most connections at a time.
     ///   - limits: How long the server may take.
-    public init(url: SMTPURL, sessions: Int = 4, limits: Limits = Limits()) {
+    public init(url: SMTPURL, sessions: Int = 6, limits: Limits = Limits()) {
         self.url = url
         let count = max(sessions, 1)
         self.sessions = (0..<count).map { _ in SMTPSession(url: url, limits: limits) }
@@ -37,7 +37,7 @@ public final class SMTPTransport: MailTransport {
     }
 
     /// Sends one mail, on the connection used last if one is free.
-    public func send(_ mail: OutgoingMail) async -> DeliveryOutcome {
+    public func send(_ mail: OutgoingMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
         let message = mail.message
         let abandoned = AbandonFlag()
         let index = free.withLock { $0.popLast() }
@@ -46,7 +46,7 @@ public final class SMTPTransport: MailTransport {
         defer { if let index { free.withLock { $0.append(index) } } }
         return await withTaskCancellationHandler {
             await session.send(
-                message.serialized(), from: message.from.address, to: message.to, unless: abandoned)
+                message.serialized(), from: message.from.address, to: message.to, before: deadline, unless: abandoned)
         } onCancel: {
             abandoned.raise()
         }

@@ -3,6 +3,8 @@ public import Persistence
 /// Authenticates clients at the endpoints they call themselves: by secret, by assertion, or as public ones by name.
 public struct ClientAuthenticator: Sendable {
     private let assertions: ClientAssertionStore
+    private let limiter: RateLimiter
+    private let checks = AssertionChecks()
     private let clock: @Sendable () -> Double
 
     /// What discovery says of it.
@@ -10,16 +12,21 @@ public struct ClientAuthenticator: Sendable {
     /// `token_endpoint_auth_signing_alg_values_supported`.
     public static let algorithms = ClientKey.Algorithm.allCases.map(\.rawValue)
 
-    /// - Parameter clock: seconds since the epoch.
-    public init(assertions: ClientAssertionStore, clock: @escaping @Sendable () -> Double) {
+    /// - Parameters:
+    ///   - limiter: knows which sources have used up their refused calls.
+    ///   - clock: seconds since the epoch.
+    public init(assertions: ClientAssertionStore, limiter: RateLimiter, clock: @escaping @Sendable () -> Double) {
         self.assertions = assertions
+        self.limiter = limiter
         self.clock = clock
     }
 
     /// Contract §4.1 step 3. An assertion is used up here, whatever becomes of the request.
-    /// - Throws: `invalid_request` for two methods or half of one, else `invalid_client` with one text.
+    /// - Parameter source: where the request came from.
+    /// - Throws: `invalid_request` for two methods or half of one, `rate_limited` for an assertion of a source with too many refused
+    ///   calls, else `invalid_client` with one text.
     public func authenticate(
-        _ form: FormParameters, _ credentials: ClientCredentials, realm: Realm
+        _ form: FormParameters, _ credentials: ClientCredentials, realm: Realm, source: String
     ) async throws(TokenError) -> Client {
         guard form["client_assertion"] != nil || form["client_assertion_type"] != nil else {
             return try realm.authenticate(form, credentials)
@@ -40,6 +47,11 @@ public struct ClientAuthenticator: Sendable {
         guard let client = realm.clients[assertion.clientID], client.enabled, client.isConfidential else {
             throw Realm.invalidClient("assertion: unknown, disabled or public")
         }
+        if let limit = limiter.standingRefusal(.refused, [.init(.source, source)], realm: realm),
+            !checks.admits(client.key, realm: realm.id, source: source)
+        {
+            throw .limited(limit)
+        }
         // The issuer is what RFC 7523 is being narrowed to; the token endpoint is what OpenID Connect Core §9 told clients to send.
         let audiences = [realm.issuer, realm.issuer + "/connect/token", realm.endpointOrigin + "/connect/token"]
         let use: ClientAssertion.Use
@@ -54,6 +66,7 @@ public struct ClientAuthenticator: Sendable {
             throw .unavailable("\(error)")
         }
         guard isFirst else { throw Realm.invalidClient("assertion: used before") }
+        checks.succeeded(client.key, realm: realm.id, source: source)
         return client
     }
 }

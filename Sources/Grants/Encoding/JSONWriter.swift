@@ -18,6 +18,11 @@ public struct JSONWriter: Sendable {
         if let value { member(name, value) }
     }
 
+    /// Adds a string member, `null` without a value.
+    public mutating func nullable(_ name: StaticString, _ value: String?) {
+        if let value { member(name, value) } else { member(name, json: "null".utf8) }
+    }
+
     /// Adds an integer member.
     public mutating func member(_ name: StaticString, _ value: Int) {
         key(name)

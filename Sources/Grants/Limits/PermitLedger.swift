@@ -88,6 +88,14 @@ struct PermitLedger {
         return .ask(wanted: max(wanted, min(demand, limit.burst)))
     }
 
+    /// How long a remembered refusal still stands, in seconds. Takes nothing and asks nobody.
+    func refusal(of key: Key, _ limit: RateLimit, _ now: ContinuousClock.Instant) -> Double? {
+        guard let entry = entries[key], entry.limit == limit, let until = entry.refusedUntil, until > now else {
+            return nil
+        }
+        return now.duration(to: until) / .seconds(1)
+    }
+
     /// Undoes a draw from a lease.
     mutating func giveBack(_ key: Key) {
         entries[key]?.leased += 1

@@ -10,7 +10,7 @@ public struct RateLimit: Sendable, Equatable {
         case passkeyBegin = "passkey-begin"
         /// `POST /connect/token`.
         case token
-        /// Refused calls of introspection, revocation, userinfo and the account endpoints, and failed client authentication.
+        /// Calls of any endpoint that are answered 401 or 403: bad tokens, and failed client authentication.
         case refused
     }
 
@@ -20,7 +20,7 @@ public struct RateLimit: Sendable, Equatable {
         case target
         /// The mail address, whoever asks.
         case targetTotal = "target-total"
-        /// The caller's address; IPv6 by /64.
+        /// The caller's address; IPv6 by /64, and by /48 with sixteen times the permits.
         case source
         /// The client.
         case client
@@ -42,4 +42,28 @@ public struct RateLimit: Sendable, Equatable {
     public let burst: Int
     /// `false` when the mode is `log-only`: counted and reported, but nothing is refused.
     public let enforced: Bool
+
+    /// Which part of a budget a request may take from.
+    enum Part: Sendable, Hashable {
+        /// All of it.
+        case whole
+        /// What everybody may take from: all but the reserve.
+        case open
+        /// The fifth that is kept for known devices.
+        case reserve
+    }
+
+    /// The limit of one part. A budget of fewer than five permits is not divided: `nil` for its reserve.
+    func part(_ part: Part) -> RateLimit? {
+        let reserve = RateLimit(permits: permits / 5, per: per, burst: burst / 5, enforced: enforced)
+        let isDivided = reserve.permits > 0 && reserve.burst > 0
+        switch part {
+        case .whole: return self
+        case .open where !isDivided: return self
+        case .open:
+            return RateLimit(
+                permits: permits - reserve.permits, per: per, burst: burst - reserve.burst, enforced: enforced)
+        case .reserve: return isDivided ? reserve : nil
+        }
+    }
 }

@@ -16,11 +16,23 @@ public final class RateLimiter: Sendable {
     public struct Subject: Sendable, Hashable {
         let dimension: RateLimit.Dimension
         let value: String
+        let part: RateLimit.Part
 
         /// Counts `value` (an address, a client key …) under `dimension`.
         public init(_ dimension: RateLimit.Dimension, _ value: String) {
+            self.init(dimension, value, part: .whole)
+        }
+
+        /// Counts `value` under a part of the budget of `dimension`.
+        init(_ dimension: RateLimit.Dimension, _ value: String, part: RateLimit.Part) {
             self.dimension = dimension
             self.value = value
+            self.part = part
+        }
+
+        /// The key of the budget in the database.
+        func key(_ policy: RateLimit.Policy) -> String {
+            "\(policy.rawValue)|\(dimension.rawValue)|\(part == .reserve ? "reserve|" : "")\(value)"
         }
     }
 
@@ -53,9 +65,9 @@ public final class RateLimiter: Sendable {
     /// How often a request waits for others before it asks on its own.
     private static let patience = 8
 
-    private let ledger = Mutex(PermitLedger())
+    let ledger = Mutex(PermitLedger())
     private let permits: PermitStore?
-    private let clock: @Sendable () -> ContinuousClock.Instant
+    let clock: @Sendable () -> ContinuousClock.Instant
     private let observe: @Sendable (Excess) -> Void
 
     /// - Parameters:
@@ -82,6 +94,7 @@ public final class RateLimiter: Sendable {
     public func claim(
         _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
     ) async throws(TokenError) -> Claim {
+        let subjects = SourceNetwork.counted(subjects)
         var patience = Self.patience
         var waitedFor: PermitLedger.Key?
         while true {
@@ -123,7 +136,7 @@ public final class RateLimiter: Sendable {
             let waiting = waitedFor.map { ledger.returned(to: $0) } ?? 1
             var leased: UInt64 = 0  // which subjects, by their place
             for (index, subject) in subjects.enumerated() {
-                guard let limit = realm.rateLimits[policy]?[subject.dimension] else { continue }
+                guard let limit = Self.limit(policy, subject, realm) else { continue }
                 let key = PermitLedger.Key(realm: realm.id, policy: policy, subject: subject)
                 switch ledger.draw(key, limit, demand: key == waitedFor ? waiting : 1, patient: patient, now) {
                 case .leased:
@@ -132,9 +145,8 @@ public final class RateLimiter: Sendable {
                 case .ask(let wanted):
                     open.append((subject, limit))
                     permits.append(
-                        key: "\(policy.rawValue)|\(subject.dimension.rawValue)|\(subject.value)",
-                        wanted: limit.enforced ? wanted : -wanted, permits: limit.permits, per: limit.per,
-                        burst: limit.burst)
+                        key: subject.key(policy), wanted: limit.enforced ? wanted : -wanted, permits: limit.permits,
+                        per: limit.per, burst: limit.burst)
                     continue
                 case .refused(let seconds):
                     let exceeded = Self.exceeded(policy, subject, seconds: seconds)
@@ -164,6 +176,11 @@ public final class RateLimiter: Sendable {
             realm: realm.id, realmSlug: realm.slug, policy: policy, subjects: open, permits: permits, question: question
         )
         return (end ?? .claimed(claim), excesses)
+    }
+
+    /// What is configured for a subject: of its dimension, or of the part of it that the subject may take from.
+    static func limit(_ policy: RateLimit.Policy, _ subject: Subject, _ realm: Realm) -> RateLimit? {
+        SourceNetwork.limit(realm.rateLimits[policy]?[subject.dimension], of: subject)?.part(subject.part)
     }
 
     private enum Answer {
@@ -231,7 +248,7 @@ public final class RateLimiter: Sendable {
         if let refusal { throw .limited(refusal) }
     }
 
-    private static func exceeded(
+    static func exceeded(
         _ policy: RateLimit.Policy, _ subject: Subject, seconds: Double
     ) -> TokenError.ExceededLimit {
         .init(policy: policy, dimension: subject.dimension, retryAfterSeconds: max(1, Int(seconds.rounded(.up))))

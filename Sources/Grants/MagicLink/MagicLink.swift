@@ -33,7 +33,7 @@ public struct MagicLink: Sendable, Equatable {
         token = bytes
     }
 
-    /// A link nobody was sent, always the same for the same text: what the page shows of a text that is no link.
+    /// A decoy derived from a query that names no link, so that its page has the shape of any other.
     public init(standingInFor text: String) {
         let digest = Array(SHA512.hash(data: Array(text.utf8)))
         user = UUIDValue(bytes: digest[..<16]) ?? .random()  // 16 bytes are one
@@ -55,14 +55,16 @@ public struct MagicLink: Sendable, Equatable {
 
     /// Makes a link and its mail for a request that the database decided to answer.
     static func draft(
-        _ request: SignInStore.PendingRequest, user: UUIDValue, originHost: String, _ keyring: Keyring
+        _ request: SignInStore.PendingRequest, user: UUIDValue, origin: RequestOrigin, originHost: String,
+        _ keyring: Keyring
     ) throws(StoreError) -> MagicLinkStore.Draft {
         let link = MagicLink(for: user)
         let mailID = UUIDValue.random()
         let mail = MailPayload(
             realmName: request.displayName, originHost: originHost,
             content: .magicLink(
-                link: link.url(origin: request.publicOrigin), minutes: Int(request.magicLinkLifetime + 59) / 60))
+                link: link.url(origin: request.publicOrigin), minutes: Int(request.magicLinkLifetime + 59) / 60,
+                origin: origin))
         guard let payload = try? mail.sealed(under: keyring, realm: request.realm, mail: mailID) else {
             throw .malformedResult
         }

@@ -1,12 +1,13 @@
 public import Persistence
 
-/// `/magic-login`: what the page offers, and what an answer does (contract §4.2). Looking changes nothing; only an answer does.
+/// `/magic-login`: what the page tells about a request, and what an answer does. Looking changes nothing; only an answer does.
 public struct MagicLinkConfirmation: Sendable {
     /// An answer to the page's question.
     public enum Choice: Sendable, Equatable {
+        /// What was typed.
         case number(Int)
-        /// "None of these": as final as a wrong number.
-        case none
+        /// "This was not me": as final as a wrong number, and for a while no stranger's request sends a link.
+        case notMe
     }
 
     /// What an answer did.
@@ -14,43 +15,60 @@ public struct MagicLinkConfirmation: Sendable {
 
     private let links: MagicLinkStore
     private let limiter: RateLimiter
-    private let keyring: Keyring
+    private let turns: Turns
 
     /// Works on `links`.
-    public init(links: MagicLinkStore, limiter: RateLimiter, keyring: Keyring) {
+    public init(links: MagicLinkStore, limiter: RateLimiter, turns: Turns) {
         self.links = links
         self.limiter = limiter
-        self.keyring = keyring
+        self.turns = turns
     }
 
-    /// The three numbers to offer, ascending; three that look the same for a link nobody was sent.
-    /// - Throws: `temporarily_unavailable`.
-    public func numbers(for link: MagicLink, realm: Realm) async throws(TokenError) -> [Int] {
+    /// Where the request behind a link came from; `nil` when there is no such link.
+    /// - Throws: `rate_limited` (policy `magic-link`), `temporarily_unavailable`.
+    public func origin(
+        of link: MagicLink, realm: Realm, source: String
+    ) async throws(TokenError) -> RequestOrigin? {
+        let claim = try await limiter.claim(.magicLink, [.init(.source, source)], realm: realm)
         do {
-            let right = try await links.number(realm: realm.id, user: link.user, tokenHash: link.tokenHash)
-            return MatchNumber.offered(for: link, right: right.map { Int($0) }, under: keyring.newest)
-        } catch {
-            throw .unavailable("\(error)")
-        }
-    }
-
-    /// Confirms or ends the link. - Throws: `rate_limited` (policy `token`), `temporarily_unavailable`.
-    public func answer(
-        _ choice: Choice, for link: MagicLink, realm: Realm, source: String
-    ) async throws(TokenError) -> Outcome {
-        let claim = try await limiter.claim(.token, [.init(.source, source)], realm: realm)
-        let number: Int32? = if case .number(let number) = choice { Int32(clamping: number) } else { nil }
-        do {
-            let (outcome, verdict) = try await links.confirm(
-                realm: realm.id, user: link.user, tokenHash: link.tokenHash, number: number, source: source,
-                permits: claim.permits)
+            let (page, verdict) = try await links.page(
+                realm: realm.id, user: link.user, tokenHash: link.tokenHash, permits: claim.permits)
             try limiter.settle(claim, verdict)
-            guard outcome != .limited else { throw TokenError.unavailable("limit without a verdict") }
-            return outcome
+            guard case .shown(let origin) = page else { throw TokenError.unavailable("limit without a verdict") }
+            return origin
         } catch let error as TokenError {
             throw error
         } catch {
             throw .unavailable("\(error)")
         }
     }
+
+    /// Confirms or ends the link. - Throws: `rate_limited` (policy `magic-link`), `temporarily_unavailable`.
+    public func answer(
+        _ choice: Choice, for link: MagicLink, realm: Realm, source: String
+    ) async throws(TokenError) -> Outcome {
+        let claim = try await limiter.claim(.magicLink, [.init(.source, source)], realm: realm)
+        let number: Int32? = if case .number(let number) = choice { Int32(clamping: number) } else { nil }
+        var permits = claim.permits
+        do {
+            return try await turns.untilFree(link.turn(realm: realm)) {
+                let (outcome, verdict) = try await links.confirm(
+                    realm: realm.id, user: link.user, tokenHash: link.tokenHash, number: number, source: source,
+                    permits: permits)
+                try limiter.settle(claim, verdict)
+                permits = PermitRequest()
+                guard outcome != .limited else { throw TokenError.unavailable("limit without a verdict") }
+                return outcome == .busy ? nil : outcome
+            }
+        } catch let error as TokenError {
+            throw error
+        } catch {
+            throw .unavailable("\(error)")
+        }
+    }
+}
+
+extension MagicLink {
+    /// The key under which statements that end links of the account take turns.
+    func turn(realm: Realm) -> String { "links|\(realm.id)|\(user)" }
 }

@@ -11,6 +11,7 @@ public struct MagicLinkGrant: Grant {
     private let sessions: SessionStore
     private let issuer: TokenIssuer
     private let limiter: RateLimiter
+    private let turns: Turns
     private let keyring: Keyring
 
     /// What a link proves (RFC 8176): a secret from the mailbox that works once, as a code does; nothing more.
@@ -20,16 +21,18 @@ public struct MagicLinkGrant: Grant {
 
     /// Creates the grant.
     public init(
-        links: MagicLinkStore, sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, keyring: Keyring
+        links: MagicLinkStore, sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, turns: Turns,
+        keyring: Keyring
     ) {
         self.links = links
         self.sessions = sessions
         self.issuer = issuer
         self.limiter = limiter
+        self.turns = turns
         self.keyring = keyring
     }
 
-    /// `user_id` and `magic_token`, or `auth_session` alone.
+    /// `user_id` and `magic_token`, or `auth_session` alone. With all three the link must belong to the handle.
     public func requireParameters(_ form: FormParameters) throws(TokenError) {
         try Self.requireParameters(form)
     }
@@ -56,18 +59,23 @@ public struct MagicLinkGrant: Grant {
     private func open(
         _ request: TokenRequest, _ signIn: NewSignIn, _ claim: RateLimiter.Claim
     ) async throws(TokenError) -> (SignedIn, amr: [String]) {
-        guard let link = MagicLink(userID: request.form["user_id"], token: request.form["magic_token"]) else {
+        let handle = request.form["auth_session"].map {
+            AuthSessionHandle($0, realm: request.realm.id, keyring: keyring)
+        }
+        guard let link = MagicLink(userID: request.form["user_id"], token: request.form["magic_token"]),
+            // One that the app names must be a handle.
+            handle == nil || handle != .some(.none)
+        else {
             try await limiter.take(claim)
             throw Self.refused("malformed")
         }
-        return try await decide(request, signIn) { (amr, proof) in
-            let redemption = MagicLinkStore.Redemption(
-                realm: request.realm.id, client: request.client.key, permission: grantType.permission, user: link.user,
-                tokenHash: link.tokenHash, session: signIn.record(amr: amr),
-                permits: proof == nil ? claim.permits : PermitRequest(), secondFactor: proof)
-            let (outcome, verdict) = try await links.redeem(redemption)
-            if proof == nil { try limiter.settle(claim, verdict) }
-            return outcome
+        return try await decide(request, signIn, claim, turn: link.turn(realm: request.realm)) {
+            (session, permits, proof) in
+            try await links.redeem(
+                MagicLinkStore.Redemption(
+                    realm: request.realm.id, client: request.client.key, permission: grantType.permission,
+                    user: link.user, tokenHash: link.tokenHash, handle: handle??.id, session: session,
+                    permits: permits, secondFactor: proof))
         }
     }
 
@@ -82,35 +90,46 @@ public struct MagicLinkGrant: Grant {
             try await limiter.take(claim)
             throw Self.refused("malformed")
         }
-        return try await decide(request, signIn) { (amr, proof) in
-            let poll = MagicLinkStore.Poll(
-                realm: request.realm.id, client: request.client.key, permission: grantType.permission,
-                handle: handle.id, session: signIn.record(amr: amr),
-                permits: proof == nil ? claim.permits : PermitRequest(), secondFactor: proof)
-            let (outcome, verdict) = try await links.poll(poll)
-            if proof == nil { try limiter.settle(claim, verdict) }
-            switch outcome {
-            case .pending: throw TokenError(.authorizationPending, "The link has not been confirmed yet.")
-            case .slowDown: throw TokenError(.slowDown, "Polled too early: wait five seconds longer between polls.")
-            case .denied: throw TokenError(.accessDenied, "The link was refused.")
-            case .decided(let outcome): return outcome
-            }
+        let turn = "handle|\(request.realm.id)|\(Hex.encode(handle.id))"
+        return try await decide(request, signIn, claim, turn: turn) { (session, permits, proof) in
+            try await links.poll(
+                MagicLinkStore.Poll(
+                    realm: request.realm.id, client: request.client.key, permission: grantType.permission,
+                    handle: handle.id, session: session, permits: permits, secondFactor: proof))
         }
     }
 
-    /// Runs a statement, and once more with what the request presents when the account has a second factor.
+    private typealias Attempt = (NewSession, PermitRequest, SecondFactorProof?) async throws ->
+        (MagicLinkStore.Outcome, PermitVerdict)
+
+    /// Runs a statement in its turn, and once more with what the request presents when the account has a second factor.
+    /// The permits of the claim are taken by the first attempt.
     private func decide(
-        _ request: TokenRequest, _ signIn: NewSignIn,
-        _ statement: (_ amr: [String], SecondFactorProof?) async throws -> SignInOutcome
+        _ request: TokenRequest, _ signIn: NewSignIn, _ claim: RateLimiter.Claim, turn: String, _ attempt: Attempt
     ) async throws(TokenError) -> (SignedIn, amr: [String]) {
         var amr = Self.amr
+        var permits = claim.permits
+        func decided(_ proof: SecondFactorProof?) async throws -> SignInOutcome {
+            try await turns.untilFree(turn) {
+                let (outcome, verdict) = try await attempt(signIn.record(amr: amr), permits, proof)
+                try limiter.settle(claim, verdict)
+                permits = PermitRequest()
+                switch outcome {
+                case .pending: throw TokenError(.authorizationPending, "The link has not been confirmed yet.")
+                case .slowDown: throw TokenError(.slowDown, "Polled too early: wait five seconds longer between polls.")
+                case .denied: throw TokenError(.accessDenied, "The link was refused.")
+                case .busy: return nil
+                case .decided(let outcome): return outcome
+                }
+            }
+        }
         let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) {
-            let outcome = try await statement(amr, nil)
+            let outcome = try await decided(nil)
             guard case .secondFactor(let prompt) = outcome,
                 let proof = try SecondFactorProof(request.form, prompt, realm: request.realm.id, keyring: keyring)
             else { return outcome }
             amr = Self.amrWithSecondFactor
-            return try await statement(amr, proof)
+            return try await decided(proof)
         }
         return (signedIn, amr)
     }

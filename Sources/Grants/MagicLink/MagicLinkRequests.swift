@@ -7,12 +7,14 @@ public struct MagicLinkRequests: Sendable {
         let email: EmailAddress
         let clientID: String?
         let authSession: String?
+        let idTokenHint: String?
 
         /// A decoded request.
-        public init(email: EmailAddress, clientID: String?, authSession: String?) {
+        public init(email: EmailAddress, clientID: String?, authSession: String?, idTokenHint: String?) {
             self.email = email
             self.clientID = clientID
             self.authSession = authSession
+            self.idTokenHint = idTokenHint
         }
     }
 
@@ -26,7 +28,7 @@ public struct MagicLinkRequests: Sendable {
         public let resendAfter: Int
         /// Seconds between polls.
         public let interval: Int
-        /// Two digits for the user to find again on the link's page.
+        /// Two digits for the user to type on the link's page.
         public let matchNumber: String
     }
 
@@ -34,16 +36,19 @@ public struct MagicLinkRequests: Sendable {
     static let interval = 5
 
     private let links: MagicLinkStore
-    private let limiter: RateLimiter
+    private let admission: RequestAdmission
+    private let turns: Turns
     private let keyring: Keyring
     private let wakeWorker: @Sendable () -> Void
 
     /// - Parameter wakeWorker: called after a request was recorded, so that it is decided at once.
     public init(
-        links: MagicLinkStore, limiter: RateLimiter, keyring: Keyring, wakeWorker: @escaping @Sendable () -> Void
+        links: MagicLinkStore, admission: RequestAdmission, turns: Turns, keyring: Keyring,
+        wakeWorker: @escaping @Sendable () -> Void
     ) {
         self.links = links
-        self.limiter = limiter
+        self.admission = admission
+        self.turns = turns
         self.keyring = keyring
         self.wakeWorker = wakeWorker
     }
@@ -59,36 +64,42 @@ public struct MagicLinkRequests: Sendable {
             try realm.requireAdmission(of: known)
             client = known
         }
-        var subjects: [RateLimiter.Subject] = [
-            .init(.target, "\(request.email.key)|\(source)"), .init(.targetTotal, request.email.key),
-            .init(.source, source),
-        ]
-        if let client { subjects.append(.init(.client, client.clientID)) }
-        if let app = realm.app { subjects.append(.init(.app, app.slug)) }
-        let claim = try await limiter.claim(.magicLink, subjects, realm: realm)
-
+        let hint = request.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) }
+        let asker = RequestAdmission.Asker(emailKey: request.email.key, source: source, client: client, hint: hint)
         let handle = AuthSessionHandle(emailKey: request.email.key)
-        let resendOf = request.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
+        let presented = request.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
+        let resendOf = presented?.emailKey == request.email.key ? presented?.id : nil
         let link = MagicLinkStore.LinkRequest(
-            realm: realm.id, id: handle.id, resendOf: resendOf?.emailKey == request.email.key ? resendOf?.id : nil,
-            email: request.email.text, emailKey: request.email.key, client: client?.key,
-            app: realm.app?.slug, source: source,
-            lifetime: Int32(clamping: realm.policy.magicLinkLifetime), permits: claim.permits)
-        let answered: [UInt8]?
-        do {
-            let (handle, verdict) = try await links.request(link)
-            try limiter.settle(claim, verdict)
-            answered = handle
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
-        }
-        guard let answered else { throw .unavailable("limit without a verdict") }
+            realm: realm.id, id: handle.id, resendOf: resendOf, email: request.email.text, emailKey: request.email.key,
+            client: client?.key, app: realm.app?.slug, source: source,
+            lifetime: Int32(clamping: realm.policy.magicLinkLifetime),
+            hint: hint.map { (user: $0.user, session: $0.session) })
+        let answered = try await record(link, asker, realm: realm)
         wakeWorker()
         return Receipt(
             authSession: try handle.with(id: answered).text(realm: realm.id, keyring: keyring),
             expiresIn: realm.policy.magicLinkLifetime, resendAfter: realm.policy.resendCooldown,
             interval: Self.interval, matchNumber: String(MatchNumber.of(handle: answered)))
+    }
+
+    /// - Returns: the id of the handle to answer with.
+    private func record(
+        _ link: MagicLinkStore.LinkRequest, _ asker: RequestAdmission.Asker, realm: Realm
+    ) async throws(TokenError) -> [UInt8] {
+        let first = try await admission.admit(.magicLink, asker, realm: realm) { (permits) throws(StoreError) in
+            try await links.request(link, permits: permits)
+        }
+        if case .handle(let id) = first { return id }
+        // The presented handle is polled for, or decided about, at this moment. The permits were taken above.
+        do {
+            return try await turns.untilFree("handle|\(realm.id)|\(Hex.encode(link.resendOf ?? []))") {
+                let (recorded, _) = try await links.request(link, permits: PermitRequest())
+                return if case .handle(let id) = recorded { id } else { nil }
+            }
+        } catch let error as TokenError {
+            throw error
+        } catch {
+            throw .unavailable("\(error)")
+        }
     }
 }

@@ -12,16 +12,38 @@ public struct OTPGrant: Grant {
     private let issuer: TokenIssuer
     private let limiter: RateLimiter
     private let keyring: Keyring
+    private let turns: Turns
+    private let wrongCodes: WrongCodes
+    private let observe: @Sendable (Event) -> Void
+
+    /// How long a try waits for others of the same address on other nodes.
+    private static let patience = Duration.seconds(2)
 
     /// What an e-mail code proves (RFC 8176): possession of the mailbox, nothing more.
     private static let amr = ["otp"]
     /// With the account's second factor beside it.
     private static let amrWithSecondFactor = ["otp", "mfa"]
 
-    /// Creates the grant.
+    /// Something worth counting.
+    public enum Event: Sendable {
+        /// So many codes were compared and wrong.
+        case wrong(Int)
+        /// The codes of an account are closed for a day.
+        case lockout
+        /// A try was refused because the realm's limit of wrong codes is used up.
+        case brake
+    }
+
+    /// - Parameters:
+    ///   - turns: keeps those who try codes of one address or handle from waiting on database connections.
+    ///   - observe: told of every refusal worth counting.
     public init(
-        signIns: SignInStore, sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, keyring: Keyring
+        signIns: SignInStore, sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, keyring: Keyring,
+        turns: Turns, observe: @escaping @Sendable (Event) -> Void = { _ in }
     ) {
+        self.turns = turns
+        self.observe = observe
+        wrongCodes = WrongCodes(signIns)
         self.signIns = signIns
         self.sessions = sessions
         self.issuer = issuer
@@ -40,42 +62,70 @@ public struct OTPGrant: Grant {
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
         let signIn = try await NewSignIn(request, issuer: issuer)
-        let claim = try await limiter.claim(.token, request.subjects, realm: realm)
-        guard let target = Target(request.form, realm: realm.id, keyring: keyring) else {
-            try await limiter.take(claim)
+        guard let target = Target(request.form, realm: realm, keyring: keyring) else {
+            try await limiter.take(limiter.claim(.token, request.subjects, realm: realm))
             throw Self.refused("no such address")
         }
-        func redemption(
-            _ permits: PermitRequest, amr: [String], _ secondFactor: SecondFactorProof? = nil
-        ) -> SignInStore.Redemption {
-            SignInStore.Redemption(
-                realm: realm.id, client: request.client.key, permission: grantType.permission,
-                emailKey: target.emailKey, handle: target.handle, keyed: target.keyed,
-                session: signIn.record(amr: amr), permits: permits, failures: Self.failureBudget(realm),
-                secondFactor: secondFactor)
-        }
-        var amr = Self.amr
-        let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) {
-            let (outcome, verdict) = try await signIns.redeem(redemption(claim.permits, amr: amr))
-            try limiter.settle(claim, verdict)
-            guard case .secondFactor(let prompt) = outcome,
-                let proof = try SecondFactorProof(request.form, prompt, realm: realm.id, keyring: keyring)
-            else { return outcome }
-            amr = Self.amrWithSecondFactor
-            return try await signIns.redeem(redemption(PermitRequest(), amr: amr, proof)).0
+        let (signedIn, amr) = try await turns.run(target.turn(in: realm.id)) { () async throws(TokenError) in
+            try await redeem(target, request, signIn)
         }
         return try signIn.respond(signedIn, amr: amr)
     }
 
-    private static func refused(_ reason: String) -> TokenError {
-        TokenError(.invalidGrant, "Invalid or expired code.", reason: reason)
+    private func redeem(
+        _ target: Target, _ request: TokenRequest, _ signIn: NewSignIn
+    ) async throws(TokenError) -> (SignedIn, amr: [String]) {
+        let realm = request.realm
+        let claim = try await limiter.claim(.token, request.subjects, realm: realm)
+        var permits: PermitRequest? = claim.permits
+        var amr = Self.amr
+        func attempt(_ secondFactor: SecondFactorProof? = nil) async throws -> SignInOutcome {
+            let start = ContinuousClock.now
+            while true {
+                let redeemed = try await signIns.redeem(
+                    SignInStore.Redemption(
+                        realm: realm.id, client: request.client.key, permission: grantType.permission,
+                        emailKey: target.emailKey, handle: target.handle, keyed: target.keyed,
+                        session: signIn.record(amr: amr), permits: permits ?? PermitRequest(),
+                        failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: secondFactor))
+                if permits != nil {
+                    permits = nil
+                    try limiter.settle(claim, redeemed.verdict)
+                }
+                count(redeemed, realm: realm)
+                if let outcome = redeemed.outcome { return outcome }
+                // Another node tries a code of this address.
+                guard ContinuousClock.now - start < Self.patience else {
+                    throw TokenError.unavailable("the address is being tried elsewhere")
+                }
+                try await Task.sleep(for: .milliseconds(Int.random(in: 2...25)))
+            }
+        }
+        let signedIn = try await signIn.decide(sessions: sessions, refused: Self.refused) {
+            let outcome = try await attempt()
+            guard case .secondFactor(let prompt) = outcome,
+                let proof = try SecondFactorProof(request.form, prompt, realm: realm.id, keyring: keyring)
+            else { return outcome }
+            amr = Self.amrWithSecondFactor
+            return try await attempt(proof)
+        }
+        return (signedIn, amr)
     }
 
-    private static func failureBudget(_ realm: Realm) -> (permits: Int32, per: Double, burst: Int32) {
-        guard let limit = realm.rateLimits[.token]?[.failures], limit.enforced else {
-            return (permits: 1_000_000, per: 60, burst: 1_000_000)
+    private func count(_ redeemed: SignInStore.Redeemed, realm: Realm) {
+        if redeemed.wrong > 0 {
+            wrongCodes.count(redeemed.wrong, of: realm)
+            observe(.wrong(redeemed.wrong))
         }
-        return (Int32(clamping: limit.permits), limit.per, Int32(clamping: limit.burst))
+        switch redeemed.outcome {
+        case .refused("lockout"): observe(.lockout)
+        case .refused("brake"): observe(.brake)
+        default: break
+        }
+    }
+
+    private static func refused(_ reason: String) -> TokenError {
+        TokenError(.invalidGrant, "Invalid or expired code.", reason: reason)
     }
 }
 
@@ -86,10 +136,15 @@ extension OTPGrant {
         let handle: [UInt8]?
         let keyed: [[UInt8]]
 
+        /// Whose turn it is: those who hold a handle do not stand in line with whoever knows the address.
+        func turn(in realm: UUIDValue) -> String {
+            "code|\(realm)|" + (handle.map { "handle|" + Base64.urlEncode($0) } ?? "address|" + emailKey)
+        }
+
         /// `nil` when neither parameter can name an account, or the two disagree.
-        init?(_ form: FormParameters, realm: UUIDValue, keyring: Keyring) {
+        init?(_ form: FormParameters, realm: Realm, keyring: Keyring) {
             let address = form["username"].map { EmailAddress($0) }
-            let opened = form["auth_session"].map { AuthSessionHandle($0, realm: realm, keyring: keyring) }
+            let opened = form["auth_session"].map { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
             switch (address, opened) {
             case (nil, .some(.some(let handle))):
                 emailKey = handle.emailKey
@@ -105,9 +160,7 @@ extension OTPGrant {
             // Blanks around the digits come from copying; nothing else is forgiven (OT-02).
             let code = (form["otp_code"] ?? "").utf8.drop { $0 == 0x20 }.reversed().drop { $0 == 0x20 }.reversed()
             let text = String(decoding: code, as: UTF8.self)
-            keyed = [emailKey].flatMap { emailKey in
-                keyring.keys.map { OneTimeCode.keyed(text, realm: realm, emailKey: emailKey, under: $0) }
-            }
+            keyed = OneTimeCode.candidates(text, realm: realm, emailKey: emailKey, keyring: keyring)
         }
     }
 }

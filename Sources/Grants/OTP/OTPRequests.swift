@@ -6,15 +6,16 @@ public struct OTPRequests: Sendable {
     public struct Request: Sendable {
         let kind: SignInStore.CodeRequest.Kind
         let email: EmailAddress
-        let firstName: String?
-        let lastName: String?
+        let firstName: PersonName?
+        let lastName: PersonName?
         let clientID: String?
         let authSession: String?
+        let idTokenHint: String?
 
         /// A decoded request.
         public init(
-            _ kind: SignInStore.CodeRequest.Kind, email: EmailAddress, firstName: String?, lastName: String?,
-            clientID: String?, authSession: String?
+            _ kind: SignInStore.CodeRequest.Kind, email: EmailAddress, firstName: PersonName?, lastName: PersonName?,
+            clientID: String?, authSession: String?, idTokenHint: String?
         ) {
             self.kind = kind
             self.email = email
@@ -22,6 +23,7 @@ public struct OTPRequests: Sendable {
             self.lastName = lastName
             self.clientID = clientID
             self.authSession = authSession
+            self.idTokenHint = idTokenHint
         }
     }
 
@@ -36,7 +38,7 @@ public struct OTPRequests: Sendable {
     }
 
     private let signIns: SignInStore
-    private let limiter: RateLimiter
+    private let admission: RequestAdmission
     private let keyring: Keyring
     private let wakeWorker: @Sendable () -> Void
 
@@ -45,7 +47,7 @@ public struct OTPRequests: Sendable {
         signIns: SignInStore, limiter: RateLimiter, keyring: Keyring, wakeWorker: @escaping @Sendable () -> Void
     ) {
         self.signIns = signIns
-        self.limiter = limiter
+        admission = RequestAdmission(limiter)
         self.keyring = keyring
         self.wakeWorker = wakeWorker
     }
@@ -61,33 +63,20 @@ public struct OTPRequests: Sendable {
             try realm.requireAdmission(of: known)
             client = known
         }
-        var subjects: [RateLimiter.Subject] = [
-            .init(.target, "\(request.email.key)|\(source)"), .init(.targetTotal, request.email.key),
-            .init(.source, source),
-        ]
-        if let client { subjects.append(.init(.client, client.clientID)) }
-        if let app = realm.app { subjects.append(.init(.app, app.slug)) }
-        let claim = try await limiter.claim(.nativeOTP, subjects, realm: realm)
-
+        let hint = request.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) }
+        let asker = RequestAdmission.Asker(emailKey: request.email.key, source: source, client: client, hint: hint)
         let handle = AuthSessionHandle(emailKey: request.email.key)
         let resendOf = request.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
         let code = SignInStore.CodeRequest(
             kind: request.kind, realm: realm.id, id: handle.id,
             resendOf: resendOf?.emailKey == request.email.key ? resendOf?.id : nil,
             email: request.email.text, emailKey: request.email.key, client: client?.key, app: realm.app?.slug,
-            firstName: request.firstName, lastName: request.lastName,
-            lifetime: Int32(clamping: realm.policy.otpLifetime), permits: claim.permits)
-        let answered: [UInt8]?
-        do {
-            let (handle, verdict) = try await signIns.request(code)
-            try limiter.settle(claim, verdict)
-            answered = handle
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
+            firstName: request.firstName?.text, lastName: request.lastName?.text, source: source,
+            hint: hint.map { (user: $0.user, session: $0.session) },
+            lifetime: Int32(clamping: realm.policy.otpLifetime), brake: .brake(of: realm))
+        let answered = try await admission.admit(.nativeOTP, asker, realm: realm) { (permits) throws(StoreError) in
+            try await signIns.request(code, permits: permits)
         }
-        guard let answered else { throw .unavailable("limit without a verdict") }
         wakeWorker()
         return Receipt(
             authSession: try handle.with(id: answered).text(realm: realm.id, keyring: keyring),

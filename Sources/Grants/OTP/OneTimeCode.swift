@@ -1,20 +1,39 @@
 import Crypto
 package import Persistence
 
-/// A six-digit code: how it is drawn and how it is remembered.
+/// A code of six to eight digits: how it is drawn and how it is remembered.
 package enum OneTimeCode {
-    /// Six digits, each of the million values equally likely.
-    static func random() -> String {
-        let number = Int.random(in: 0..<1_000_000)
-        let digits = String(number)
-        return String(repeating: "0", count: 6 - digits.count) + digits
+    /// So many digits, each of the values equally likely.
+    static func random(digits: Int) -> String {
+        String((0..<digits).map { _ in "0123456789".randomElement() ?? "0" })
     }
 
     /// What the database may know of a code: an HMAC under a key it does not hold (design decision 8).
     ///
     /// The row's salt is added by an outer SHA-256 in the statement, so that one round trip compares without a read first.
     package static func keyed(_ code: String, realm: UUIDValue, emailKey: String, under key: ServerKey) -> [UInt8] {
-        key.hmac(.codePepper, [realm.bytes, Array(emailKey.utf8), Array("otp".utf8), Array(code.utf8)])
+        key.hmac(.codePepper, parts(code, realm: realm, emailKey: emailKey))
+    }
+
+    /// The same for the fixed code of a test identity, which outlives lines of the key file.
+    static func keyed(_ code: String, realm: UUIDValue, emailKey: String, under key: DataKey) -> [UInt8] {
+        key.hmac(parts(code, realm: realm, emailKey: emailKey))
+    }
+
+    /// Everything the database may hold of a code: its HMAC under each line of the key file, newest first, and in realms with test
+    /// identities under the data keys of their codes.
+    static func candidates(_ code: String, realm: Realm, emailKey: String, keyring: Keyring) -> [[UInt8]] {
+        var candidates = keyring.keys.map { keyed(code, realm: realm.id, emailKey: emailKey, under: $0) }
+        for sealed in realm.testCodeKeys {
+            // One that does not open is reported by `serve` and `doctor`; ordinary codes go on.
+            guard let key = try? keyring.open(sealed, realm: realm.id) else { continue }
+            candidates += key.candidates(parts(code, realm: realm.id, emailKey: emailKey))
+        }
+        return candidates
+    }
+
+    private static func parts(_ code: String, realm: UUIDValue, emailKey: String) -> [[UInt8]] {
+        [realm.bytes, Array(emailKey.utf8), Array("otp".utf8), Array(code.utf8)]
     }
 }
 
@@ -46,7 +65,8 @@ package struct AuthSessionHandle: Equatable {
     init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
         guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
             let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
-            let opened = try? keyring.open(sealed, aad: Self.aad(realm)), opened.count > 16,
+            let opened = try? keyring.open(sealed, for: .authSession, realm: realm, aad: Self.aad(realm)),
+            opened.count > 16,
             let emailKey = String(validating: opened[16...], as: UTF8.self)
         else { return nil }
         id = Array(opened[..<16])
@@ -54,7 +74,8 @@ package struct AuthSessionHandle: Equatable {
     }
 
     package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
-        guard let sealed = try? keyring.seal(id + Array(emailKey.utf8), aad: Self.aad(realm)) else {
+        let fields = id + Array(emailKey.utf8)
+        guard let sealed = try? keyring.seal(fields, for: .authSession, realm: realm, aad: Self.aad(realm)) else {
             throw .unavailable("seal")
         }
         return Self.prefix + Base64.urlEncode(sealed)

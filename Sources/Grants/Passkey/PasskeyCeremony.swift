@@ -57,7 +57,8 @@ package struct PasskeyCeremony: Sendable, Equatable {
     init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
         guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
             let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
-            let fields = try? keyring.open(sealed, aad: Self.aad(realm)), fields.count > Self.fixedCount,
+            let fields = try? keyring.open(sealed, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm)),
+            fields.count > Self.fixedCount,
             fields[0] == Self.version, let kind = Kind(rawValue: fields[1]),
             let client = UUIDValue(bytes: fields[18..<34]), let session = UUIDValue(bytes: fields[34..<50]),
             let expiresAt = fields[50..<58].bigEndianInteger(as: UInt64.self),
@@ -71,7 +72,9 @@ package struct PasskeyCeremony: Sendable, Equatable {
     package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
         var fields = [Self.version, kind.rawValue] + id + client.bytes + session.bytes
         fields += bigEndianBytes(Int64(expiresAt)) + challenge + Array(rpID.utf8)
-        guard let sealed = try? keyring.seal(fields, aad: Self.aad(realm)) else { throw .unavailable("seal") }
+        guard let sealed = try? keyring.seal(fields, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm)) else {
+            throw .unavailable("seal")
+        }
         return Self.prefix + Base64.urlEncode(sealed)
     }
 

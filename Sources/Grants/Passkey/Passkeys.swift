@@ -135,7 +135,6 @@ public struct Passkeys: Sendable {
         }
         let credential = registration.credential
         let aaguid = UUIDValue(bytes: credential.aaguid).flatMap { $0.bytes.allSatisfy { $0 == 0 } ? nil : $0 }
-        let name = displayName ?? AuthenticatorNames.name(of: aaguid)
         let passkey = PasskeyStore.NewPasskey(
             rpID: ceremony.rpID, credentialID: credential.id, publicKey: credential.publicKey,
             signCount: credential.signCount,
@@ -143,7 +142,8 @@ public struct Passkeys: Sendable {
             uvInitialized: credential.uvInitialized,
             transports: credential.transports.filter { (1...32).contains($0.utf8.count) }.prefix(8).map { $0 },
             format: registration.format.rawValue, displayName: displayName)
-        let notice = try notice(.passkeyAdded(name: name), realm: realm)
+        // The mail does not quote the display name: whoever holds a token chooses it.
+        let notice = try notice(.passkeyAdded(name: AuthenticatorNames.name(of: aaguid)), realm: realm)
         guard
             let id = try await store.add(
                 realm: realm.id, session: verified.token.session, passkey, source: source, notice: notice)
@@ -169,10 +169,9 @@ public struct Passkeys: Sendable {
     {
         let user = verified.session.user
         guard let passkey = try await store.list(realm: realm.id, user: user, id: id).first else { return false }
-        let name = passkey.displayName ?? AuthenticatorNames.name(of: passkey.aaguid)
         return try await store.delete(
             realm: realm.id, session: verified.token.session, user: user, id: id, source: source,
-            notice: try notice(.passkeyRemoved(name: name), realm: realm))
+            notice: try notice(.passkeyRemoved(name: AuthenticatorNames.name(of: passkey.aaguid)), realm: realm))
     }
 
     private func notice(_ content: MailPayload.Content, realm: Realm) throws -> PasskeyStore.Notice {

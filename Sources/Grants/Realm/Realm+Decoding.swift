@@ -36,6 +36,10 @@ extension Realm {
         rateLimits = limits
         registrationFields = RegistrationFields(record.registrationFirstname, record.registrationLastname)
         signingKeys = record.signingKeys.map(SealedSigningKey.init)
+        hintKeys = record.hintKeys.compactMap { HintKey(kid: $0.kid, alg: $0.alg, publicJWK: $0.publicJwk) }
+        testCodeKeys = record.testCodeKeys.map {
+            SealedDataKey(id: $0.id, purpose: .testCode, sealed: Hex.decode($0.sealed) ?? [])
+        }
         let apps = record.apps.map(App.init)
         clientsOfApps = apps.reduce(into: []) { $0.formUnion($1.clients) }
         for app in apps {
@@ -75,6 +79,10 @@ extension SealedSigningKey {
         forRealm = record.forRealm
         publicJWK = record.publicJwk.text
         sealedPrivateKey = Hex.decode(record.sealedPrivate) ?? []
+        dataKey = DataKey.id(in: sealedPrivateKey).map {
+            SealedDataKey(
+                id: $0, purpose: .signingKey, sealed: record.sealedDataKey.flatMap(Hex.decode) ?? [])
+        }
         activatesAt = record.activatesAt
         retiresAt = record.retiresAt
     }
@@ -99,6 +107,7 @@ extension Client {
         androidApps = record.androidApps
         keys = record.jwks?.keys ?? []
         signingAlgorithm = record.signingAlg.flatMap(SigningAlgorithm.init)
+        displayName = record.displayName
     }
 }
 
@@ -135,11 +144,14 @@ private struct RealmRecord: Decodable {
     let apps: [AppRecord]
     let rateLimits: [RateLimitRecord]
     let signingKeys: [SigningKeyRecord]
+    let hintKeys: [HintKeyRecord]
+    let testCodeKeys: [DataKeyRecord]
 }
 
 private struct ClientRecord: Decodable {
     let key: UUIDValue
     let clientId: String
+    let displayName: String
     let type: String
     let enabled: Bool
     let accessTokenType: String
@@ -188,14 +200,26 @@ private struct RateLimitRecord: Decodable {
     let mode: String
 }
 
+private struct DataKeyRecord: Decodable {
+    let id: UUIDValue
+    let sealed: String
+}
+
 private struct SigningKeyRecord: Decodable {
     let kid: String
     let alg: String
     let publicJwk: JWKText
     let sealedPrivate: String
+    let sealedDataKey: String?
     let forRealm: Bool
     let activatesAt: Double
     let retiresAt: Double?
+}
+
+private struct HintKeyRecord: Decodable {
+    let kid: String
+    let alg: String
+    let publicJwk: ClientKey
 }
 
 /// A public JWK: string members only, written back in a stable order.

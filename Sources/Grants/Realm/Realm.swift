@@ -31,6 +31,10 @@ public struct Realm: Sendable {
     public internal(set) var registrationFields: RegistrationFields
     /// Newest first; the private half is sealed.
     public let signingKeys: [SealedSigningKey]
+    /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
+    var hintKeys: [HintKey] = []
+    /// What the codes of test identities are compared under; empty in a realm that never had one.
+    var testCodeKeys: [SealedDataKey] = []
     /// The App whose host was asked; `nil` on the realm's own hosts.
     public internal(set) var app: App?
     /// The realm as each App's host shows it, by host.
@@ -124,6 +128,8 @@ public struct Client: Sendable, Equatable {
     public let keys: [ClientKey]
     /// The algorithm its JWTs are signed with; `nil` takes the realm's.
     public let signingAlgorithm: SigningAlgorithm?
+    /// The name users read.
+    public internal(set) var displayName = ""
 
     /// An Android app as Digital Asset Links name it.
     public struct AndroidApp: Sendable, Equatable, Decodable {
@@ -144,7 +150,7 @@ public struct Client: Sendable, Equatable {
     }
 }
 
-/// A signing key as stored: public part readable, private part sealed under the server's key file.
+/// A signing key as stored: public part readable, private part sealed under a data key.
 public struct SealedSigningKey: Sendable, Equatable {
     /// The key identifier, in JWT headers and the JWK Set.
     public let kid: String
@@ -154,8 +160,10 @@ public struct SealedSigningKey: Sendable, Equatable {
     public let forRealm: Bool
     /// The public JWK as JSON text.
     public let publicJWK: String
-    /// AES-256-GCM sealed private key.
+    /// The sealed private key.
     public let sealedPrivateKey: [UInt8]
+    /// The data key that opens it, sealed; `nil` where version 0 sealed the private key directly under a line.
+    public let dataKey: SealedDataKey?
     /// Seconds since the epoch, database clock: not used to sign before this.
     public let activatesAt: Double
     /// Seconds since the epoch: gone from the JWK Set after this.

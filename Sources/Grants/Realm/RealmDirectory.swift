@@ -30,7 +30,7 @@ extension ConfigurationStore: ConfigurationSource {
 /// that a lost notification is made good and no other realm is loaded again. Without a confirmation a snapshot lives one second.
 public final class RealmDirectory: Sendable {
     private let source: any ConfigurationSource
-    private let loader = Loader()
+    private let loader = SharedLoads()
     private let state = Mutex(DirectoryState())
     private let clock: @Sendable () -> ContinuousClock.Instant
 
@@ -126,26 +126,5 @@ public final class RealmDirectory: Sendable {
         let hosts = try await loader.load("directory \(ticket)") { [source] in try await source.directory() }
         state.withLock { $0.keep(hosts, ticket, loadedAt: now) }
         return hosts
-    }
-}
-
-/// Lets many requests that miss the same snapshot wait for one load.
-private actor Loader {
-    private var running: [String: Task<any Sendable, any Error>] = [:]
-
-    func load<Value: Sendable>(
-        _ name: String, _ body: @escaping @Sendable () async throws -> Value
-    ) async throws(StoreError) -> Value {
-        let task = running[name] ?? Task { try await body() as any Sendable }
-        running[name] = task
-        defer { running[name] = nil }
-        do {
-            guard let value = try await task.value as? Value else { throw StoreError.malformedResult }
-            return value
-        } catch let error as StoreError {
-            throw error
-        } catch {
-            throw .malformedResult
-        }
     }
 }

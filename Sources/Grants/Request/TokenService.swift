@@ -8,6 +8,8 @@ public struct TokenRequest: Sendable {
     let access: RequestedAccess
     /// Where it came from: an address, IPv6 by /64; the user's own when a trusted forwarder named it.
     let source: String
+    /// What the request calls itself, for the list of sessions; printable and bounded.
+    let userAgent: String?
 
     /// Whose budgets of policy `token` it uses.
     var subjects: [RateLimiter.Subject] {
@@ -54,7 +56,8 @@ public struct TokenService: Sendable {
 
     /// Steps 2 to 8; step 1 (method, content type, form syntax, body size) is the HTTP layer's.
     public func token(
-        _ form: FormParameters, credentials: ClientCredentials, realm: Realm, source: String
+        _ form: FormParameters, credentials: ClientCredentials, realm: Realm, source: String,
+        userAgent: String? = nil
     ) async throws(TokenError) -> TokenResponse {
         guard let grantType = form["grant_type"] else { throw .missing("grant_type") }
         guard let grant = grants[GrantType(rawValue: grantType)] else {
@@ -63,7 +66,7 @@ public struct TokenService: Sendable {
         guard !databaseClock.isWrong else {
             throw .unavailable("the process clock differs from the database's by more than 60 s")
         }
-        let client = try await clients.authenticate(form, credentials, realm: realm)
+        let client = try await clients.authenticate(form, credentials, realm: realm, source: source)
         guard client.mayUse(grant.grantType) else {
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
         }
@@ -84,6 +87,6 @@ public struct TokenService: Sendable {
         return try await grant.redeem(
             TokenRequest(
                 realm: realm, client: client, form: form, access: access,
-                source: credentials.forwardedSource(by: client) ?? source))
+                source: credentials.forwardedSource(by: client) ?? source, userAgent: userAgent))
     }
 }

@@ -18,6 +18,16 @@ enum RecoveryCode {
 
     /// What the database may know of a code: an HMAC under a key it does not hold, bound to the enrolment it came with.
     /// - Parameter presented: as typed; case, hyphens and blanks do not count, and what looks alike is alike.
+    static func keyed(_ presented: String, realm: UUIDValue, factor: UUIDValue, under key: DataKey) -> [UInt8] {
+        key.hmac([realm.bytes, factor.bytes, normalized(presented)])
+    }
+
+    /// The same, and where version 0 derived the key from a line, what that line gives.
+    static func candidates(_ presented: String, realm: UUIDValue, factor: UUIDValue, under key: DataKey) -> [[UInt8]] {
+        key.candidates([realm.bytes, factor.bytes, normalized(presented)])
+    }
+
+    /// As version 0 made it, directly under a line.
     static func keyed(_ presented: String, realm: UUIDValue, factor: UUIDValue, under key: ServerKey) -> [UInt8] {
         key.hmac(.recoveryCode, [realm.bytes, factor.bytes, normalized(presented)])
     }

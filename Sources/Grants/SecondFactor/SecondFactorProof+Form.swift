@@ -9,13 +9,13 @@ extension SecondFactorProof {
         _ form: FormParameters, _ prompt: SecondFactorPrompt, realm: UUIDValue, keyring: Keyring
     ) throws(TokenError) {
         if let code = form["totp_code"] {
-            let seed = try TOTPSeed(opening: prompt.sealedSeed, with: keyring, realm: realm, factor: prompt.factor)
+            let seed = try SecondFactorMaterial(prompt.sealedSeed)
+                .seed(keyring: keyring, realm: realm, factor: prompt.factor)
             let step = TOTP.match(code, seed: seed.bytes, now: prompt.now, after: prompt.lastStepAt)
             self.init(factor: prompt.factor, kind: .totp(step: step))
         } else if let code = form["recovery_code"] {
-            let keyed = keyring.keys.map {
-                RecoveryCode.keyed(code, realm: realm, factor: prompt.factor, under: $0)
-            }
+            let keyed = try SecondFactorMaterial(prompt.sealedSeed)
+                .candidates(for: code, keyring: keyring, realm: realm, factor: prompt.factor)
             self.init(factor: prompt.factor, kind: .recoveryCode(keyed))
         } else {
             return nil

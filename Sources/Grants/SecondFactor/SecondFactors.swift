@@ -59,10 +59,12 @@ public struct SecondFactors: Sendable {
         else { throw Failure.code }
         let id = UUIDValue.random()
         let codes = (0..<RecoveryCode.count).map { _ in RecoveryCode.random() }
+        let seedKey = try await store.dataKeys.current(.totpSeed, realm: realm.id, keyring: keyring)
+        let recoveryKey = try await store.dataKeys.current(.recoveryCode, realm: realm.id, keyring: keyring)
         let factor = SecondFactorStore.NewFactor(
-            id: id, sealedSeed: try ceremony.seed.sealed(under: keyring, realm: realm.id, factor: id), step: step,
+            id: id, sealedSeed: try ceremony.seed.sealed(under: seedKey, realm: realm.id, factor: id), step: step,
             recoveryCodes: codes.map {
-                RecoveryCode.keyed($0, realm: realm.id, factor: id, under: keyring.newest)
+                recoveryKey.id.bytes + RecoveryCode.keyed($0, realm: realm.id, factor: id, under: recoveryKey)
             })
         switch try await store.enrol(
             realm: realm.id, session: ceremony.session, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt),

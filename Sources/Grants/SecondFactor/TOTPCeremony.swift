@@ -31,7 +31,8 @@ struct TOTPCeremony: Sendable, Equatable {
     init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
         guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
             let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
-            let fields = try? keyring.open(sealed, aad: Self.aad(realm)), fields.count == Self.count,
+            let fields = try? keyring.open(sealed, for: .totpCeremony, realm: realm, aad: Self.aad(realm)),
+            fields.count == Self.count,
             fields[0] == Self.version, let client = UUIDValue(bytes: fields[17..<33]),
             let session = UUIDValue(bytes: fields[33..<49]),
             let expiresAt = fields[49..<57].bigEndianInteger(as: UInt64.self)
@@ -46,7 +47,9 @@ struct TOTPCeremony: Sendable, Equatable {
     func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
         var fields = [Self.version] + id + client.bytes + session.bytes
         fields += bigEndianBytes(Int64(expiresAt)) + seed.bytes
-        guard let sealed = try? keyring.seal(fields, aad: Self.aad(realm)) else { throw .unavailable("seal") }
+        guard let sealed = try? keyring.seal(fields, for: .totpCeremony, realm: realm, aad: Self.aad(realm)) else {
+            throw .unavailable("seal")
+        }
         return Self.prefix + Base64.urlEncode(sealed)
     }
 

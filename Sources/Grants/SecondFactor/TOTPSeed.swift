@@ -1,7 +1,7 @@
 import Persistence
 
 /// The secret an authenticator app and this server share: 160 random bits (RFC 4226 §4, R6).
-struct TOTPSeed: Sendable, Equatable {
+struct TOTPSeed: Sendable, Equatable, Redacted {
     static let count = 20
     let bytes: [UInt8]
 
@@ -22,17 +22,15 @@ struct TOTPSeed: Sendable, Equatable {
             + "&digits=\(TOTP.digits)&period=\(TOTP.step)"
     }
 
-    /// As the column `totp_factor.sealed_seed` holds it: sealed for this realm and row only.
-    func sealed(under keyring: Keyring, realm: UUIDValue, factor: UUIDValue) throws(TokenError) -> [UInt8] {
-        guard let sealed = try? keyring.seal(bytes, aad: Self.aad(realm, factor)) else { throw .unavailable("seal") }
+    /// As the column `totp_factor.sealed_seed` holds it: sealed for this realm and row only. ``SecondFactorMaterial`` opens it.
+    func sealed(under key: DataKey, realm: UUIDValue, factor: UUIDValue) throws(TokenError) -> [UInt8] {
+        guard let sealed = try? key.seal(bytes, aad: Self.aad(realm, factor)) else { throw .unavailable("seal") }
         return sealed
     }
 
-    /// Opens what ``sealed(under:realm:factor:)`` made. - Throws: `temporarily_unavailable` when its key is missing.
-    init(opening sealed: [UInt8], with keyring: Keyring, realm: UUIDValue, factor: UUIDValue) throws(TokenError) {
-        guard let bytes = try? keyring.open(sealed, aad: Self.aad(realm, factor)), bytes.count == Self.count else {
-            throw .unavailable("a TOTP seed cannot be opened: is its key still in the key file?")
-        }
+    /// `nil` when it has not the length of a seed.
+    init?(_ bytes: [UInt8]) {
+        guard bytes.count == Self.count else { return nil }
         self.bytes = bytes
     }
 
@@ -40,7 +38,8 @@ struct TOTPSeed: Sendable, Equatable {
         self.bytes = bytes
     }
 
-    private static func aad(_ realm: UUIDValue, _ factor: UUIDValue) -> [UInt8] {
+    /// What a sealed seed belongs to.
+    static func aad(_ realm: UUIDValue, _ factor: UUIDValue) -> [UInt8] {
         Array("totp".utf8) + realm.bytes + factor.bytes
     }
 

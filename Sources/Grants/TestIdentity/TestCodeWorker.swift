@@ -22,19 +22,17 @@ public struct TestCodeWorker: Sendable {
         while !Task.isCancelled {
             do {
                 for pending in try await store.pending() {
-                    try await store.store(pending, salt: randomBytes(16), keyed: keyed(pending))
+                    let key = try await store.dataKeys.current(.testCode, realm: pending.realm, keyring: keyring)
+                    let keyed = OneTimeCode.keyed(
+                        pending.code, realm: pending.realm, emailKey: pending.emailKey, under: key)
+                    try await store.store(pending, salt: randomBytes(16), keyed: keyed, under: key)
                     logger.notice(
                         "test identity keyed", metadata: ["realm": "\(pending.realm)", "user": "\(pending.user)"])
                 }
             } catch {
-                logger.debug(
-                    "codes of test identities wait: the database is not available", metadata: ["error": "\(error)"])
+                logger.debug("codes of test identities wait", metadata: ["error": "\(error)"])
             }
             try? await Task.sleep(for: Self.interval)
         }
-    }
-
-    private func keyed(_ pending: TestIdentityStore.PendingCode) -> [UInt8] {
-        OneTimeCode.keyed(pending.code, realm: pending.realm, emailKey: pending.emailKey, under: keyring.newest)
     }
 }

@@ -54,6 +54,13 @@ package struct SealedReference {
             }
         }
 
+        fileprivate var purpose: SealPurpose {
+            switch self {
+            case .session: .accessToken
+            case .serviceAccount: .serviceAccountToken
+            }
+        }
+
         fileprivate func aad(_ realm: UUIDValue) -> [UInt8] {
             switch self {
             case .session: Array("access token".utf8) + realm.bytes
@@ -89,7 +96,8 @@ package struct SealedReference {
         body += token.scope.joined(separator: " ").utf8
         body.append(UInt8(ascii: "\n"))
         body += token.audience.joined(separator: " ").utf8
-        guard let sealed = try? keyring.seal(proof(body, salt) + body, aad: kind.aad(realm)) else {
+        let plaintext = proof(body, salt) + body
+        guard let sealed = try? keyring.seal(plaintext, for: kind.purpose, realm: realm, aad: kind.aad(realm)) else {
             throw .unavailable("seal")
         }
         return kind.prefix + Base64.urlEncode(sealed)
@@ -99,7 +107,8 @@ package struct SealedReference {
     init?(_ presented: String, of kind: Kind = .session, realm: UUIDValue, keyring: Keyring) {
         guard presented.utf8.count <= 8192, presented.hasPrefix(kind.prefix),
             let sealed = Base64.urlDecode(presented.dropFirst(kind.prefix.utf8.count)),
-            let opened = try? keyring.open(sealed, aad: kind.aad(realm)), opened.count >= 16 + Self.fixedCount
+            let opened = try? keyring.open(sealed, for: kind.purpose, realm: realm, aad: kind.aad(realm)),
+            opened.count >= 16 + Self.fixedCount
         else { return nil }
         proof = Array(opened[..<16])
         body = Array(opened[16...])

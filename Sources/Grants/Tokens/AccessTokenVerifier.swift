@@ -7,6 +7,9 @@ public struct VerifiedAccessToken: Sendable {
     public let token: AccessToken
     /// The session and user behind it.
     public let session: LiveSession
+
+    /// Whether the token was made for its client alone and not for an API: its `aud` is the client and no resource.
+    public var isForClientAlone: Bool { token.audience == [session.clientID] }
 }
 
 /// A live access token with the service account behind it.
@@ -79,7 +82,9 @@ public struct AccessTokenVerifier: Sendable {
     private static func alive(
         _ token: AccessToken, _ account: LiveServiceAccount, realm: Realm
     ) -> VerifiedServiceToken? {
-        guard account.now < Double(token.expiresAt), let client = realm.clients[account.clientID], client.enabled,
+        // A JWT holds no salt: one made before the account got its present salt is told by its time.
+        guard account.now < Double(token.expiresAt), Double(token.issuedAt) >= account.since,
+            let client = realm.clients[account.clientID], client.enabled,
             client.key == account.client
         else { return nil }
         return VerifiedServiceToken(token: token, account: account)

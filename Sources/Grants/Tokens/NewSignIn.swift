@@ -8,6 +8,7 @@ struct NewSignIn: Sendable {
     let client: Client
     let session = UUIDValue.random()
     private let source: String
+    private let userAgent: String?
     private let scope: [String]
     private let audience: [String]
     private let refreshToken: RefreshToken?
@@ -20,6 +21,7 @@ struct NewSignIn: Sendable {
         realm = request.realm
         client = request.client
         source = request.source
+        userAgent = request.userAgent
         scope = request.access.scope
         audience = try request.access.audience(of: scope, realm: realm, client: client)
         signingKey = try await issuer.prepare(realm: realm, client: client, scope: scope)
@@ -32,12 +34,14 @@ struct NewSignIn: Sendable {
     /// What the database stores of it.
     /// - Parameter amr: what the factor proves (RFC 8176), never more.
     func record(amr: [String]) -> NewSession {
-        NewSession(
+        var record = NewSession(
             id: session, tokenSalt: tokenSalt, refreshHash: refreshToken?.hash, scope: scope, resources: audience,
             amr: amr,
             accessTokenLifetime: Int32(clamping: realm.accessTokenLifetime(for: client)),
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: source,
             serverKey: issuer.keyring.newest.id)
+        record.userAgent = userAgent
+        return record
     }
 
     /// The answer, once the database said who signed in.

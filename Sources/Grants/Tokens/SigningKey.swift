@@ -34,8 +34,13 @@ public struct SigningKey: Sendable {
 
     /// The JWS protected header, base64url: tokens of this key carry exactly these characters.
     func header(typ: String) -> String {
+        Self.header(alg: algorithm.rawValue, typ: typ, kid: kid)
+    }
+
+    /// The header of tokens that the key `kid` signs, base64url.
+    static func header(alg: String, typ: String, kid: String) -> String {
         var header = JSONWriter(reserving: 128)
-        header.member("alg", algorithm.rawValue)
+        header.member("alg", alg)
         header.member("typ", typ)
         header.member("kid", kid)
         return Base64.urlEncode(header.finish())

@@ -2,12 +2,19 @@ import Crypto
 public import Persistence
 import Synchronization
 
+extension SealedSigningKey {
+    /// The private half. - Throws: when the key file lacks the line it stands on.
+    func opened(with keyring: Keyring, realm: UUIDValue) throws(KeyringError) -> [UInt8] {
+        let aad = SigningKeys.aad(realm, kid)
+        guard let dataKey else { return try keyring.openVersion0(sealedPrivateKey, aad: aad) }
+        return try keyring.open(dataKey, realm: realm).open(sealedPrivateKey, aad: aad)
+    }
+}
+
 extension Realm {
-    /// Whether every signing key was sealed under a key of the ring.
+    /// Whether the key file opens every signing key.
     public func signingKeysOpen(with keyring: Keyring) -> Bool {
-        signingKeys.allSatisfy {
-            (try? keyring.open($0.sealedPrivateKey, aad: SigningKeys.aad(id, $0.kid))) != nil
-        }
+        signingKeys.allSatisfy { (try? $0.opened(with: keyring, realm: id)) != nil }
     }
 
     /// The algorithm of the realm's latest own key, active or next; `nil` before there is one.
@@ -108,7 +115,7 @@ public final class SigningKeys: Sendable {
 
     private func open(_ sealed: SealedSigningKey, realm: UUIDValue) throws(TokenError) -> SigningKey {
         if let key = opened.withLock({ $0[sealed.kid] }) { return key }
-        guard let raw = try? keyring.open(sealed.sealedPrivateKey, aad: Self.aad(realm, sealed.kid)),
+        guard let raw = try? sealed.opened(with: keyring, realm: realm),
             let privateKey = Self.privateKey(raw, alg: sealed.alg)
         else { throw .unavailable("signing key cannot be opened with this key file") }
         let key = SigningKey(kid: sealed.kid, privateKey: privateKey)
@@ -144,13 +151,16 @@ public final class SigningKeys: Sendable {
         _ algorithm: SigningAlgorithm, realm: UUIDValue
     ) async throws(TokenError) -> (NewSigningKey, sealed: [UInt8]) {
         let key = try await NewSigningKey.make(algorithm)
-        guard let sealed = try? keyring.seal(key.privateBytes, aad: Self.aad(realm, key.kid)) else {
-            throw .unavailable("seal")
+        do {
+            let dataKey = try await store.dataKeys.current(.signingKey, realm: realm, keyring: keyring)
+            return (key, try dataKey.seal(key.privateBytes, aad: Self.aad(realm, key.kid)))
+        } catch {
+            throw .unavailable("data key: \(error)")
         }
-        return (key, sealed)
     }
 
-    fileprivate static func aad(_ realm: UUIDValue, _ kid: String) -> [UInt8] {
+    /// What a sealed private half belongs to.
+    static func aad(_ realm: UUIDValue, _ kid: String) -> [UInt8] {
         Array("signing key".utf8) + realm.bytes + Array(kid.utf8)
     }
 }

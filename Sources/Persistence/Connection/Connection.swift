@@ -45,7 +45,12 @@ public actor Connection {
 
     /// Runs `body`, which must not block, on the calling thread; `nil` while the connection's own thread is at work.
     nonisolated func here<R: Sendable>(_ body: (isolated Connection) -> R) -> R? {
-        thread.here { assumeIsolated(body) }
+        thread.here {
+            assert(thread.isIsolatingCurrentContext() == true)
+            // What `assumeIsolated` does, without the question which thread this is: the turn, a lock that was taken in this very
+            // call, is the proof. A wrong answer of the runtime must not end the process.
+            return withoutActuallyEscaping(body) { body in unsafeBitCast(body, to: ((Connection) -> R).self)(self) }
+        }
     }
 
     /// Asks for the end of operation `number`. Never blocks.

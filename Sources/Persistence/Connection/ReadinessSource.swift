@@ -29,6 +29,9 @@ final class ReadinessSource: Sendable {
     }
 
     /// Reports the next readiness of `socket` once. - Returns: whether it will.
+    ///
+    /// Never inlined, so that `errno` is not read where another thread had it; see ``ThreadExecutor/here(_:)``.
+    @inline(never)
     func arm(_ socket: Int32, id: UInt64) -> Bool {
         guard socket >= 0 else { return false }
         let events = EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLONESHOT.rawValue

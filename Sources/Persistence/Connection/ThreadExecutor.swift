@@ -4,8 +4,9 @@ import Synchronization
 /// Runs an actor's jobs one after another on one thread of its own, where blocking is harmless; and, between them, what does not
 /// block on the thread of whoever asks (``here(_:)``).
 ///
-/// Locking: whoever runs code of the actor, the thread or a caller, holds `turn` meanwhile and has its identity in `holder`, which
-/// ``checkIsolated()`` verifies: that is the proof of isolation. `jobs` guards the queue; `wake` counts the jobs in it (plus one
+/// Locking: the thread that runs code of the actor, its own or a caller's, holds `turn` meanwhile and has its identity in `holder`,
+/// which ``isIsolatingCurrentContext()`` compares: that is the proof of isolation. `turn` is a mutex of pthread, whose `trylock`
+/// reports a lock that is held and never traps, not even for the thread that holds it. `jobs` guards the queue; `wake` counts the jobs in it (plus one
 /// for ``stop()``), so that the thread sleeps in the kernel until there is one. A job is appended before the semaphore is posted
 /// and taken after it was waited for, hence never lost. The thread holds the executor until ``stop()``, which the actor calls
 /// from its `deinit`, when no job can be left: jobs keep their actor alive. So the executor outlives its actor.
@@ -16,7 +17,7 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     }
 
     private let jobs = Mutex(Jobs())
-    private let turn = Mutex(())
+    private let turn: UnsafeMutablePointer<pthread_mutex_t>
     /// The thread that has the turn, 0 for none.
     private let holder = Atomic<UInt>(0)
     private let wake: UnsafeMutablePointer<sem_t>
@@ -26,12 +27,17 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         wake = .allocate(capacity: 1)
         wake.initialize(to: sem_t())
         sem_init(wake, 0, 0)
+        turn = .allocate(capacity: 1)
+        turn.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(turn, nil)
         guard start() else { return nil }
     }
 
     deinit {
         sem_destroy(wake)
         wake.deallocate()
+        pthread_mutex_destroy(turn)
+        turn.deallocate()
     }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -44,16 +50,24 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         UnownedSerialExecutor(ordinary: self)
     }
 
-    /// Runs `body`, which must not block, on the calling thread in place of a job; `nil` while a job runs.
+    /// Runs `body`, which must not block, on the calling thread in place of a job; `nil` while a job runs, also when this is the
+    /// thread that runs it: after an `await` the caller may still be on the connection's thread.
+    ///
+    /// Never inlined: C declares `pthread_self` a constant, so the optimiser reuses its value in an async function, also after an
+    /// `await` that went on in another thread. In a function that is not async, and stays one, it is asked anew at each call.
+    @inline(never)
     func here<R: Sendable>(_ body: () -> R) -> R? {
-        turn.withLockIfAvailable { _ in holding(body) }
+        guard pthread_mutex_trylock(turn) == 0 else { return nil }
+        defer { pthread_mutex_unlock(turn) }
+        return holding(body)
     }
 
-    /// Traps unless the calling thread has the turn.
+    /// Traps unless the calling thread has the turn. The runtime asks only when ``isIsolatingCurrentContext()`` gave no answer.
     func checkIsolated() {
         precondition(isIsolatingCurrentContext() == true, "not on this connection's turn")
     }
 
+    @inline(never)
     func isIsolatingCurrentContext() -> Bool? {
         holder.load(ordering: .relaxed) == UInt(pthread_self())
     }
@@ -96,9 +110,9 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
                 swap(&batch, &jobs.waiting)
                 return jobs.isStopped
             }
-            turn.withLock { _ in
-                holding { for job in batch { job.runSynchronously(on: executor) } }
-            }
+            pthread_mutex_lock(turn)
+            holding { for job in batch { job.runSynchronously(on: executor) } }
+            pthread_mutex_unlock(turn)
             batch.removeAll(keepingCapacity: true)
             if isStopped { return }
         }

@@ -9,11 +9,11 @@ public struct MailPayload: Codable, Sendable, Equatable {
     public enum Content: Codable, Sendable, Equatable {
         /// A one-time code, valid for `minutes`.
         case otp(code: String, minutes: Int)
-        /// A link that signs in, valid for `minutes`. `https`, or `http` on `localhost`.
-        case magicLink(link: String, minutes: Int)
-        /// A passkey was enrolled; `name` is what its owner called it.
+        /// A link that signs in, valid for `minutes`. `https`, or `http` on `localhost`. `origin`: who asked; `nil` from an older server.
+        case magicLink(link: String, minutes: Int, origin: RequestOrigin? = nil)
+        /// A passkey was enrolled; `name` is that of the product.
         case passkeyAdded(name: String)
-        /// A passkey was deleted; `name` is what its owner called it.
+        /// A passkey was deleted; `name` is that of the product.
         case passkeyRemoved(name: String)
     }
 
@@ -48,25 +48,26 @@ public struct MailPayload: Codable, Sendable, Equatable {
 
     /// The link in it, if any.
     public var link: String? {
-        if case .magicLink(let link, _) = content { link } else { nil }
+        if case .magicLink(let link, _, _) = content { link } else { nil }
     }
 
     /// After how many minutes the mail is of no use to anybody; `nil` for notices.
     public var usefulMinutes: Int? {
         switch content {
-        case .otp(_, let minutes), .magicLink(_, let minutes): minutes
+        case .otp(_, let minutes), .magicLink(_, let minutes, _): minutes
         case .passkeyAdded, .passkeyRemoved: nil
         }
     }
 
     /// The payload as the column `mail_outbox.payload` holds it: JSON, sealed for this realm and row only.
     public func sealed(under keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws -> [UInt8] {
-        try keyring.seal(Array(try JSONEncoder().encode(self)), aad: realm.bytes + mail.bytes)
+        try keyring.seal(
+            Array(try JSONEncoder().encode(self)), for: .mail, realm: realm, aad: realm.bytes + mail.bytes)
     }
 
     /// Opens what ``sealed(under:realm:mail:)`` made.
     public init(opening sealed: [UInt8], with keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws {
-        let json = try keyring.open(sealed, aad: realm.bytes + mail.bytes)
+        let json = try keyring.open(sealed, for: .mail, realm: realm, aad: realm.bytes + mail.bytes)
         self = try JSONDecoder().decode(MailPayload.self, from: Data(json))
     }
 }

@@ -21,6 +21,9 @@ public struct NewSession: Sendable {
     /// Id of the key-file line that the refresh token is made under, 4 bytes.
     public let serverKey: [UInt8]
 
+    /// `User-Agent` of the request, for the person's list of sessions: at most 256 characters.
+    public var userAgent: String?
+
     /// Takes the parts as they are.
     public init(
         id: UUIDValue, tokenSalt: [UInt8], refreshHash: [UInt8]?, scope: [String], resources: [String], amr: [String],
@@ -47,6 +50,9 @@ public struct NewSession: Sendable {
             .int(accessTokenLifetime), .int(refreshTokenLifetime), .text(source),
         ]
     }
+
+    /// What `postern.opened_from` takes beside the source; the last parameter of every statement that opens a session.
+    var userAgentParameter: Parameter { userAgent.map { .text($0) } ?? .null }
 
     /// ``parameters``, and last the key that the session stands on (`p_server_key`).
     var parametersWithKey: [Parameter] { parameters + [.bytes(serverKey)] }

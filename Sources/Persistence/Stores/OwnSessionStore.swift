@@ -13,6 +13,8 @@ public struct OwnSessionStore: Sendable {
         public let id: UUIDValue
         /// `client_id`.
         public let clientID: String
+        /// `User-Agent` of the request that opened it; `nil` when it said none.
+        public let userAgent: String?
         /// The sign-in.
         public let createdAt: Double
         /// The sign-in or the last refresh.
@@ -23,8 +25,8 @@ public struct OwnSessionStore: Sendable {
     public func list(realm: UUIDValue, user: UUIDValue) async throws(StoreError) -> [Listed] {
         try await database.query(Self.list, [.uuid(realm), .uuid(user)]) { (row) throws(StoreError) in
             Listed(
-                id: try row.uuid(0), clientID: try row.text(1), createdAt: try row.double(2),
-                lastUsedAt: try row.double(3))
+                id: try row.uuid(0), clientID: try row.text(1), userAgent: try row.textOrNil(2),
+                createdAt: try row.double(3), lastUsedAt: try row.double(4))
         }
     }
 
@@ -39,9 +41,25 @@ public struct OwnSessionStore: Sendable {
         ) { (row) throws(StoreError) in try row.bool(0) }.first ?? false
     }
 
+    /// Signs the user out everywhere: sessions, codes, links and handles end.
+    /// - Parameters:
+    ///   - by: the session that asks.
+    ///   - keepsCurrent: whether that one goes on.
+    /// - Returns: `false` when the session that asks is not alive any more; nothing was done then.
+    public func endAll(
+        realm: UUIDValue, user: UUIDValue, by: UUIDValue, keepsCurrent: Bool, source: String
+    ) async throws(StoreError) -> Bool {
+        try await database.query(
+            Self.endAll, [.uuid(realm), .uuid(user), .uuid(by), .bool(keepsCurrent), .text(source)]
+        ) { (row) throws(StoreError) in try row.intOrNil(0) != nil }.first ?? false
+    }
+
     private static let list = Statement(
-        name: "own_sessions",
-        sql: "SELECT id, client_id, created_at, last_used_at FROM postern.own_sessions($1, $2)", effect: .readOnly)
+        name: "live_sessions",
+        sql: "SELECT id, client_id, user_agent, created_at, last_used_at FROM postern.live_sessions($1, $2)",
+        effect: .readOnly)
+    private static let endAll = Statement(
+        name: "end_own_sessions", sql: "SELECT postern.end_own_sessions($1, $2, $3, $4, $5)", effect: .once)
     private static let end = Statement(
         name: "end_own_session", sql: "SELECT postern.end_own_session($1, $2, $3, $4, $5)", effect: .once)
 }

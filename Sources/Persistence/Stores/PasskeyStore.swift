@@ -101,7 +101,7 @@ public struct PasskeyStore: Sendable {
                 .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission),
                 .uuid(redemption.passkey),
                 .bigint(Int64(redemption.signCount)), .bool(redemption.backupState),
-            ] + redemption.session.parameters
+            ] + redemption.session.parametersWithKey + [redemption.session.userAgentParameter]
         let rows = try await database.query(Self.redeemAssertion, parameters) { (row) throws(StoreError) in
             try row.text(0) == "ok"
                 ? SignInOutcome.signedIn(
@@ -283,10 +283,11 @@ public struct PasskeyStore: Sendable {
             """,
         effect: .once)
     private static let redeemAssertion = Statement(
-        name: "redeem_assertion",
+        name: "redeem_passkey",
         sql: """
             SELECT outcome, reason, user_id, db_now, session_expires_at
-              FROM postern.redeem_assertion($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+              FROM postern.redeem_passkey($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+                                          postern.opened_from($15, $17), $16)
             """,
         effect: .once)
     private static let enrolmentOptions = Statement(

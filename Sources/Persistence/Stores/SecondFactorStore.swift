@@ -2,7 +2,7 @@
 public struct SecondFactorPrompt: Sendable {
     /// The row the seed is sealed for.
     public let factor: UUIDValue
-    /// The TOTP seed, sealed.
+    /// The TOTP seed, sealed, with the data keys it needs (`postern.second_factor_material`).
     public let sealedSeed: [UInt8]
     /// Start of the newest time step that was accepted, seconds since the epoch.
     public let lastStepAt: Double
@@ -16,7 +16,7 @@ public struct SecondFactorProof: Sendable {
     public enum Kind: Sendable {
         /// The number of the time step whose code it is; `nil` for none.
         case totp(step: Int64?)
-        /// The code's HMAC under each server key.
+        /// The code's HMAC under each key it may have been stored under.
         case recoveryCode([[UInt8]])
     }
 
@@ -69,6 +69,9 @@ public struct SecondFactorStore: Sendable {
         self.database = database
     }
 
+    /// The data keys of seeds and recovery codes.
+    public var dataKeys: DataKeyStore { DataKeyStore(database) }
+
     /// A proven TOTP seed to store.
     public struct NewFactor: Sendable {
         /// The row's id, which the seed is sealed for.
@@ -77,7 +80,7 @@ public struct SecondFactorStore: Sendable {
         public let sealedSeed: [UInt8]
         /// The number of the time step whose code proved it: spent.
         public let step: Int64
-        /// HMACs of the recovery codes, 32 bytes each.
+        /// Of each recovery code the id of the data key (16 bytes) and the HMAC under it (32 bytes).
         public let recoveryCodes: [[UInt8]]
 
         /// Takes the parts as they are.

@@ -46,7 +46,7 @@ public struct ServiceAccountStore: Sendable {
             (row) throws(StoreError) in
             LiveServiceAccount(
                 id: account, client: try row.uuid(0), clientID: try row.text(1), tokenSalt: try row.bytes(2),
-                createdAt: try row.double(3), now: try row.double(4))
+                createdAt: try row.double(3), now: try row.double(4), since: try row.double(5))
         }.first
     }
 
@@ -68,8 +68,9 @@ public struct ServiceAccountStore: Sendable {
             """,
         effect: .idempotent)
     private static let introspect = Statement(
-        name: "introspect_service",
-        sql: "SELECT client, client_id, token_salt, created_at, db_now FROM postern.introspect_service($1, $2, $3)",
+        name: "live_service_account",
+        sql:
+            "SELECT client, client_id, token_salt, created_at, db_now, since FROM postern.live_service_account($1, $2, $3)",
         effect: .readOnly)
     private static let revoke = Statement(
         name: "revoke_service_token", sql: "SELECT postern.revoke_service_token($1, $2, $3, $4, $5)",
@@ -90,4 +91,6 @@ public struct LiveServiceAccount: Sendable {
     public let createdAt: Double
     /// The database clock, seconds since the epoch.
     public let now: Double
+    /// Tokens with an earlier `iat` are dead, seconds since the epoch.
+    public let since: Double
 }

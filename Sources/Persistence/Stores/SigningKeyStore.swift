@@ -1,5 +1,5 @@
 /// Signing keys of a realm, private halves sealed. A key travels as JSON (`kid`, `alg`, `public_jwk`, `sealed_private`,
-/// `for_realm`, `activates_at`, `retires_at`).
+/// `sealed_data_key`, `for_realm`, `activates_at`, `retires_at`).
 public struct SigningKeyStore: Sendable {
     private let database: Database
 
@@ -7,6 +7,9 @@ public struct SigningKeyStore: Sendable {
     public init(_ database: Database) {
         self.database = database
     }
+
+    /// The data keys of private halves.
+    public var dataKeys: DataKeyStore { DataKeyStore(database) }
 
     /// Adds a realm's first key unless another node was faster. - Returns: the key in force.
     /// - Parameter forRealm: whether it is the realm's own, or one for clients that ask for its algorithm.

@@ -19,6 +19,9 @@ public struct TestIdentityStore: Sendable {
         public let code: String
     }
 
+    /// The data keys of codes.
+    public var dataKeys: DataKeyStore { DataKeyStore(database) }
+
     /// The codes that wait, of all realms.
     public func pending() async throws(StoreError) -> [PendingCode] {
         try await database.query(Self.pendingCodes, []) { (row) throws(StoreError) in
@@ -30,18 +33,24 @@ public struct TestIdentityStore: Sendable {
     /// Stores the keyed form of a code and forgets the code.
     /// - Parameters:
     ///   - salt: 16 random bytes.
-    ///   - keyed: HMAC of the code under the server's key, 32 bytes.
-    public func store(_ pending: PendingCode, salt: [UInt8], keyed: [UInt8]) async throws(StoreError) {
+    ///   - keyed: HMAC of the code under the data key, 32 bytes.
+    public func store(
+        _ pending: PendingCode, salt: [UInt8], keyed: [UInt8], under key: DataKey
+    ) async throws(StoreError) {
         _ = try await database.query(
-            Self.keyCode, [.uuid(pending.realm), .uuid(pending.user), .text(pending.code), .bytes(salt), .bytes(keyed)]
+            Self.storeCode,
+            [
+                .uuid(pending.realm), .uuid(pending.user), .text(pending.code), .bytes(salt), .bytes(keyed),
+                .uuid(key.id),
+            ]
         ) { (row) throws(StoreError) in try row.bool(0) }
     }
 
     private static let pendingCodes = Statement(
         name: "pending_test_codes", sql: "SELECT realm_id, user_id, email_key, code FROM postern.pending_test_codes()",
         effect: .readOnly)
-    private static let keyCode = Statement(
-        name: "key_test_code", sql: "SELECT postern.key_test_code($1, $2, $3, $4, $5)", effect: .idempotent)
+    private static let storeCode = Statement(
+        name: "store_test_code", sql: "SELECT postern.store_test_code($1, $2, $3, $4, $5, $6)", effect: .idempotent)
 }
 
 extension UUIDValue {

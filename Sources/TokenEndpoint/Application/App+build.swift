@@ -1,19 +1,8 @@
 import Foundation
 import Grants
-import Hummingbird
-import HummingbirdCore
-import HummingbirdTLS
 public import Logging
-import NIOCore
-import NIOPosix
-import NIOSSL
 public import Persistence
 public import ServiceLifecycle
-
-/// A file of the configuration that cannot be used; the text names the variable.
-struct UnusableFile: Error, CustomStringConvertible {
-    let description: String
-}
 
 /// The composed application: what to run, in start order.
 public struct Server: Sendable {
@@ -43,18 +32,24 @@ extension Server {
         let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
         let metrics = Metrics()
+        let transport = TransportMetrics()
         metrics.watch(database)
         let limiter = limiter(PermitStore(database), metrics, logger)
+        let turns = Turns()
         let wakeWorker = WakeSignal()
         let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
         let secondFactors = SecondFactors(store: SecondFactorStore(database), keyring: keyring)
-        let clients = ClientAuthenticator(assertions: ClientAssertionStore(database), clock: clock)
+        let clients = ClientAuthenticator(
+            assertions: ClientAssertionStore(database), limiter: limiter, clock: clock)
         let service = TokenService(
             [
-                OTPGrant(signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
-                MagicLinkGrant(links: links, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                OTPGrant(
+                    signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring,
+                    turns: turns, observe: metrics.count),
+                MagicLinkGrant(
+                    links: links, sessions: sessions, issuer: issuer, limiter: limiter, turns: turns, keyring: keyring),
                 PasskeyGrant(
                     passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
@@ -65,8 +60,9 @@ extension Server {
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let requests = OTPRequests(signIns: signIns, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
         let linkRequests = MagicLinkRequests(
-            links: links, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
-        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, keyring: keyring)
+            links: links, admission: RequestAdmission(limiter), turns: turns, keyring: keyring,
+            wakeWorker: wakeWorker.signal)
+        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
         let deadline = configuration.uniformDeadline
 
@@ -79,6 +75,7 @@ extension Server {
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
             + SessionRoutes(sessions: OwnSessionStore(database), bearer: bearer).routes
+            + AccountRoutes(accounts: AccountStore(database), bearer: bearer).routes
             + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
             + IntrospectionRoutes(clients: clients, verifier: verifier, refreshTokens: refreshTokens, clock: clock)
@@ -91,7 +88,9 @@ extension Server {
             + extraRoutes
         let realms = RealmDirectory(source: ConfigurationStore(database))
         let responder = Responder(
-            routes: routes, realms: realms, trustedProxies: configuration.trustedProxies, metrics: metrics,
+            routes: RefusalLimit(limiter: limiter).applied(to: routes), realms: realms,
+            trustedProxies: configuration.trustedProxies,
+            trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
             logger: logger)
 
         let worker = OTPWorker(
@@ -104,17 +103,40 @@ extension Server {
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(database: database, logger: logger),
             SigningKeyRotation(keys: signingKeys, logger: logger),
-            try publicServer(configuration, responder, logger) {
-                logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
-                onServing()
-            },
+            KeyLineService(
+                resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
+                lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
         ]
-        if let operations = configuration.operationsListen {
-            let ready = Readiness(database: database, realms: realms, clock: databaseClock)
+        let tls = try configuration.tls.map {
+            try TLSIdentity(certificate: $0.certificate, key: $0.key, logger: logger)
+        }
+        if let tls { services.append(tls) }
+        let maximum = DescriptorLimit.connections(
+            wanted: configuration.maximumConnections, databaseConnections: databaseConfiguration.connections)
+        if maximum < configuration.maximumConnections {
+            logger.notice(
+                "the limit of open files allows fewer connections than POSTERN_MAX_CONNECTIONS",
+                metadata: ["connections": "\(maximum)"])
+        }
+        services.append(
+            ConnectionServer(
+                address: configuration.listen,
+                connections: OpenConnections(
+                    maximum: maximum, maximumPerSource: Self.connectionsPerSource,
+                    trusted: configuration.trustedProxies,
+                    metrics: transport, logger: logger),
+                metrics: transport, tls: tls, logger: logger,
+                onServing: {
+                    logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
+                    onServing()
+                },
+                respond: { await responder.respond(to: $0, from: $1) }))
+        if let listen = configuration.operationsListen {
+            services.append(QueueWatch(queues: QueueStore(database), gauges: metrics.queues, logger: logger))
             services.append(
-                Application(
-                    responder: OperationsResponder(metrics: metrics, isReady: ready.reason),
-                    configuration: .init(address: .hostname(operations.host, port: operations.port)), logger: logger))
+                operations(
+                    listen, metrics, transport, Readiness(database: database, realms: realms, clock: databaseClock),
+                    logger))
         }
         return Server(services: services)
     }
@@ -167,35 +189,22 @@ extension Server {
         }
     }
 
-    private static func publicServer(
-        _ configuration: ServerConfiguration, _ responder: Responder, _ logger: Logger,
-        onServing: @escaping @Sendable () -> Void
-    ) throws -> any Service {
-        let connections = ConnectionChannel(responder: responder, executors: EventLoopExecutors())
-        let address = BindAddress.hostname(configuration.listen.host, port: configuration.listen.port)
-        func server(_ channel: some ServerChildChannel) -> any Service {
-            channel.server(
-                configuration: .init(address: address), onServerRunning: { _ in onServing() },
-                eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
-        }
-        guard let tls = configuration.tls else { return server(connections) }
-        let chain = try reading("POSTERN_TLS_CERT", tls.certificate) {
-            try NIOSSLCertificate.fromPEMFile(tls.certificate).map { NIOSSLCertificateSource.certificate($0) }
-        }
-        let key = try reading("POSTERN_TLS_KEY", tls.key) { try NIOSSLPrivateKey(file: tls.key, format: .pem) }
-        return try reading("POSTERN_TLS_KEY", "\(tls.key), for the certificate \(tls.certificate)") {
-            server(
-                try TLSChannel(
-                    connections,
-                    tlsConfiguration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))))
-        }
-    }
+    /// Of an address that is no trusted proxy.
+    private static let connectionsPerSource = 256
+    private static let operationsConnections = 32
 
-    private static func reading<Value>(_ variable: String, _ path: String, _ body: () throws -> Value) throws -> Value {
-        do {
-            return try body()
-        } catch {
-            throw UnusableFile(description: "\(variable) names \(path), which cannot be used: \(error)")
+    private static func operations(
+        _ address: ListenAddress, _ metrics: Metrics, _ transport: TransportMetrics, _ ready: Readiness,
+        _ logger: Logger
+    ) -> ConnectionServer {
+        let responder = OperationsResponder(metrics: metrics, transport: transport, isReady: ready.reason)
+        // Its connections are not counted among those of the clients.
+        let uncounted = TransportMetrics()
+        let connections = OpenConnections(
+            maximum: operationsConnections, maximumPerSource: operationsConnections, trusted: [], metrics: uncounted,
+            logger: logger)
+        return ConnectionServer(address: address, connections: connections, metrics: uncounted, logger: logger) {
+            request, _ in await responder.respond(to: request)
         }
     }
 }

@@ -4,8 +4,12 @@ public struct ServerConfiguration: Sendable {
     public var listen: ListenAddress
     /// Where operators look; `nil` for none.
     public var operationsListen: ListenAddress?
-    /// Proxies whose `X-Forwarded-*` headers are believed.
+    /// Proxies whose `X-Forwarded-For` is believed.
     public var trustedProxies: [CIDR]
+    /// Whether their `X-Forwarded-Host` chooses the realm.
+    public var trustsForwardedHost = false
+    /// Open connections of clients.
+    public var maximumConnections = 10_000
     /// When uniform answers leave.
     public var uniformDeadline: UniformDeadline
     /// PEM files, when TLS ends here.

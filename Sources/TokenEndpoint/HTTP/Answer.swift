@@ -88,6 +88,7 @@ public struct Answer: Sendable, Equatable {
 // Literals: a wrong one stops the first test.
 extension HTTPField.Name {
     static let retryAfter = HTTPField.Name("Retry-After")!
+    static let strictTransportSecurity = HTTPField.Name("Strict-Transport-Security")!
     static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
     static let xRobotsTag = HTTPField.Name("X-Robots-Tag")!
     static let host = HTTPField.Name("Host")!

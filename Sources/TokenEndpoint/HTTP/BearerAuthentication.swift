@@ -3,13 +3,40 @@ import HTTPTypes
 import Persistence
 
 /// Who calls a protected endpoint (RFC 6750): the one place where a bearer token becomes a user.
+///
+/// A token opens only what it was made for (decision 28). An access token with a resource in its `aud` was made for an API, which
+/// must not be able to use it against its user: ``authenticate(_:)``, which every account endpoint calls, does not take it.
 struct BearerAuthentication: Sendable {
-    let verifier: AccessTokenVerifier
+    private let verifier: AccessTokenVerifier
     /// Seconds since the epoch.
-    let clock: @Sendable () -> Double
+    private let clock: @Sendable () -> Double
 
+    /// Changes of factors and the end of the account need a sign-in this recent, in seconds (ASVS 7.5.1, RFC 9470).
+    static let stepUpAge = 600
+
+    init(verifier: AccessTokenVerifier, clock: @escaping @Sendable () -> Double) {
+        self.verifier = verifier
+        self.clock = clock
+    }
+
+    /// The user who may manage the account: by a token whose audience is its client alone.
     /// - Throws: the 401 to give, 403 for a client's own token, or 503 when the database cannot be asked.
     func authenticate(_ exchange: Exchange) async throws(Refusal) -> VerifiedAccessToken {
+        let verified = try await holder(of: exchange)
+        guard verified.isForClientAlone else { throw Refusal(.bearerChallenge(invalidToken: true)) }
+        return verified
+    }
+
+    /// The user whose claims are asked for (OpenID Connect Core §5.3): by any token with the scope `openid`, which the app asked
+    /// for and an API may have been given. It opens no more than the claims of its scopes.
+    /// - Throws: as ``authenticate(_:)``, and 403 without the scope.
+    func authenticateForClaims(_ exchange: Exchange) async throws(Refusal) -> VerifiedAccessToken {
+        let verified = try await holder(of: exchange)
+        guard verified.token.scope.contains("openid") else { throw Refusal(.insufficientScope("openid")) }
+        return verified
+    }
+
+    private func holder(of exchange: Exchange) async throws(Refusal) -> VerifiedAccessToken {
         switch exchange.bearer() {
         case .none: throw Refusal(.bearerChallenge(invalidToken: false))
         case .malformed: throw Refusal(.bearerChallenge(invalidToken: true))

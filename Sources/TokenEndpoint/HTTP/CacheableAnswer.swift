@@ -4,7 +4,7 @@ extension Answer {
     /// Cacheable by nature; a matching `If-None-Match` is answered 304 (RFC 9110 §13.1.2). Hosts must not be mixed up.
     static func cacheable(_ document: Document, seconds: Int, _ exchange: Exchange) -> Answer {
         let headers: HTTPFields = [
-            .cacheControl: "public, max-age=\(seconds)", .eTag: document.tag, .vary: "Host",
+            .cacheControl: "public, max-age=\(seconds)", .eTag: document.tag, .vary: exchange.vary,
         ]
         if exchange.request.headers[.ifNoneMatch] == document.tag { return Answer(.notModified, headers: headers) }
         return Answer(json: document.json, headers: headers)

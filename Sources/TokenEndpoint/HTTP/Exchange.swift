@@ -11,6 +11,8 @@ public struct Exchange: Sendable {
     public let realm: Realm
     /// The canonical host the request was for.
     public let host: String
+    /// The request headers that chose the realm, for `Vary`.
+    let vary: String
     /// What followed the prefix of a route with a path parameter.
     public let pathParameter: String
     /// The caller's address for limits and audit; IPv6 by /64.
@@ -38,6 +40,13 @@ public struct Exchange: Sendable {
         }
         guard !request.isBodyTooLarge else { throw Refusal(.error(.contentTooLarge, "invalid_request")) }
         return request.body
+    }
+
+    /// `User-Agent` as far as it is printable ASCII: what people see in the list of their sessions.
+    var userAgent: String? {
+        guard let value = request.headers[values: .userAgent].first else { return nil }
+        let kept = value.utf8.lazy.filter { (0x20...0x7E).contains($0) }.prefix(256)
+        return kept.isEmpty ? nil : String(decoding: Array(kept), as: UTF8.self)
     }
 
     /// Whether the one `Content-Type` is `type`, with no parameter but `charset=utf-8`.

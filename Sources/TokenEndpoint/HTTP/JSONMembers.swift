@@ -48,6 +48,12 @@ struct JSONMembers: Sendable {
         }
     }
 
+    /// Whether a member is there and `null`.
+    func isNull(_ name: String) -> Bool {
+        guard case .null = values[name.lowercased()] else { return false }
+        return true
+    }
+
     /// The JSON text of a member that is an object; `nil` when absent or something else.
     func object(_ name: String) -> [UInt8]? {
         guard case .object(let bytes) = values[name.lowercased()] else { return nil }

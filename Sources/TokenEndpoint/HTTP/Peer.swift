@@ -2,22 +2,41 @@ import HTTPTypes
 
 /// Who is calling and for which host: forwarded headers count only from configured proxies (design D8).
 struct Peer: Sendable {
-    /// The host asked for, not yet canonical.
+    /// The value of `Host`, not yet canonical.
     let authority: String?
+    /// The host that a trusted proxy names in `X-Forwarded-Host`, not yet canonical; `nil` when that header is not to be trusted.
+    let forwardedHost: String?
     /// For limits and audit.
     let source: String
+    /// A peer that is no trusted proxy sent `X-Forwarded-For`.
+    let isUntrustedForwarder: Bool
+    /// The request headers that the choice of the realm depends on.
+    let vary: String
 
     /// - Parameters:
     ///   - address: the address at the other end of the connection.
-    ///   - trusted: the proxies whose `X-Forwarded-*` headers are read.
-    init(_ request: Request, address: IPAddress?, trusted: [CIDR]) {
+    ///   - trusted: the proxies whose `X-Forwarded-For` is read.
+    ///   - trustsForwardedHost: whether their `X-Forwarded-Host` is read, too.
+    init(_ request: Request, address: IPAddress?, trusted: [CIDR], trustsForwardedHost: Bool = false) {
+        authority = request.authority
         guard let address, trusted.contains(where: { $0.contains(address) }) else {
-            authority = request.authority
+            forwardedHost = nil
             source = address?.limitKey ?? "unknown"
+            isUntrustedForwarder = request.headers.has(.xForwardedFor)
+            vary = "Host"
             return
         }
-        authority = request.headers[values: .xForwardedHost].last ?? request.authority
+        forwardedHost = trustsForwardedHost ? Self.forwardedHost(of: request) : nil
         source = Self.origin(of: request, proxy: address, trusted: trusted).limitKey
+        isUntrustedForwarder = false
+        vary = trustsForwardedHost ? "Host, X-Forwarded-Host" : "Host"
+    }
+
+    /// The last value of the last line: the one that the proxy next to us wrote.
+    private static func forwardedHost(of request: Request) -> String? {
+        guard let line = request.headers[values: .xForwardedHost].last else { return nil }
+        let value = line.split(separator: ",", omittingEmptySubsequences: false).last ?? ""
+        return String(value.trimmingSpaces)
     }
 
     /// The rightmost hop that is not a trusted proxy; what cannot be read counts as the hop that sent it.

@@ -42,6 +42,9 @@ public struct Request: Sendable {
     /// What follows the `?` of the target, nothing decoded; empty without one.
     var query: Substring { target[(target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex)...].dropFirst() }
 
+    /// The path alone, whatever the host: for the operators' listener, whose callers may send none.
+    var operationsPath: String { Self.withoutQuery(target) }
+
     /// An absolute-form target must name the host of `Host`.
     private static func path(of target: String, host: String) -> String? {
         if target.utf8.first == UInt8(ascii: "/") { return withoutQuery(target) }
@@ -72,6 +75,9 @@ public struct RequestHeaders: Sendable {
         let values = fields[name.rawName]
         return values.count > 1 ? values.joined(separator: ", ") : values.first
     }
+
+    /// Whether there is such a field.
+    func has(_ name: HTTPField.Name) -> Bool { fields.contains(name: name.rawName) }
 
     /// Every value, in order.
     public subscript(values name: HTTPField.Name) -> [String] { fields[name.rawName] }

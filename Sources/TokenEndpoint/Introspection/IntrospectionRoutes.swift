@@ -17,7 +17,8 @@ struct IntrospectionRoutes: Sendable {
         do {
             let credentials = try exchange.clientCredentials()
             let form = try exchange.form()
-            let client = try await clients.authenticate(form, credentials, realm: exchange.realm)
+            let client = try await clients.authenticate(
+                form, credentials, realm: exchange.realm, source: exchange.source)
             guard client.isConfidential else {
                 throw TokenError(.invalidClient, "Client authentication failed.", reason: "public client")
             }

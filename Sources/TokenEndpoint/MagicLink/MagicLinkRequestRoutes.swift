@@ -38,7 +38,8 @@ struct MagicLinkRequestRoutes: Sendable {
             throw Refusal(.error(.badRequest, "Email is invalid."))
         }
         return MagicLinkRequests.Request(
-            email: email, clientID: try body.string("ClientId"), authSession: try body.string("AuthSession"))
+            email: email, clientID: try body.string("ClientId"), authSession: try body.string("AuthSession"),
+            idTokenHint: try body.string("IdTokenHint"))
     }
 
     private static func answer(_ receipt: MagicLinkRequests.Receipt) -> Answer {

@@ -6,25 +6,26 @@ import Persistence
 enum MagicLoginMessage {
     case confirmed
     case denied
+    case disowned
     case answered
     case redeemed
     case superseded
     case expired
     case unknown
-    case unanswered
     case limited
     case unavailable
 
-    init(_ outcome: MagicLinkConfirmation.Outcome) {
+    init(_ outcome: MagicLinkConfirmation.Outcome, _ choice: MagicLinkConfirmation.Choice) {
         switch outcome {
         case .confirmed: self = .confirmed
-        case .denied: self = .denied
+        case .denied: self = choice == .notMe ? .disowned : .denied
         case .answered: self = .answered
         case .redeemed: self = .redeemed
         case .superseded: self = .superseded
         case .expired: self = .expired
         case .unknown: self = .unknown
         case .limited: self = .limited
+        case .busy: self = .unavailable
         }
     }
 
@@ -33,22 +34,23 @@ enum MagicLoginMessage {
         case .confirmed: .ok
         case .limited: .tooManyRequests
         case .unavailable: .serviceUnavailable
-        case .denied, .answered, .redeemed, .superseded, .expired, .unknown, .unanswered: .badRequest
+        case .disowned: .ok
+        case .denied, .answered, .redeemed, .superseded, .expired, .unknown: .badRequest
         }
     }
 
     /// A class of the style sheet.
-    var tone: String { self == .confirmed ? "good" : "bad" }
+    var tone: String { self == .confirmed || self == .disowned ? "good" : "bad" }
 
     var heading: String {
         switch self {
         case .confirmed: "Confirmed"
         case .denied: "Sign-in refused"
+        case .disowned: "Nobody was signed in"
         case .answered, .redeemed: "This link was used already"
-        case .superseded: "This link was replaced"
+        case .superseded: "This link no longer works"
         case .expired: "This link has expired"
         case .unknown: "This link is not valid"
-        case .unanswered: "No number was chosen"
         case .limited: "Too many tries"
         case .unavailable: "Something went wrong on our side"
         }
@@ -58,14 +60,22 @@ enum MagicLoginMessage {
         switch self {
         case .confirmed: "Go back to your app: it signs you in within a few seconds. You can close this page."
         case .denied:
-            "Nobody was signed in, and the link no longer works. If it was you, ask for a new link in your app."
+            "That is not the number that the app shows. Nobody was signed in, and the link no longer works. "
+                + "If it was you, ask for a new link in your app."
+        case .disowned:
+            "The link no longer works. For 15 minutes, links are mailed only to requests from devices on which you have "
+                + "signed in before. You can close this page."
         case .answered, .redeemed: "A link works once. If you are not signed in, ask for a new one in your app."
-        case .superseded: "A newer link took its place. Open the newest mail, or ask for a new link in your app."
+        case .superseded:
+            "Another link of your account was used first, or your account was signed out everywhere. "
+                + "Ask for a new link in your app."
         case .expired: "Ask for a new link in your app, and open it soon after."
-        case .unknown: "Perhaps it was cut off. Open it from the mail again, or ask for a new one in your app."
-        case .unanswered: "The link still works: open it from the mail again and choose a number."
-        case .limited: "Wait a minute, then open the link from the mail again."
-        case .unavailable: "The link still works: open it from the mail again in a moment."
+        case .unknown: "Part of it may be missing. Open it from the mail again, or ask for a new one in your app."
+        case .limited: "The link still works. Wait a minute, then try again."
+        case .unavailable: "The link still works. Try again in a moment."
         }
     }
+
+    /// Whether the same request may succeed a little later.
+    var mayBeRepeated: Bool { self == .limited || self == .unavailable }
 }

@@ -3,11 +3,12 @@ import HTTPTypes
 import Logging
 import Persistence
 
-/// `/magic-login` (contract §4.2): the page behind a link. GET changes nothing, so that mail scanners may come; its form decides.
+/// `/magic-login`: the page behind a link. GET changes nothing, so that mail scanners may come; its form decides.
 struct MagicLoginRoutes: Sendable {
     let confirmation: MagicLinkConfirmation
     private let question = PageTemplate("magic-login.html", style: "magic-login.css")
     private let result = PageTemplate("magic-login-result.html", style: "magic-login.css")
+    private let retry = PageTemplate("magic-login-retry.html", style: "magic-login.css")
 
     init(confirmation: MagicLinkConfirmation) {
         self.confirmation = confirmation
@@ -15,20 +16,26 @@ struct MagicLoginRoutes: Sendable {
 
     var routes: [Route] { [Route("/magic-login", [.get: { await ask($0) }, .post: { await answer($0) }])] }
 
-    /// Anything that came in the query gets the same page: whether a link is alive only its answer tells.
+    /// Whatever the query is, the page has one shape: whether a link is alive only its answer tells.
     private func ask(_ exchange: Exchange) async -> Answer {
         let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
-        let link =
-            MagicLink(userID: form["userId"], token: form["token"])
-            ?? MagicLink(standingInFor: "\(form["userId"] ?? "")&\(form["token"] ?? "")")
+        let link = Self.link(form) ?? MagicLink(standingInFor: "\(form["userId"] ?? "")&\(form["token"] ?? "")")
+        return await question(about: link, exchange)
+    }
+
+    /// - Parameter mistake: what was wrong with the last answer.
+    private func question(about link: MagicLink, mistake: String? = nil, _ exchange: Exchange) async -> Answer {
         do {
-            let numbers = try await confirmation.numbers(for: link, realm: exchange.realm)
-            return question.answer([
-                "realm": exchange.realm.displayName, "user": link.formUserID, "token": link.formToken,
-                "first": "\(numbers[0])", "second": "\(numbers[1])", "third": "\(numbers[2])",
-            ])
+            let origin = try await confirmation.origin(of: link, realm: exchange.realm, source: exchange.source)
+            return question.answer(
+                [
+                    "realm": exchange.realm.displayName, "user": link.formUserID, "token": link.formToken,
+                    "application": origin?.application ?? exchange.realm.app?.displayName ?? exchange.realm.displayName,
+                    "time": origin?.timeText ?? "unknown", "address": origin?.address ?? "unknown",
+                    "mistake": mistake ?? "", "invalid": mistake == nil ? "false" : "true",
+                ], status: mistake == nil ? .ok : .badRequest)
         } catch {
-            return page(.unavailable, exchange)
+            return page(error, of: link, method: "get", number: "", exchange)
         }
     }
 
@@ -39,26 +46,39 @@ struct MagicLoginRoutes: Sendable {
         } catch {
             return error.answer
         }
-        guard let choice = MagicLinkConfirmation.Choice(form["number"]) else { return page(.unanswered, exchange) }
-        guard
-            let link = MagicLink(formUserID: form["userId"], formToken: form["token"])
-                ?? MagicLink(userID: form["userId"], token: form["token"])
-        else { return page(.unknown, exchange) }
+        guard let link = Self.link(form) else { return page(.unknown, exchange) }
+        guard let choice = MagicLinkConfirmation.Choice(form["number"]) else {
+            return await question(about: link, mistake: "Type the two digits that your app shows.", exchange)
+        }
         do {
             let outcome = try await confirmation.answer(
                 choice, for: link, realm: exchange.realm, source: exchange.source)
             exchange.logger.info(
                 "link answered", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome.rawValue)"])
-            return page(MagicLoginMessage(outcome), exchange)
+            return page(MagicLoginMessage(outcome, choice), exchange)
         } catch {
-            exchange.logger.log(
-                level: error.code == .temporarilyUnavailable ? .warning : .info, "link answered",
-                metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)"])
-            guard let limit = error.limit else { return page(.unavailable, exchange) }
-            var answer = page(.limited, exchange)
-            answer.headers[.retryAfter] = String(limit.retryAfterSeconds)
-            return answer
+            return page(error, of: link, method: "post", number: choice.text, exchange)
         }
+    }
+
+    /// The page of a request that may succeed a little later: it offers to repeat it.
+    private func page(
+        _ error: TokenError, of link: MagicLink, method: String, number: String, _ exchange: Exchange
+    ) -> Answer {
+        exchange.logger.log(
+            level: error.code == .temporarilyUnavailable ? .warning : .info, "link page",
+            metadata: [
+                "realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)",
+            ])
+        let message = error.limit == nil ? MagicLoginMessage.unavailable : .limited
+        var answer = retry.answer(
+            [
+                "realm": exchange.realm.displayName, "tone": message.tone, "heading": message.heading,
+                "text": message.text, "method": method, "user": link.formUserID, "token": link.formToken,
+                "number": number,
+            ], status: message.status)
+        answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
+        return answer
     }
 
     private func page(_ message: MagicLoginMessage, _ exchange: Exchange) -> Answer {
@@ -68,18 +88,33 @@ struct MagicLoginRoutes: Sendable {
                 "text": message.text,
             ], status: message.status)
     }
+
+    /// As the mail spells it, or as the page's forms do.
+    private static func link(_ form: FormParameters) -> MagicLink? {
+        MagicLink(userID: form["userId"], token: form["token"])
+            ?? MagicLink(formUserID: form["userId"], formToken: form["token"])
+    }
 }
 
 extension MagicLinkConfirmation.Choice {
-    /// Two digits, or `none`; `nil` for anything else, which answers nothing.
+    /// Two digits, or `none`; `nil` for anything else, which answers nothing. Keyboards of phones add a space.
     fileprivate init?(_ text: String?) {
-        guard let text else { return nil }
         if text == "none" {
-            self = .none
-        } else if text.utf8.count == 2, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(text) {
+            self = .notMe
+        } else if let text = text?.trimmingSpaces, text.utf8.count == 2,
+            text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(text)
+        {
             self = .number(number)
         } else {
             return nil
+        }
+    }
+
+    /// As the form sends it.
+    fileprivate var text: String {
+        switch self {
+        case .number(let number): number < 10 ? "0\(number)" : "\(number)"
+        case .notMe: "none"
         }
     }
 }

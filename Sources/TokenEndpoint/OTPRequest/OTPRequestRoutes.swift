@@ -50,22 +50,22 @@ struct OTPRequestRoutes: Sendable {
         let lastName = try Self.name(body, "LastName", exchange.realm.registrationFields.lastName)
         return OTPRequests.Request(
             kind, email: email, firstName: firstName, lastName: lastName,
-            clientID: try body.string("ClientId"), authSession: try body.string("AuthSession"))
+            clientID: try body.string("ClientId"), authSession: try body.string("AuthSession"),
+            idTokenHint: try body.string("IdTokenHint"))
     }
 
-    /// A person's name: bounded as the users table bounds it, and free of anything that could break a line or hide text in a mail.
-    private static func name(_ body: JSONMembers, _ member: String, _ rule: RegistrationFields.Rule) throws -> String? {
+    /// A person's name, which an account can be stored with.
+    private static func name(
+        _ body: JSONMembers, _ member: String, _ rule: RegistrationFields.Rule
+    ) throws -> PersonName? {
         guard rule != .off else { return nil }
         let label = member == "FirstName" ? "Firstname" : "Lastname"
-        let value = try body.string(member).map { String($0.trimmingSpaces) }.flatMap { $0.isEmpty ? nil : $0 }
-        guard let value else {
+        guard let typed = try body.string(member), !PersonName.isBlank(typed) else {
             guard rule != .required else { throw Refusal(.error(.badRequest, "\(label) is required.")) }
             return nil
         }
-        guard value.unicodeScalars.count <= 100, PersonalText.isPrintable(value) else {
-            throw Refusal(.error(.badRequest, "\(label) is invalid."))
-        }
-        return value
+        guard let name = PersonName(typed) else { throw Refusal(.error(.badRequest, "\(label) is invalid.")) }
+        return name
     }
 
     private static func answer(_ kind: Kind, _ receipt: OTPRequests.Receipt) -> Answer {

@@ -36,7 +36,11 @@ public final class Metrics: Sendable {
         var requests: [Answered: UInt64] = [:]
         var grants: [Redeemed: UInt64] = [:]
         var excesses: [Exceeded: UInt64] = [:]
+        var wrongCodes: UInt64 = 0
+        var codeLockouts: UInt64 = 0
+        var codeBrakes: UInt64 = 0
         var durations: [String: Histogram] = [:]
+        var keyLines: [(labels: String, value: UInt64)] = []
         var gauges: [@Sendable () -> [Gauge]] = []
     }
 
@@ -49,6 +53,8 @@ public final class Metrics: Sendable {
     }
 
     private let state = Mutex(State())
+    /// What waits in the database.
+    let queues = QueueGauges()
     /// Seconds.
     private static let bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
@@ -96,6 +102,30 @@ public final class Metrics: Sendable {
         }
     }
 
+    /// Counts what came of codes that were tried.
+    func count(_ event: OTPGrant.Event) {
+        state.withLock { state in
+            switch event {
+            case .wrong(let codes): state.wrongCodes += UInt64(codes)
+            case .lockout: state.codeLockouts += 1
+            case .brake: state.codeBrakes += 1
+            }
+        }
+    }
+
+    /// What stands on each line of the key file, zero included, so that an alert can wait for it.
+    func setKeyLines(_ use: KeyLineUse, of keyring: Keyring) {
+        let lines = Set(keyring.keys.map(\.name)).union(use.counts.keys)
+        func labels(_ line: String, _ kind: KeyLineUse.Kind) -> String {
+            "line=\"\(line)\",kind=\"\(kind.rawValue)\""
+        }
+        var series = lines.flatMap { line in
+            KeyLineUse.Kind.allCases.map { (labels(line, $0), UInt64(use.counts[line]?[$0] ?? 0)) }
+        }
+        series += use.unknown.map { (labels("unknown", $0), UInt64($1)) }
+        state.withLock { [series] in $0.keyLines = series }
+    }
+
     /// The exposition text.
     func text() -> String {
         let state = state.withLock { $0 }
@@ -110,6 +140,13 @@ public final class Metrics: Sendable {
                 let labels = "policy=\"\(exceeded.policy.rawValue)\",dimension=\"\(exceeded.dimension.rawValue)\""
                 return (labels + ",mode=\"\(exceeded.enforced ? "enforce" : "log-only")\"", count)
             })
+        for (name, value) in [
+            ("postern_wrong_codes_total", state.wrongCodes), ("postern_code_lockouts_total", state.codeLockouts),
+            ("postern_code_brake_refusals_total", state.codeBrakes),
+        ] {
+            lines += ["# TYPE \(name) counter", "\(name) \(value)"]
+        }
+        lines += Self.family("postern_key_line_in_use", "gauge", state.keyLines)
         let durations = "postern_http_request_duration_seconds"
         lines.append("# TYPE \(durations) histogram")
         for (route, histogram) in state.durations.sorted(by: { $0.key < $1.key }) {
@@ -122,6 +159,7 @@ public final class Metrics: Sendable {
             lines.append("\(durations)_sum{route=\"\(route)\"} \(histogram.sum)")
             lines.append("\(durations)_count{route=\"\(route)\"} \(histogram.count)")
         }
+        lines += queues.lines()
         lines += Self.lines(of: state.gauges.flatMap { $0() })
         return lines.joined(separator: "\n") + "\n"
     }
@@ -140,7 +178,13 @@ public final class Metrics: Sendable {
     }
 
     private static func counter(_ name: String, _ series: [(labels: String, value: UInt64)]) -> [String] {
-        ["# TYPE \(name) counter"]
+        family(name, "counter", series)
+    }
+
+    private static func family(
+        _ name: String, _ type: String, _ series: [(labels: String, value: UInt64)]
+    ) -> [String] {
+        ["# TYPE \(name) \(type)"]
             + series.sorted { $0.labels < $1.labels }.map { "\(name){\($0.labels)} \($0.value)" }
     }
 }

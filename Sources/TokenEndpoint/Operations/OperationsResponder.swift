@@ -1,44 +1,24 @@
 import HTTPTypes
-public import Hummingbird
-import HummingbirdCore
-import NIOCore
 
 /// The operator's listener: `/healthz`, `/readyz`, `/metrics`. Never on the public address.
-public struct OperationsResponder: HTTPResponder {
-    /// Hummingbird's context.
-    public typealias Context = BasicRequestContext
+struct OperationsResponder: Sendable {
+    let metrics: Metrics
+    let transport: TransportMetrics
+    /// `nil` when requests can be served, else why not.
+    let isReady: @Sendable () async -> String?
 
-    private let metrics: Metrics
-    private let isReady: @Sendable () async -> String?
-
-    /// - Parameter isReady: `nil` when requests can be served, else why not.
-    public init(metrics: Metrics, isReady: @escaping @Sendable () async -> String?) {
-        self.metrics = metrics
-        self.isReady = isReady
-    }
-
-    /// Never throws.
-    public func respond(to request: Hummingbird.Request, context: Context) async throws -> Response {
-        let answer = await answer(request)
-        var headers = answer.headers
-        headers[.cacheControl] = "no-store"
-        return Response(
-            status: answer.status, headers: headers,
-            body: request.method == .head ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)))
-    }
-
-    private func answer(_ request: Hummingbird.Request) async -> Answer {
+    func respond(to request: Request) async -> Answer {
         guard request.method == .get || request.method == .head else {
             return Answer(.methodNotAllowed, headers: [.allow: "GET, HEAD"])
         }
-        switch request.uri.path {
+        switch request.operationsPath {
         case "/healthz":
             return .text(.ok, "ok\n")
         case "/readyz":
             guard let reason = await isReady() else { return .text(.ok, "ready\n") }
             return .text(.serviceUnavailable, reason + "\n")
         case "/metrics":
-            var answer = Answer.text(.ok, metrics.text())
+            var answer = Answer.text(.ok, metrics.text() + transport.text())
             answer.headers[.contentType] = "text/plain; version=0.0.4; charset=utf-8"
             return answer
         default:

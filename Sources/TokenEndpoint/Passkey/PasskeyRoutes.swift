@@ -8,9 +8,6 @@ struct PasskeyRoutes: Sendable {
     let passkeys: Passkeys
     let bearer: BearerAuthentication
 
-    /// Enrolling and deleting a factor need a sign-in this recent, in seconds (ASVS 7.5.1, RFC 9470).
-    static let stepUpAge = 600
-
     var routes: [Route] {
         [
             Route("/connect/passkey/begin", [.post: { await answer($0, beginLogin) }]),
@@ -115,8 +112,8 @@ struct PasskeyRoutes: Sendable {
         guard let client = exchange.realm.clients[verified.session.clientID], client.mayUse(.passkey) else {
             throw Refusal(.insufficientScope())
         }
-        guard !stepUp || verified.session.now - verified.session.authTime <= Double(Self.stepUpAge) else {
-            throw Refusal(.stepUp(maximumAge: Self.stepUpAge))
+        guard !stepUp || verified.session.now - verified.session.authTime <= Double(BearerAuthentication.stepUpAge) else {
+            throw Refusal(.stepUp(maximumAge: BearerAuthentication.stepUpAge))
         }
         return (verified, client)
     }

@@ -17,7 +17,8 @@ struct RevocationRoutes: Sendable {
         do {
             let credentials = try exchange.clientCredentials()
             let form = try exchange.form()
-            let client = try await clients.authenticate(form, credentials, realm: exchange.realm)
+            let client = try await clients.authenticate(
+                form, credentials, realm: exchange.realm, source: exchange.source)
             guard let token = form["token"] else {
                 throw TokenError(.invalidRequest, "The parameter token is missing.", reason: "missing token")
             }

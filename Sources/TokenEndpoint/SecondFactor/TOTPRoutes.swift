@@ -38,7 +38,7 @@ struct TOTPRoutes: Sendable {
         return switch failure {
         case .session: .message(.badRequest, "Enrollment session expired. Please try again.")
         case .code: .message(.badRequest, "TOTP enrollment failed.")
-        case .stepUp: .stepUp(maximumAge: PasskeyRoutes.stepUpAge)
+        case .stepUp: .stepUp(maximumAge: BearerAuthentication.stepUpAge)
         case .signedOut: .bearerChallenge(invalidToken: true)
         case .none: Answer(.notFound)
         }
@@ -80,8 +80,8 @@ struct TOTPRoutes: Sendable {
         guard let client = exchange.realm.clients[verified.session.clientID], client.mayUseSecondFactor else {
             throw Refusal(.insufficientScope())
         }
-        guard verified.session.now - verified.session.authTime <= Double(PasskeyRoutes.stepUpAge) else {
-            throw Refusal(.stepUp(maximumAge: PasskeyRoutes.stepUpAge))
+        guard verified.session.now - verified.session.authTime <= Double(BearerAuthentication.stepUpAge) else {
+            throw Refusal(.stepUp(maximumAge: BearerAuthentication.stepUpAge))
         }
         return (verified, client)
     }

@@ -3,7 +3,7 @@ import HTTPTypes
 import Logging
 import Persistence
 
-/// A user's own sessions (contract §4.3): seen and ended with any live token of the user.
+/// A user's own sessions (contract §4.3): seen and ended with any live token of the user's apps.
 ///
 /// No step-up: ending a session takes trust away and gives none. Native grants need not be on, since sessions outlive them.
 struct SessionRoutes: Sendable {
@@ -12,7 +12,8 @@ struct SessionRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/sessions", [.get: { await answer($0, list) }]),
+            Route(
+                "/connect/sessions", [.get: { await answer($0, list) }, .delete: { await answer($0, endAll) }]),
             Route(prefix: "/connect/sessions/", [.delete: { await answer($0, end) }]),
         ]
     }
@@ -36,6 +37,8 @@ struct SessionRoutes: Sendable {
             var object = JSONWriter(reserving: 256)
             object.member("Id", item.id.description)
             object.member("ClientId", item.clientID)
+            object.member("ClientName", exchange.realm.clients[item.clientID]?.displayName ?? item.clientID)
+            object.nullable("UserAgent", item.userAgent)
             object.member("CreatedAt", Timestamp.text(item.createdAt))
             object.member("LastUsedAt", Timestamp.text(item.lastUsedAt))
             object.member("Current", item.id == verified.token.session)
@@ -51,5 +54,25 @@ struct SessionRoutes: Sendable {
                 source: exchange.source)
         else { return Answer(.notFound) }
         return Answer(.noContent)
+    }
+
+    private func endAll(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
+        let endsCurrent = try Self.endsCurrent(exchange)
+        let done = try await sessions.endAll(
+            realm: exchange.realm.id, user: verified.session.user, by: verified.token.session,
+            keepsCurrent: !endsCurrent, source: exchange.source)
+        // The session ended between the two statements.
+        return done ? Answer(.noContent) : .bearerChallenge(invalidToken: true)
+    }
+
+    /// `current=true`: the session that asks ends too. Whatever else it says is refused, so that no spelling ends the wrong ones.
+    private static func endsCurrent(_ exchange: Exchange) throws(Refusal) -> Bool {
+        let refusal = Refusal(.error(.badRequest, "current is invalid."))
+        guard let query = try? FormParameters(parsing: exchange.request.query.utf8) else { throw refusal }
+        switch query["current"] {
+        case nil, "false": return false
+        case "true": return true
+        default: throw refusal
+        }
     }
 }

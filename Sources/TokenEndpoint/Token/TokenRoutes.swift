@@ -26,7 +26,8 @@ struct TokenRoutes: Sendable {
         let client = form["client_id"].flatMap { exchange.realm.clients[$0]?.clientID } ?? "other"
         do {
             let response = try await service.token(
-                form, credentials: credentials, realm: exchange.realm, source: exchange.source)
+                form, credentials: credentials, realm: exchange.realm, source: exchange.source,
+                userAgent: exchange.userAgent)
             metrics.countGrant(grantType, outcome: "ok")
             if exchange.logs(.debug) {
                 exchange.logger.debug(

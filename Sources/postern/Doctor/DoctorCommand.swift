@@ -25,7 +25,7 @@ struct DoctorCommand: AsyncParsableCommand {
             await examineDatabase(settings, &examination)
         } else {
             // They would wait for a database that was found missing just now.
-            examination.skip("roles", "clock", "connections", "signing keys", because: "see database and schema")
+            examination.skip("roles", "clock", "connections", "signing keys and lines of the key file", because: "see database and schema")
         }
         await examineSMTP(settings, &examination)
         if examination.failures > 0 {
@@ -44,8 +44,10 @@ struct DoctorCommand: AsyncParsableCommand {
                 conninfo: try settings.databaseURL(), connections: settings.databaseConnections)
             return "a process needs \(settings.databaseConnections + 1), the database allows \(maximum)"
         }
-        await examination.check("signing keys") {
-            try await Preflight.checkKeys(conninfo: try settings.databaseURL(), keyring: try settings.keyring())
+        await examination.check("signing keys and lines of the key file") {
+            let keyring = try settings.keyring()
+            let use = try await Preflight.checkKeys(conninfo: try settings.databaseURL(), keyring: keyring)
+            for sentence in KeyLines.sentences(use, keyring: keyring) { say("      \(sentence)") }
         }
     }
 

@@ -8,11 +8,11 @@ import TokenEndpoint
 struct ExportAssociationsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "associations",
-        abstract: "The association files of one client, for a site that Postern does not serve itself.",
+        abstract: "The association files of one client, for an RP-ID whose host Postern does not serve itself.",
         discussion: """
-            apple-app-site-association, assetlinks.json and webauthn tie apps and sites to the RP-ID. Postern serves them where the \
-            RP-ID is one of its own hosts; elsewhere publish them at https://<RP-ID>/.well-known/, as application/json and \
-            without a redirect. Reads POSTERN_DATABASE_URL.
+            apple-app-site-association and assetlinks.json tie apps to the RP-ID, so that they may use its passkeys. On its own hosts \
+            Postern serves them, and there they name the apps that may open links of /magic-login too. Elsewhere publish them at \
+            https://<RP-ID>/.well-known/, as application/json and without a redirect. Reads POSTERN_DATABASE_URL.
             """)
 
     @Option(name: .long, help: "The realm's slug.")
@@ -30,14 +30,14 @@ struct ExportAssociationsCommand: AsyncParsableCommand {
     func run() async throws {
         let conninfo = try await Settings(file: config).databaseURL()
         try await Preflight.checkSchema(conninfo: conninfo)
-        let associations = try await associations(conninfo)
+        let (associations, rpID) = try await associations(conninfo)
         let files = associations.files
         guard !files.isEmpty else {
             throw CommandFailure(
-                "nothing is registered for client \(client) of realm \(realm): call admin.put_ios_app, "
-                    + "admin.put_android_app or admin.put_web_origin first")
+                "nothing is registered for client \(client) of realm \(realm): call admin.put_ios_app or "
+                    + "admin.put_android_app first")
         }
-        let place = "https://\(associations.rpID)/.well-known/"
+        let place = "https://\(rpID)/.well-known/"
         for (name, json) in files {
             if let output {
                 say("\(try write(json, name, to: output)) is for \(place)\(name)")
@@ -47,22 +47,22 @@ struct ExportAssociationsCommand: AsyncParsableCommand {
         }
     }
 
-    private func associations(_ conninfo: String) async throws -> Associations {
+    private func associations(_ conninfo: String) async throws -> (Associations, rpID: String) {
         let slug = realm
         guard let realm = try await realm(conninfo) else {
             throw CommandFailure(
                 "realm \(slug) does not exist or is disabled: SELECT slug, enabled FROM admin.realms shows them")
         }
-        guard realm.clients[client] != nil else {
+        guard let registered = realm.clients[client] else {
             throw CommandFailure(
                 "realm \(slug) has no client \(client): SELECT client_id FROM admin.clients shows them")
         }
-        guard let associations = Associations(realm: realm, clientID: client) else {
+        guard let rpID = realm.rpID(for: registered) else {
             throw CommandFailure(
                 "client \(client) has no RP-ID and realm \(slug) no primary domain: set one with admin.put_client(…, rp_id => …)"
             )
         }
-        return associations
+        return (Associations(passkeysOf: registered), rpID)
     }
 
     private func realm(_ conninfo: String) async throws -> Realm? {

@@ -3,5 +3,6 @@ import ArgumentParser
 /// `postern keys`.
 struct KeysCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "keys", abstract: "The keys that realms sign tokens with.", subcommands: [KeysRotateCommand.self])
+        commandName: "keys", abstract: "Signing keys of realms, and the lines of the key file.",
+        subcommands: [KeysRotateCommand.self, KeysResealCommand.self])
 }

@@ -76,8 +76,10 @@ enum Preflight {
         }
     }
 
-    /// Opens every realm's signing keys. - Throws: ``CommandFailure`` when they were sealed under a key the file does not have.
-    static func checkKeys(conninfo: String, keyring: Keyring) async throws {
+    /// Counts what stands on each line of the key file, and opens every realm's signing keys.
+    /// - Throws: ``CommandFailure`` when the file lacks a line that something stands on, or a key was altered.
+    static func checkKeys(conninfo: String, keyring: Keyring) async throws -> KeyLineUse {
+        let use = try await KeyLines.check(conninfo: conninfo, keyring: keyring)
         let unreadable = try await OneOffDatabase.use(conninfo) { database in
             let store = ConfigurationStore(database)
             var unreadable: [String] = []
@@ -92,5 +94,6 @@ enum Preflight {
                 "POSTERN_SECRET_KEY_FILE does not open the signing keys of \(unreadable.sorted().joined(separator: ", ")): "
                     + "put the key they were sealed under back into the file, as an older line")
         }
+        return use
     }
 }

@@ -22,8 +22,10 @@ struct ServeCommand: AsyncParsableCommand {
               POSTERN_MAIL_FROM            sender of mails (required)
               POSTERN_LISTEN               default 127.0.0.1:8080
               POSTERN_OPS_LISTEN           default 127.0.0.1:9090: /healthz, /readyz, /metrics
-              POSTERN_TRUSTED_PROXIES      CIDR list whose X-Forwarded-For and -Host are read; default none
-              POSTERN_TLS_CERT, _KEY       PEM files; normally a proxy ends TLS
+              POSTERN_TRUSTED_PROXIES      CIDR list whose X-Forwarded-For is read; default none
+              POSTERN_TRUST_FORWARDED_HOST on: their X-Forwarded-Host chooses the realm; default off: Host does
+              POSTERN_MAX_CONNECTIONS      of clients, in this process; default 10000
+              POSTERN_TLS_CERT, _KEY       PEM files, read again when they change; normally a proxy ends TLS
               POSTERN_DB_CONNECTIONS       default 16
               POSTERN_LOG_LEVEL            default info
               POSTERN_LOG_FORMAT           text or json; default text
@@ -54,7 +56,8 @@ struct ServeCommand: AsyncParsableCommand {
         let transport = SMTPTransport(url: parsedSMTPURL)
         let conninfo = try settings.databaseURL()
         try await Preflight.check(conninfo: conninfo)
-        try await Preflight.checkKeys(conninfo: conninfo, keyring: keyring)
+        let use = try await Preflight.checkKeys(conninfo: conninfo, keyring: keyring)
+        KeyLines.log(use, keyring: keyring, to: logger)
         try await ServerRun(
             configuration: settings.server, conninfo: conninfo, connections: settings.databaseConnections,
             keyring: keyring, mailSender: sender, transport: transport, extraRoutes: [], logger: logger,
@@ -64,7 +67,7 @@ struct ServeCommand: AsyncParsableCommand {
 }
 
 /// Runs the server until SIGTERM or SIGINT, then drains.
-struct ServerRun {
+struct ServerRun: Redacted {
     let configuration: ServerConfiguration
     let conninfo: String
     let connections: Int

@@ -6,10 +6,11 @@ enum OneOffDatabase {
     /// Connects, lends the database and disconnects. The body runs again while the first connection is being made.
     /// - Throws: what the body throws, or ``CommandFailure`` when the database cannot be reached.
     static func use<Value: Sendable>(
-        _ conninfo: String, _ body: @Sendable (Database) async throws -> Value
+        _ conninfo: String, statementTimeout: Duration = .seconds(5), _ body: @Sendable (Database) async throws -> Value
     ) async throws -> Value {
-        let database = Database(
-            configuration: DatabaseConfiguration(conninfo: conninfo, connections: 1), logger: Logger(label: "postern"))
+        var configuration = DatabaseConfiguration(conninfo: conninfo, connections: 1)
+        configuration.statementTimeout = statementTimeout
+        let database = Database(configuration: configuration, logger: Logger(label: "postern"))
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { await database.run() }
             defer { tasks.cancelAll() }

@@ -6,7 +6,7 @@ import SystemPackage
 import TokenEndpoint
 
 /// The configuration of `serve`, `migrate` and `doctor` (contract §2): environment variables, or the same names in a file.
-struct Settings: Sendable {
+struct Settings: Sendable, Redacted {
     private let configuredDatabaseURL: String?
     private let configuredMigrateDatabaseURL: String?
     let databaseConnections: Int
@@ -65,6 +65,10 @@ struct Settings: Sendable {
             let ranges = text.split(separator: ",").map { CIDR($0.filter { $0 != " " }) }
             return ranges.contains(nil) ? nil : ranges.compactMap { $0 }
         }
+        server.trustsForwardedHost = try reader.parsed("POSTERN_TRUST_FORWARDED_HOST", default: false, "on or off") {
+            ["on": true, "off": false][$0]
+        }
+        server.maximumConnections = try reader.integer("POSTERN_MAX_CONNECTIONS", default: 10_000, in: 16...1_000_000)
         server.uniformDeadline = UniformDeadline(
             .milliseconds(try reader.integer("POSTERN_UNIFORM_DEADLINE_MS", default: 100, in: 0...5000)))
         server.shutdownGrace = .seconds(try reader.integer("POSTERN_SHUTDOWN_GRACE", default: 10, in: 0...3600))

@@ -29,7 +29,7 @@ extension HeadlessApp {
         if let link = try await link(after: before) {
             try await confirm(link, number: receipt.MatchNumber)
         } else {
-            say("Open the link from the mail to \(options.email) and choose \(receipt.MatchNumber).\n")
+            say("Open the link from the mail to \(options.email) and type \(receipt.MatchNumber).\n")
         }
         var interval = receipt.Interval
         var waited = 0
@@ -67,7 +67,7 @@ extension HeadlessApp {
         }
     }
 
-    /// What a browser does when the link is opened and the number chosen. A GET alone changes nothing.
+    /// What a browser does when the link is opened and the number typed. A GET alone changes nothing.
     private func confirm(_ link: String, number: String) async throws {
         guard let url = URLComponents(string: link), let query = url.percentEncodedQuery else {
             throw CommandFailure("the link is not what the contract says: \(link)")
@@ -76,16 +76,20 @@ extension HeadlessApp {
             (url.queryItems ?? []).map { ($0.name, $0.value ?? "") }, uniquingKeysWith: { first, _ in first })
         say("  the dev outbox has the link \(link)\n")
         let page = try await quietlyText(get: "\(url.path)?\(query)")
-        say("> GET \(url.path)?\(query)\n< the page offers \(Self.numbers(on: page).joined(separator: ", "))\n")
+        say("> GET \(url.path)?\(query)\n< the page says: \(Self.facts(on: page).joined(separator: "; "))\n")
         let (status, answer) = try await attemptQuietly(
             url.path, form: [("userId", values["userId"] ?? ""), ("token", values["token"] ?? ""), ("number", number)])
         say("> POST \(url.path)\n> userId=…&token=…&number=\(number)\n< \(status) \(Self.heading(of: answer))\n")
         guard status == 200 else { throw CommandFailure("the link was not confirmed") }
     }
 
-    private static func numbers(on page: String) -> [String] {
-        page.components(separatedBy: "name=\"number\" value=\"").dropFirst().map { String($0.prefix { $0 != "\"" }) }
-            .filter { $0.count == 2 }
+    /// Who asks, when, and from where.
+    private static func facts(on page: String) -> [String] {
+        page.components(separatedBy: "<dt>").dropFirst().map { part in
+            let name = part.prefix { $0 != "<" }
+            let value = part.components(separatedBy: "<dd>").dropFirst().first?.prefix { $0 != "<" } ?? ""
+            return "\(name) \(value)"
+        }
     }
 
     private static func heading(of page: String) -> String {

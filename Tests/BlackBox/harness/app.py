@@ -79,10 +79,10 @@ class NativeApp:
 
     def request_code(self, email, **members):
         """Asks for a code and waits for the mail with it."""
-        before = len(self.mailbox.to(email))
+        before = len(self.mailbox.to(email, "code"))
         answer = self.ask(email, **members)
         assert answer.status == 200, answer
-        code = LEDGER.add("code", self.mailbox.wait(email, before + 1).code)
+        code = LEDGER.add("code", self.mailbox.wait(email, before + 1, kind="code").code)
         return Requested(email, answer.json()["AuthSession"], code)
 
     def redeem_form(self, code, email=None, handle=None, scope=FULL_SCOPE, **more):
@@ -190,6 +190,22 @@ class NativeApp:
         """DELETE; returns the raw answer."""
         fields = {"Host": self.host, **bearer(token)}
         return wire.exchange(self.node.port, "DELETE", f"/connect/passkey/{passkey}", fields)
+
+    # -- own data -----------------------------------------------------------------------------
+
+    def delete(self, path, headers=None):
+        """DELETE."""
+        return wire.exchange(self.node.port, "DELETE", path, {"Host": self.host, **(headers or {})})
+
+    def account(self, token):
+        """GET /connect/account of a success."""
+        answer = self.get("/connect/account", bearer(token))
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def change_account(self, token, document):
+        """PATCH /connect/account; returns the raw answer."""
+        return self.send_json("PATCH", "/connect/account", document, bearer(token))
 
     # -- second factor ------------------------------------------------------------------------
 

@@ -14,7 +14,9 @@ from aiosmtpd.controller import Controller
 from .ports import free_port
 
 _LINK = re.compile(r"https?://\S+/magic-login\?\S+")
-_CODE = re.compile(r"(?<![0-9])[0-9]{6}(?![0-9])")
+#: The line of domain-bound codes, which only mails with a code have.
+_AUTOFILL = re.compile(r"^@\S+ #\S+$", re.MULTILINE)
+_CODE = re.compile(r"(?<![0-9])[0-9]{6,8}(?![0-9])")
 
 
 @dataclass
@@ -36,8 +38,13 @@ class Mail:
         return self.message.get_body(("plain",)).get_content()
 
     @property
+    def kind(self):
+        """`link`, `code` or `notice`."""
+        return "link" if _LINK.search(self.text) else "code" if _AUTOFILL.search(self.text) else "notice"
+
+    @property
     def code(self):
-        """The six digits of the mail; they must be the same wherever it shows six digits first."""
+        """The six to eight digits of the mail."""
         found = _CODE.search(self.text)
         assert found, f"no code in the mail: {self.text!r}"
         return found.group()
@@ -65,6 +72,7 @@ class Mailbox:
         self.named = []
         self.refuses = lambda address: False
         self.mails = []
+        self._by_address = {}
         self._arrived = threading.Condition()
         self._controller = None
         self.up()
@@ -104,23 +112,26 @@ class Mailbox:
         if self.mode == "slow":
             await asyncio.sleep(self.slowness)
         with self._arrived:
-            self.mails.append(Mail(list(envelope.rcpt_tos), envelope.content))
+            mail = Mail(list(envelope.rcpt_tos), envelope.content)
+            self.mails.append(mail)
+            for address in set(mail.recipients):
+                self._by_address.setdefault(address, []).append(mail)
             self._arrived.notify_all()
         if self.mode == "die after data":
             server.transport.close()
         return "250 OK"
 
-    def to(self, address):
-        """The mails for one address, oldest first."""
+    def to(self, address, kind=None):
+        """The mails for one address, oldest first; those of one kind."""
         with self._arrived:
-            return [mail for mail in self.mails if address in mail.recipients]
+            return [mail for mail in self._by_address.get(address, ()) if kind in (None, mail.kind)]
 
-    def wait(self, address, count=1, timeout=10.0):
-        """Waits until `count` mails for an address are here and returns the newest."""
+    def wait(self, address, count=1, timeout=10.0, kind=None):
+        """Waits until `count` mails (of a kind) for an address are here and returns the newest."""
         deadline = time.monotonic() + timeout
         with self._arrived:
             while True:
-                mine = [mail for mail in self.mails if address in mail.recipients]
+                mine = [mail for mail in self._by_address.get(address, ()) if kind in (None, mail.kind)]
                 if len(mine) >= count:
                     return mine[-1]
                 left = deadline - time.monotonic()

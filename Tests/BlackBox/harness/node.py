@@ -6,6 +6,8 @@ import signal
 import subprocess
 import time
 
+from pathlib import Path
+
 from . import wire
 from .ports import free_port
 from .postgres import clean_environment
@@ -32,9 +34,9 @@ def write_key_file(path):
 
 
 class Node:
-    """Starts, watches and ends one server; its stdout and stderr go to files."""
+    """Starts, watches and ends one server; its stdout and stderr go to files. `wrapper` is a command that runs it."""
 
-    def __init__(self, database_url, key_file, smtp_port, **environment):
+    def __init__(self, database_url, key_file, smtp_port, wrapper=(), **environment):
         self.port = free_port()
         self.ops_port = free_port()
         OUTPUT.mkdir(parents=True, exist_ok=True)
@@ -42,6 +44,7 @@ class Node:
         self.stdout = OUTPUT / f"serve-{os.getpid()}-{number}.out"
         self.stderr = OUTPUT / f"serve-{os.getpid()}-{number}.err"
         self.process = None
+        self._wrapper = list(wrapper)
         self.environment = {
             "POSTERN_DATABASE_URL": database_url,
             "POSTERN_LISTEN": f"127.0.0.1:{self.port}",
@@ -52,7 +55,7 @@ class Node:
             "POSTERN_MAIL_FROM": "Postern <no-reply@mail.example>",
             "POSTERN_UNIFORM_DEADLINE_MS": str(UNIFORM_DEADLINE_MS),
             "POSTERN_LOG_LEVEL": "debug",
-            "SWIFT_BACKTRACE": "enable=no",
+            "SWIFT_BACKTRACE": os.environ.get("POSTERN_BACKTRACE", "enable=no"),
             **environment,
         }
 
@@ -61,7 +64,7 @@ class Node:
         assert BINARY.exists(), f"{BINARY} is missing: build it, or set POSTERN_BIN"
         with open(self.stdout, "ab") as out, open(self.stderr, "ab") as err:
             self.process = subprocess.Popen(
-                [str(BINARY), "serve"], env={**clean_environment(), **self.environment},
+                [*self._wrapper, str(BINARY), "serve"], env={**clean_environment(), **self.environment},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             )
         self.wait_ready()
@@ -83,6 +86,23 @@ class Node:
     def ops(self, path):
         """GET on the ops listener."""
         return wire.exchange(self.ops_port, "GET", path, {"Host": f"127.0.0.1:{self.ops_port}", "Connection": "close"}, timeout=5)
+
+    def metric(self, name):
+        """The value of a series of /metrics, 0 when there is none yet."""
+        for line in self.ops("/metrics").body.decode().splitlines():
+            if line.startswith(name + " "):
+                return float(line.rpartition(" ")[2])
+        return 0.0
+
+    def resident(self):
+        """Resident memory in bytes."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1]) * 1024
+
+    def processor_seconds(self):
+        """Processor time used so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def alive(self):
         """Whether the process runs."""

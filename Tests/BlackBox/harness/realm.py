@@ -11,9 +11,9 @@ from .postgres import literal
 
 OTP = "urn:cocoar:otp"
 UNLIMITED = [
-    *[("native-otp", dimension) for dimension in ("target", "target-total", "source", "client", "app")],
+    *[("native-otp", dimension) for dimension in ("target", "target-total", "source", "client", "app", "registrations")],
     *[("magic-link", dimension) for dimension in ("target", "target-total", "source", "client", "app")],
-    ("token", "source"),
+    ("token", "source"), ("refused", "source"),
     ("passkey-begin", "source"),
 ]
 _NUMBERS = itertools.count(1)

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-BINARY = Path(os.environ.get("POSTERN_BIN", REPOSITORY / ".build/debug/postern"))
+#: The binary as `scripts/dev` builds it: an optimised build behaves differently from a debug build where threads are concerned.
+BINARY = Path(os.environ.get("POSTERN_BIN", REPOSITORY / ".build/release/postern"))
 SHARED = Path(os.environ.get("POSTERN_SHARED", REPOSITORY.parent / "shared"))
 OUTPUT = REPOSITORY / ".test-output" / "blackbox"
 PEERS = Path(os.environ["POSTERN_PEERS"]) if os.environ.get("POSTERN_PEERS") else None
@@ -13,6 +14,7 @@ POSTGRES_BIN = Path(os.environ.get("POSTERN_PG_BIN", "/usr/lib/postgresql/15/bin
 FULL = os.environ.get("POSTERN_FULL", "") not in ("", "0")
 ROUNDS = int(os.environ.get("POSTERN_ROUNDS", "200" if FULL else "20"))
 FAULT_ROUNDS = int(os.environ.get("POSTERN_FAULT_ROUNDS", "20" if FULL else "1"))
+CHAOS_ROUNDS = int(os.environ.get("POSTERN_CHAOS_ROUNDS", "200" if FULL else "8"))
 
 #: Answers that must be uniform leave at this deadline; short, so that the suite stays short.
 UNIFORM_DEADLINE_MS = 25

@@ -67,8 +67,8 @@ class Accounts:
     def with_links(self, emails):
         """Gives each user a live link that nobody knows, and returns the users' ids."""
         self._run(
-            "INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, expires_at) "
-            "SELECT u.realm_id, u.id, sha256(uuid_send(gen_random_uuid())), uuid_send(gen_random_uuid()), u.email_key, '192.0.2.1', "
+            "INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, security_stamp, expires_at) "
+            "SELECT u.realm_id, u.id, sha256(uuid_send(gen_random_uuid())), uuid_send(gen_random_uuid()), u.email_key, '192.0.2.1', u.security_stamp, "
             f"       now() + interval '9 minutes' FROM postern.user_account AS u WHERE u.realm_id = {literal(self.id)} "
             f"   AND u.email_key = ANY ({literal(emails)}); ANALYZE postern.login_link;"
         )

@@ -4,62 +4,68 @@ import NIOHTTP1
 
 /// One HTTP/1.1 connection: collects a request, hands it to the responder, writes the answer, takes the next.
 ///
-/// - One request is answered at a time; what a client pipelines waits, undecoded where possible.
+/// - One answer at a time: the next request is taken when the former answer was handed to the kernel. A client that does not read
+///   its answer for ``sendTimeout`` is closed, so a connection holds one request and one answer at most.
 /// - Answers `Expect: 100-continue` before the body is read (RFC 9110 §10.1.1): clients such as curl wait for it.
 /// - A body that grows beyond ``Request/maximumBodyBytes`` is handed over as it is and the connection closes after the answer.
-/// - A body has ``bodyTimeout`` to arrive, then 408 (RX-02); a connection without a request closes after ``idleTimeout``.
-final class ConnectionHandler: ChannelDuplexHandler {
+/// - A head has ``headTimeout`` to arrive from its first byte, a body ``bodyTimeout``, then 408; a connection without a request
+///   closes after ``idleTimeout``.
+///
+/// Used on its event loop only.
+final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
-    typealias OutboundIn = Never
     typealias OutboundOut = HTTPServerResponsePart
 
+    static let headTimeout = TimeAmount.seconds(10)
     static let bodyTimeout = TimeAmount.seconds(15)
+    static let sendTimeout = TimeAmount.seconds(15)
     static let idleTimeout = TimeAmount.seconds(30)
-    private static let checkInterval = TimeAmount.seconds(3)
-    private static let maximumWaiting = 32
+    /// How long the client may take to read the last answer after our side has closed.
+    private static let closeTimeout = TimeAmount.seconds(2)
+    /// A request that arrives for longer is slow enough to be dropped when there are too many connections.
+    private static let slowAfter = TimeAmount.seconds(1)
 
     private enum State {
         case idle
         case receiving(HTTPRequestHead, ByteBuffer)
         case answering
+        case sending
         case closed
     }
 
-    private let responder: Responder
-    private let executor: EventLoopExecutor
+    private let respond: Respond
+    private let loop: ConnectionLoop
+    private let gate: InputGate
+    private let connection: OpenConnection
+    private var context: ChannelHandlerContext?
     private var state = State.idle
     /// When the state last changed.
     private var since = NIODeadline.now()
-    /// Parts that arrived while a request was being answered; beyond ``maximumWaiting`` nothing more is read.
+    /// When the first byte of the head that is arriving came.
+    private var headSince: NIODeadline?
+    /// The rest of the slice that ended with the request being answered.
     private var waiting = CircularBuffer<HTTPServerRequestPart>()
-    private var wantsRead = false
     /// The connection ends after the answer under way.
     private var isLast = false
-    private var hasUnreadBody = false
-    private var address: IPAddress?
-    private var check: RepeatedTask?
+    private var hasUnreadInput = false
+    /// The client has said all it wants to say.
+    private var inputEnded = false
 
-    init(responder: Responder, executor: EventLoopExecutor) {
-        self.responder = responder
-        self.executor = executor
+    init(respond: @escaping Respond, loop: ConnectionLoop, gate: InputGate, connection: OpenConnection) {
+        self.respond = respond
+        self.loop = loop
+        self.gate = gate
+        self.connection = connection
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
-        address = context.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
-        let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-        check = context.eventLoop.scheduleRepeatedTask(initialDelay: Self.checkInterval, delay: Self.checkInterval) {
-            _ in
-            bound.value.handler.checkTime(bound.value.context)
-        }
+        self.context = context
+        gate.onInput = { [unowned self] in noteInput() }
+        loop.timer.value.add(self)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         stop()
-    }
-
-    func channelActive(context: ChannelHandlerContext) {
-        address = context.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
-        context.fireChannelActive()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -70,136 +76,182 @@ final class ConnectionHandler: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let part = unwrapInboundIn(data)
         switch state {
-        case .idle, .receiving: receive(part, context)
-        case .answering: waiting.append(part)
+        case .idle, .receiving: receive(part)
+        case .answering, .sending: waiting.append(part)
         case .closed: break
         }
-    }
-
-    /// A client that pipelines is held back; one that waits for its answer costs no change of the event loop's interest.
-    func read(context: ChannelHandlerContext) {
-        if waiting.count > Self.maximumWaiting { wantsRead = true } else { context.read() }
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
-        case is ChannelShouldQuiesceEvent: finish(context, isCut: false)
-        case ChannelEvent.inputClosed: finish(context, isCut: true)
+        case is ChannelShouldQuiesceEvent: quiesce()
+        case is MakeRoomEvent: makeRoom()
+        case ChannelEvent.inputClosed: inputClosed()
         default: context.fireUserInboundEventTriggered(event)
         }
     }
 
-    /// What is no HTTP gets 400, headers that are too long 431 (RFC 6585 §5); then the connection ends.
+    /// Bytes that are not HTTP get 400, headers that are too long 431 (RFC 6585 §5); then the connection ends.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        guard let error = error as? HTTPParserError else { return context.close(promise: nil) }
+        guard let error = error as? HTTPParserError else { return close() }
         switch state {
-        case .idle, .receiving:
-            refuse(error == .headerOverflow ? .requestHeaderFieldsTooLarge : .badRequest, context)
-        case .answering: isLast = true
+        case .idle, .receiving: refuse(error == .headerOverflow ? .requestHeaderFieldsTooLarge : .badRequest)
+        case .answering, .sending: (isLast, hasUnreadInput) = (true, true)
         case .closed: break
         }
     }
 
-    private func receive(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
+    private func noteInput() {
+        if case .idle = state, headSince == nil { headSince = .now() }
+    }
+
+    private func receive(_ part: HTTPServerRequestPart) {
         switch (part, state) {
         case (.head(let head), .idle):
+            headSince = nil
             since = .now()
-            if head.headers.first(name: "expect")?.lowercased() == "100-continue" {
+            if let context, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
                 let proceed = HTTPResponseHead(version: .http1_1, status: .continue)
                 context.writeAndFlush(wrapOutboundOut(.head(proceed)), promise: nil)
             }
             state = .receiving(head, ByteBuffer())
         case (.body(var bytes), .receiving(let head, var body)):
             if body.readableBytes + bytes.readableBytes > Request.maximumBodyBytes {
-                (isLast, hasUnreadBody) = (true, true)
-                return answer(Request(head, isBodyTooLarge: true), context)
+                (isLast, hasUnreadInput) = (true, true)
+                return answer(Request(head, isBodyTooLarge: true))
             }
             if body.readableBytes == 0 { body = bytes } else { body.writeBuffer(&bytes) }
             state = .receiving(head, body)
         case (.end, .receiving(let head, let body)):
-            answer(Request(head, body: body), context)
+            answer(Request(head, body: body))
         default:
             break  // the rest of a body that was not wanted
         }
     }
 
-    private func answer(_ request: Request, _ context: ChannelHandlerContext) {
+    private func answer(_ request: Request) {
+        guard let eventLoop = context?.eventLoop else { return }
         state = .answering
+        connection.isBusy()
+        gate.pause()
         if !request.isKeepAlive { isLast = true }
-        let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-        let (responder, address) = (responder, address)
-        Task(executorPreference: executor) {
-            let answer = await responder.respond(to: request, from: address)
-            bound.value.handler.send(answer, to: request.method, bound.value.context)
+        let bound = NIOLoopBound(self, eventLoop: eventLoop)
+        let (respond, address) = (respond, connection.address)
+        Task(executorPreference: loop.executor) {
+            let answer = await respond(request, address)
+            // The executor is a preference: after an await this may be any thread.
+            if eventLoop.inEventLoop {
+                bound.value.send(answer, to: request.method)
+            } else {
+                eventLoop.execute { bound.value.send(answer, to: request.method) }
+            }
         }
     }
 
-    private func send(_ answer: Answer, to method: HTTPRequest.Method, _ context: ChannelHandlerContext) {
-        guard case .answering = state else { return }
+    private func send(_ answer: Answer, to method: HTTPRequest.Method) {
+        guard case .answering = state, let context else { return }
+        if inputEnded, waiting.isEmpty { isLast = true }
+        state = .sending
+        since = .now()
         context.write(wrapOutboundOut(.head(answer.head(isLast: isLast))), promise: nil)
         if method != .head, !answer.body.isEmpty {
             let body = context.channel.allocator.buffer(bytes: answer.body)
             context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
         }
-        guard !isLast else { return end(context, mayHaveMore: hasUnreadBody) }
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
-        state = .idle
-        since = .now()
-        while let part = waiting.popFirst() {
-            receive(part, context)
-            if case .answering = state { return }
-        }
-        if wantsRead {
-            wantsRead = false
-            context.read()
-        }
+        finishAnswer(context)
     }
 
     /// Answers without the responder and closes.
-    private func refuse(_ status: HTTPResponse.Status, _ context: ChannelHandlerContext) {
-        context.write(wrapOutboundOut(.head(Answer(status).head(isLast: true))), promise: nil)
-        end(context, mayHaveMore: true)
-    }
-
-    /// Closes after the answer. Closing on input that was not read would reset the connection, and the client might lose the
-    /// answer (RFC 9112 §9.6): then only our side closes, and ``checkTime(_:)`` ends the rest.
-    private func end(_ context: ChannelHandlerContext, mayHaveMore: Bool = false) {
-        state = .closed
+    private func refuse(_ status: HTTPResponse.Status) {
+        guard let context else { return }
+        gate.pause()
+        state = .sending
         since = .now()
+        (isLast, hasUnreadInput) = (true, true)
+        context.write(wrapOutboundOut(.head(Answer(status).head(isLast: true))), promise: nil)
+        finishAnswer(context)
+    }
+
+    /// Goes on when the kernel has the whole answer.
+    private func finishAnswer(_ context: ChannelHandlerContext) {
+        let promise = context.eventLoop.makePromise(of: Void.self)
+        promise.futureResult.assumeIsolated().whenComplete { result in
+            if case .success = result { self.sent() } else { self.close() }
+        }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: promise)
+    }
+
+    private func sent() {
+        guard case .sending = state, let context else { return }
+        since = .now()
+        guard !isLast else {
+            // Closing on input that was not read would reset the connection, and the client might lose the answer
+            // (RFC 9112 §9.6): then only our side closes, and ``checkTime(_:)`` ends the rest.
+            state = .closed
+            waiting.removeAll()
+            gate.discard()
+            return context.close(mode: hasUnreadInput ? .output : .all, promise: nil)
+        }
+        state = .idle
+        connection.isWaiting()
+        while let part = waiting.popFirst() {
+            receive(part)
+            if case .answering = state { return }
+        }
+        if inputEnded { return close() }
+        gate.resume()
+    }
+
+    /// The server stops: no further request.
+    private func quiesce() {
+        switch state {
+        case .idle: close()
+        case .receiving, .answering, .sending: isLast = true
+        case .closed: break
+        }
+    }
+
+    /// There are too many connections: one that waits for its client goes.
+    private func makeRoom() {
+        switch state {
+        case .idle: close()
+        case .receiving where NIODeadline.now() - since > Self.slowAfter: close()
+        case .receiving, .answering, .sending, .closed: break
+        }
+    }
+
+    /// What has arrived is still answered; a request that is not complete cannot become so.
+    private func inputClosed() {
+        inputEnded = true
+        switch state {
+        case .idle, .receiving, .closed: close()
+        case .answering, .sending: break
+        }
+    }
+
+    /// Called once a second.
+    func checkTime(_ now: NIODeadline) {
+        let age = now - since
+        switch state {
+        case .idle where age > Self.idleTimeout: close()
+        case .idle: if let headSince, now - headSince > Self.headTimeout { refuse(.requestTimeout) }
+        case .receiving where age > Self.bodyTimeout: refuse(.requestTimeout)
+        case .sending where age > Self.sendTimeout: close()
+        case .closed where age > Self.closeTimeout: close()
+        case .receiving, .answering, .sending, .closed: break
+        }
+    }
+
+    private func close() {
+        state = .closed
         waiting.removeAll()
-        let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in
-            bound.value.close(mode: mayHaveMore ? .output : .all, promise: nil)
-        }
-    }
-
-    /// No further request: now if there is none, or one that can no longer arrive; else after the answer.
-    private func finish(_ context: ChannelHandlerContext, isCut: Bool) {
-        switch state {
-        case .receiving where !isCut, .answering: isLast = true
-        case .idle, .receiving:
-            state = .closed
-            context.close(promise: nil)
-        case .closed: if isCut { context.close(promise: nil) }
-        }
-    }
-
-    private func checkTime(_ context: ChannelHandlerContext) {
-        let age = NIODeadline.now() - since
-        switch state {
-        case .idle where age > Self.idleTimeout:
-            state = .closed
-            context.close(promise: nil)
-        case .receiving where age > Self.bodyTimeout: refuse(.requestTimeout, context)
-        case .closed: context.close(promise: nil)
-        case .idle, .receiving, .answering: break
-        }
+        context?.close(promise: nil)
     }
 
     private func stop() {
         state = .closed
         waiting.removeAll()
-        check?.cancel()
-        check = nil
+        loop.timer.value.remove(self)
+        context = nil
     }
 }

@@ -1,5 +1,3 @@
-public import Persistence
-
 /// Product names of authenticators by AAGUID, for people's eyes only.
 ///
 /// The facts are those of the community list github.com/passkeydeveloper/passkey-authenticator-aaguids (as of 2026) and of vendors'

@@ -1,0 +1,39 @@
+import FoundationEssentials
+import Persistence
+
+/// What an unsealed row of the outbox says: a notice about a change to an account (`postern.queue_notice`). Nothing in it is secret, so
+/// SQL alone can queue it.
+struct MailNotice: Sendable, Equatable {
+    /// The change.
+    enum Template: String, Sendable, CaseIterable {
+        case passkeyAdded = "passkey-added"
+        case passkeyRemoved = "passkey-removed"
+        case totpAdded = "totp-added"
+        case totpRemoved = "totp-removed"
+        case recoveryCodesUsedUp = "recovery-codes-used-up"
+        case addressChanged = "address-changed"
+        case accountDeleted = "account-deleted"
+    }
+
+    /// The members of `mail_outbox.detail` that a text is made from; others are ignored.
+    private struct Detail: Decodable {
+        let aaguid: String?
+    }
+
+    let template: Template
+    /// The product name of the passkey that the notice is about. Its holder chose the display name, so that is never quoted.
+    let passkey: String
+
+    init(_ template: Template, aaguid: UUIDValue? = nil) {
+        self.template = template
+        passkey = AuthenticatorNames.name(of: aaguid)
+    }
+
+    /// - Parameter detail: JSON text.
+    /// - Returns: `nil` for a template that this binary does not know.
+    init?(template: String, detail: String) {
+        guard let template = Template(rawValue: template) else { return nil }
+        let detail = try? JSONDecoder().decode(Detail.self, from: Data(detail.utf8))
+        self.init(template, aaguid: detail?.aaguid.flatMap { UUIDValue($0) })
+    }
+}

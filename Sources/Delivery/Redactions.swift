@@ -1,0 +1,8 @@
+public import Persistence
+
+// What holds a code, a link or a password and has no other reason to conform.
+
+extension DevOutbox.Mail: Redacted {}
+extension MailMessage: Redacted {}
+extension OutgoingMail: Redacted {}
+extension SMTPURL.Credentials: Redacted {}

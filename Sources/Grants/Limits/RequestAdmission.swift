@@ -1,0 +1,92 @@
+public import Persistence
+
+/// Takes the permits of a request for a code or a link, and records the request with them (decision 25).
+///
+/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client and the App.
+/// One with an ID-token hint is counted under the hint's own session instead of the address, and may take from the fifth that
+/// strangers leave. Whether the hint fits the address only a worker may look up, so a hint that does not fit gains nothing here
+/// that its holder can use against others: the worker takes the address's permits afterwards, before any mail.
+public struct RequestAdmission: Sendable {
+    /// Whose budgets a request is counted under.
+    public struct Asker: Sendable {
+        let emailKey: String
+        let source: String
+        let client: Client?
+        let hint: IDTokenHint?
+
+        /// - Parameters:
+        ///   - emailKey: the folded address asked for.
+        ///   - source: where the request came from.
+        ///   - client: the client it names.
+        ///   - hint: the device it says it comes from.
+        public init(emailKey: String, source: String, client: Client?, hint: IDTokenHint?) {
+            self.emailKey = emailKey
+            self.source = source
+            self.client = client
+            self.hint = hint
+        }
+    }
+
+    private let limiter: RateLimiter
+
+    /// Counts with `limiter`.
+    public init(_ limiter: RateLimiter) {
+        self.limiter = limiter
+    }
+
+    /// Runs the statement that records the request, once it has its permits. The statement is run again, without having recorded
+    /// anything, when a hinted request found a broad limit used up and takes from the reserve.
+    /// - Parameter statement: answers `nil` when it was refused a permit.
+    /// - Throws: `rate_limited`, `temporarily_unavailable`.
+    public func admit<Answer: Sendable>(
+        _ policy: RateLimit.Policy, _ asker: Asker, realm: Realm,
+        _ statement: (PermitRequest) async throws(StoreError) -> (Answer?, PermitVerdict)
+    ) async throws(TokenError) -> Answer {
+        var reserved: Set<RateLimit.Dimension> = []
+        while true {
+            do throws(TokenError) {
+                let claim = try await limiter.claim(
+                    policy, Self.subjects(of: asker, realm: realm, fromReserve: reserved), realm: realm)
+                let answer: Answer?
+                let verdict: PermitVerdict
+                do {
+                    (answer, verdict) = try await statement(claim.permits)
+                } catch {
+                    throw TokenError.unavailable("\(error)")
+                }
+                try limiter.settle(claim, verdict)
+                guard let answer else { throw TokenError.unavailable("limit without a verdict") }
+                return answer
+            } catch {
+                guard asker.hint != nil, let dimension = error.limit?.dimension,
+                    dimension == .client || dimension == .app, !reserved.contains(dimension),
+                    realm.rateLimits[policy]?[dimension]?.part(.reserve) != nil
+                else { throw error }
+                reserved.insert(dimension)
+            }
+        }
+    }
+
+    /// In one order for everybody, so that two requests never wait for each other's permits.
+    private static func subjects(
+        of asker: Asker, realm: Realm, fromReserve reserved: Set<RateLimit.Dimension>
+    ) -> [RateLimiter.Subject] {
+        var subjects: [RateLimiter.Subject] = []
+        if asker.hint == nil {
+            subjects.append(.init(.target, "\(asker.emailKey)|\(asker.source)"))
+            subjects.append(.init(.targetTotal, asker.emailKey))
+        }
+        subjects.append(.init(.source, asker.source))
+        func add(_ dimension: RateLimit.Dimension, _ value: String) {
+            subjects.append(.init(dimension, value, part: reserved.contains(dimension) ? .reserve : .open))
+        }
+        if let client = asker.client { add(.client, client.clientID) }
+        if let app = realm.app { add(.app, app.slug) }
+        if let hint = asker.hint {
+            // No address has these keys: they hold no "@". One account takes no more from the reserve than one device may ask for.
+            if !reserved.isEmpty { subjects.append(.init(.targetTotal, "reserve|\(hint.user)")) }
+            subjects.append(.init(.targetTotal, "device|\(hint.session)"))
+        }
+        return subjects
+    }
+}

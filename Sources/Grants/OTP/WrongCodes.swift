@@ -1,0 +1,94 @@
+public import Persistence
+import Synchronization
+
+/// Tells the database how many codes of a realm were compared and wrong, for the realm's limit `wrong-codes`.
+///
+/// However many codes are tried, a process writes the one row of a realm a few times a second at most. What the row says is read
+/// by every try, on every node.
+///
+/// Locking: `state` guards what is not reported yet, and whether a task is reporting. No lock is held over an `await`.
+public final class WrongCodes: Sendable {
+    private struct Pending {
+        var wrong: Int
+        let realm: Realm
+    }
+
+    private struct State {
+        var pending: [UUIDValue: Pending] = [:]
+        var isReporting = false
+    }
+
+    private let signIns: SignInStore
+    private let state = Mutex(State())
+    /// How long codes are gathered; with the statement itself, a brake is known everywhere well within a second.
+    private static let interval = Duration.milliseconds(200)
+
+    /// Reports to `signIns`.
+    public init(_ signIns: SignInStore) {
+        self.signIns = signIns
+    }
+
+    /// Counts codes that were compared and wrong.
+    func count(_ wrong: Int, of realm: Realm) {
+        guard wrong > 0, realm.rateLimits[.token]?[.wrongCodes] != nil else { return }
+        let reports = state.withLock { state in
+            state.pending[realm.id, default: Pending(wrong: 0, realm: realm)].wrong += wrong
+            defer { state.isReporting = true }
+            return !state.isReporting
+        }
+        if reports { report() }
+    }
+
+    /// Reports until there is nothing left. Holds this object no longer than that.
+    private func report() {
+        Task {
+            repeat { try? await Task.sleep(for: Self.interval) } while await reportOnce()
+        }
+    }
+
+    /// - Returns: `false` when there was nothing to report; then nobody reports any more.
+    private func reportOnce() async -> Bool {
+        let pending = state.withLock { state in
+            defer { state.pending = [:] }
+            if state.pending.isEmpty { state.isReporting = false }
+            return state.pending
+        }
+        for (id, count) in pending {
+            guard let limit = count.realm.rateLimits[.token]?[.wrongCodes] else { continue }
+            do {
+                try await signIns.reportWrongCodes(
+                    realm: id, wrong: Int32(clamping: count.wrong),
+                    Budget(limit), enforced: limit.enforced)
+            } catch {
+                // Kept for the next time; more than the limit holds is as good as the limit.
+                state.withLock { state in
+                    var kept = count
+                    kept.wrong = min(kept.wrong + (state.pending[id]?.wrong ?? 0), limit.burst)
+                    state.pending[id] = kept
+                }
+            }
+        }
+        return !pending.isEmpty
+    }
+}
+
+extension Budget {
+    /// A configured limit as the database takes it.
+    init(_ limit: RateLimit) {
+        self.init(permits: Int32(clamping: limit.permits), per: limit.per, burst: Int32(clamping: limit.burst))
+    }
+
+    /// The realm's limit `wrong-codes`; `nil` while it is only watched.
+    static func brake(of realm: Realm) -> Budget? {
+        guard let limit = realm.rateLimits[.token]?[.wrongCodes], limit.enforced else { return nil }
+        return Budget(limit)
+    }
+
+    /// The failure budget of an account presented by address alone. Where it is only watched, one that nobody uses up.
+    static func failures(of realm: Realm) -> Budget {
+        guard let limit = realm.rateLimits[.token]?[.failures], limit.enforced else {
+            return Budget(permits: 1_000_000, per: 60, burst: 1_000_000)
+        }
+        return Budget(limit)
+    }
+}

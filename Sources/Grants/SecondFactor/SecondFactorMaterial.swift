@@ -1,0 +1,79 @@
+import Persistence
+
+/// What SQL gives to compare a second factor with: the sealed seed, and the data keys that open it and compare recovery codes.
+/// They travel together, so that a sign-in asks for no key (`postern.second_factor_material`).
+struct SecondFactorMaterial: Sendable, Redacted {
+    let sealedSeed: [UInt8]
+    /// The data key that seals the seed, sealed; `nil` where version 0 sealed the seed.
+    let seedKey: SealedDataKey?
+    /// The data keys of the account's recovery codes.
+    let recoveryKeys: [SealedDataKey]
+
+    private static let marker: [UInt8] = [0x03] + Array("pdk".utf8)
+
+    /// `03 "pdk"`, then framed values (length in 4 bytes): the seed's data key, the seed, each recovery key's id and seal. Or a seed alone,
+    /// as version 0 sealed it.
+    init(_ bytes: [UInt8]) {
+        guard bytes.starts(with: Self.marker), let values = Self.values(bytes.dropFirst(Self.marker.count)),
+            values.count >= 2
+        else {
+            sealedSeed = bytes
+            seedKey = nil
+            recoveryKeys = []
+            return
+        }
+        sealedSeed = Array(values[1])
+        seedKey = DataKey.id(in: sealedSeed).map {
+            SealedDataKey(id: $0, purpose: .totpSeed, sealed: Array(values[0]))
+        }
+        recoveryKeys = values.dropFirst(2).compactMap { value in
+            UUIDValue(bytes: value.prefix(16)).map {
+                SealedDataKey(id: $0, purpose: .recoveryCode, sealed: Array(value.dropFirst(16)))
+            }
+        }
+    }
+
+    /// `nil` when a value is cut short.
+    private static func values(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>]? {
+        var rest = bytes
+        var values: [ArraySlice<UInt8>] = []
+        while !rest.isEmpty {
+            guard let length = rest.prefix(4).bigEndianInteger(as: UInt32.self), rest.count - 4 >= Int(length) else {
+                return nil
+            }
+            values.append(rest.dropFirst(4).prefix(Int(length)))
+            rest = rest.dropFirst(4 + Int(length))
+        }
+        return values
+    }
+
+    /// The seed. - Throws: `temporarily_unavailable` when its line is not in the key file.
+    func seed(keyring: Keyring, realm: UUIDValue, factor: UUIDValue) throws(TokenError) -> TOTPSeed {
+        let opened: [UInt8]?
+        if let seedKey {
+            opened = try? keyring.open(seedKey, realm: realm).open(sealedSeed, aad: TOTPSeed.aad(realm, factor))
+        } else {
+            opened = try? keyring.openVersion0(sealedSeed, aad: TOTPSeed.aad(realm, factor))
+        }
+        guard let opened, let seed = TOTPSeed(opened) else {
+            throw .unavailable(
+                "a TOTP seed cannot be opened: postern doctor says which line of the key file is missing")
+        }
+        return seed
+    }
+
+    /// What the database may hold of a recovery code: its HMAC under each data key, and under each line as version 0 made it.
+    func candidates(
+        for code: String, keyring: Keyring, realm: UUIDValue, factor: UUIDValue
+    ) throws(TokenError) -> [[UInt8]] {
+        var candidates = keyring.keys.map { RecoveryCode.keyed(code, realm: realm, factor: factor, under: $0) }
+        for sealed in recoveryKeys {
+            guard let key = try? keyring.open(sealed, realm: realm) else {
+                throw .unavailable(
+                    "recovery codes cannot be compared: postern doctor says which line of the key file is missing")
+            }
+            candidates += RecoveryCode.candidates(code, realm: realm, factor: factor, under: key)
+        }
+        return candidates
+    }
+}

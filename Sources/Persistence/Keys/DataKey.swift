@@ -1,0 +1,121 @@
+import Crypto
+
+/// A key of one realm for one purpose, which protects what must outlive a line of the key file (docs/decisions/0024).
+///
+/// 32 random bytes, stored sealed by a line: a new line re-wraps them and leaves what they protect alone.
+public struct DataKey: Sendable, Redacted {
+    /// What a data key protects. The raw values stand in the column `data_key.purpose`.
+    public enum Purpose: String, Sendable, CaseIterable {
+        /// Private halves of signing keys; seals.
+        case signingKey = "signing-key"
+        /// TOTP seeds; seals.
+        case totpSeed = "totp-seed"
+        /// Recovery codes; keys HMACs.
+        case recoveryCode = "recovery-code"
+        /// Fixed codes of test identities; keys HMACs.
+        case testCode = "test-code"
+    }
+
+    /// The row's id.
+    public let id: UUIDValue
+    private let sealing: SealingKey
+    /// One; more only where version 0 did not say which of several lines it had used.
+    private let macs: [HMAC<SHA256>]
+
+    /// Begins whatever is sealed under a data key; the key's id follows. `postern.data_key_of` reads the same.
+    static let marker: [UInt8] = [0x02] + Array("pdk".utf8)
+    private static let headerCount = marker.count + 16
+
+    /// - Parameter content: one or more keys of 32 bytes.
+    init?(id: UUIDValue, content: [UInt8]) {
+        guard !content.isEmpty, content.count % 32 == 0 else { return nil }
+        self.id = id
+        let keys = stride(from: 0, to: content.count, by: 32).map { SymmetricKey(data: content[$0..<($0 + 32)]) }
+        sealing = SealingKey(keys[0])
+        macs = keys.map { HMAC(key: $0) }
+    }
+
+    /// The data key that sealed something; `nil` for what version 0 sealed directly under a line.
+    public static func id(in sealed: [UInt8]) -> UUIDValue? {
+        guard sealed.starts(with: marker), sealed.count >= headerCount + SealingKey.overhead else { return nil }
+        return UUIDValue(bytes: sealed[marker.count..<headerCount])
+    }
+
+    /// Encrypts and authenticates: `02 "pdk" ‖ id (16) ‖ nonce (24) ‖ ciphertext ‖ tag (16)`.
+    /// - Parameter aad: the row the data belongs to; needed again to open it.
+    public func seal(_ plaintext: [UInt8], aad: [UInt8]) throws(KeyringError) -> [UInt8] {
+        try sealing.seal(plaintext, header: Self.marker + id.bytes, aad: aad)
+    }
+
+    /// Opens what ``seal(_:aad:)`` made.
+    public func open(_ sealed: [UInt8], aad: [UInt8]) throws(KeyringError) -> [UInt8] {
+        guard Self.id(in: sealed) == id else { throw .cannotOpen }
+        return try sealing.open(sealed, headerCount: Self.headerCount, aad: aad)
+    }
+
+    /// HMAC-SHA-256 of `parts`, each preceded by its length.
+    public func hmac(_ parts: [[UInt8]]) -> [UInt8] {
+        macs[0].authenticationCode(of: parts)
+    }
+
+    /// What ``hmac(_:)`` may have made: more than one value only for a key of version 0.
+    public func candidates(_ parts: [[UInt8]]) -> [[UInt8]] {
+        macs.map { $0.authenticationCode(of: parts) }
+    }
+}
+
+/// A data key as the database holds it: sealed by a line of the key file.
+public struct SealedDataKey: Sendable, Equatable {
+    /// The row's id.
+    public let id: UUIDValue
+    /// What it protects.
+    public let purpose: DataKey.Purpose
+    /// The sealed content.
+    public let sealed: [UInt8]
+
+    /// Takes the parts as they are.
+    public init(id: UUIDValue, purpose: DataKey.Purpose, sealed: [UInt8]) {
+        self.id = id
+        self.purpose = purpose
+        self.sealed = sealed
+    }
+
+    fileprivate var aad: [UInt8] { id.bytes + Array(purpose.rawValue.utf8) }
+}
+
+extension Keyring {
+    /// Opens a data key. Its purpose and row are authenticated: no key can be put in another's place.
+    public func open(_ key: SealedDataKey, realm: UUIDValue) throws(KeyringError) -> DataKey {
+        let content = try open(key.sealed, for: .dataKey, realm: realm, aad: key.aad)
+        guard let opened = DataKey(id: key.id, content: content) else { throw .cannotOpen }
+        return opened
+    }
+
+    /// A new random data key, sealed by the newest line.
+    public func makeDataKey(_ purpose: DataKey.Purpose, realm: UUIDValue) throws(KeyringError) -> SealedDataKey {
+        try wrap(randomBytes(32), purpose, realm: realm)
+    }
+
+    /// The keys that lines gave version 0 for codes of this purpose, as one data key, sealed by the newest line.
+    func makeDataKey(
+        _ purpose: DataKey.Purpose, realm: UUIDValue, derivedFrom lines: [ServerKey]
+    ) throws(KeyringError) -> SealedDataKey {
+        let former: ServerKey.Purpose = purpose == .testCode ? .codePepper : .recoveryCode
+        return try wrap(lines.flatMap { $0.version0Key(former) }, purpose, realm: realm)
+    }
+
+    /// The same data key, sealed by the newest line.
+    public func reseal(_ key: SealedDataKey, realm: UUIDValue) throws(KeyringError) -> SealedDataKey {
+        let content = try open(key.sealed, for: .dataKey, realm: realm, aad: key.aad)
+        return SealedDataKey(
+            id: key.id, purpose: key.purpose, sealed: try seal(content, for: .dataKey, realm: realm, aad: key.aad))
+    }
+
+    private func wrap(
+        _ content: [UInt8], _ purpose: DataKey.Purpose, realm: UUIDValue
+    ) throws(KeyringError) -> SealedDataKey {
+        let unsealed = SealedDataKey(id: .random(), purpose: purpose, sealed: [])
+        let sealed = try seal(content, for: .dataKey, realm: realm, aad: unsealed.aad)
+        return SealedDataKey(id: unsealed.id, purpose: purpose, sealed: sealed)
+    }
+}

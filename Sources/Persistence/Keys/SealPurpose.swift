@@ -1,0 +1,31 @@
+/// What a line of the key file seals. Each purpose has, in each realm, a key of its own: nothing that was sealed for one opens for
+/// another, and no key serves more than one tenant.
+public enum SealPurpose: UInt8, Sendable, CaseIterable {
+    /// Opaque access tokens of sessions.
+    case accessToken
+    /// Opaque access tokens of service accounts.
+    case serviceAccountToken
+    /// Handles of requests for codes and links.
+    case authSession
+    /// Ceremonies of passkeys.
+    case passkeyCeremony
+    /// Enrolments of TOTP.
+    case totpCeremony
+    /// Mails that wait to be sent.
+    case mail
+    /// Data keys, which protect what must outlive a line.
+    case dataKey
+
+    /// What the key is derived with; never to be changed.
+    var label: String {
+        switch self {
+        case .accessToken: "access token"
+        case .serviceAccountToken: "service account token"
+        case .authSession: "auth session"
+        case .passkeyCeremony: "passkey ceremony"
+        case .totpCeremony: "totp ceremony"
+        case .mail: "mail"
+        case .dataKey: "data key"
+        }
+    }
+}

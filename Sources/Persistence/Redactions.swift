@@ -1,0 +1,16 @@
+// What holds a secret and has no other reason to conform.
+
+extension DatabaseConfiguration: Redacted {}
+extension LiveServiceAccount: Redacted {}
+extension LiveSession: Redacted {}
+extension MailPayload: Redacted {}
+extension MailPayload.Content: Redacted {}
+extension NewSession: Redacted {}
+extension Parameter: Redacted {}
+extension SecondFactorPrompt: Redacted {}
+extension SecondFactorProof: Redacted {}
+extension SecondFactorStore.NewFactor: Redacted {}
+extension SessionSettings: Redacted {}
+extension SessionStore.Rotated: Redacted {}
+extension SessionStore.Rotation: Redacted {}
+extension TestIdentityStore.PendingCode: Redacted {}

@@ -1,0 +1,197 @@
+import Glibc
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import ServiceLifecycle
+import Synchronization
+
+/// Answers one request from the address at the other end of its connection.
+typealias Respond = @Sendable (Request, IPAddress?) async -> Answer
+
+/// A listener for HTTP/1.1: binds, accepts within the limits of ``OpenConnections``, and drains at shutdown.
+struct ConnectionServer: Service {
+    let address: ListenAddress
+    let connections: OpenConnections
+    let metrics: TransportMetrics
+    /// `nil` for plain HTTP.
+    var tls: TLSIdentity?
+    var onServing: @Sendable () -> Void = {}
+    let logger: Logger
+    let respond: Respond
+
+    private let loops = ConnectionLoops()
+
+    /// Far below NIO's defaults: nothing here needs more.
+    private static var limits: NIOHTTPDecoderLimitConfiguration {
+        var limits = NIOHTTPDecoderLimitConfiguration()
+        limits.maxHeaderFieldSize = 12 * 1024
+        limits.maxHeaderListSize = 16 * 1024
+        limits.maxHeaderFieldCount = 100
+        return limits
+    }
+
+    private static let backlog: Int32 = 1024
+    /// Of each direction, in the kernel: without a bound a client that does not read makes the kernel buffer megabytes.
+    private static let socketBuffer = 64 * 1024
+    private static let bindAgainAfter = Duration.milliseconds(250)
+
+    init(
+        address: ListenAddress, connections: OpenConnections, metrics: TransportMetrics, tls: TLSIdentity? = nil,
+        logger: Logger, onServing: @escaping @Sendable () -> Void = {}, respond: @escaping Respond
+    ) {
+        self.address = address
+        self.connections = connections
+        self.metrics = metrics
+        self.tls = tls
+        self.logger = logger
+        self.onServing = onServing
+        self.respond = respond
+    }
+
+    /// Serves until graceful shutdown, and then until the last connection has ended, or until cancellation.
+    func run() async throws {
+        let listener = Listener()
+        listener.use(try await bind())
+        onServing()
+        await withTaskCancellationHandler {
+            await withGracefulShutdownHandler {
+                while let channel = listener.current {
+                    try? await channel.closeFuture.get()
+                    // accept(2) may report an error of the network, which NIO takes for one of the listener.
+                    if !listener.isStopped { await bindAgain(listener) }
+                }
+                await connections.empty()
+            } onGracefulShutdown: {
+                listener.stop()
+                connections.drain()
+            }
+        } onCancel: {
+            listener.stop()
+            connections.closeAll()
+        }
+    }
+
+    private func bindAgain(_ listener: Listener) async {
+        logger.error("the listener was closed by an error and is opened again", metadata: ["listen": "\(address)"])
+        while !listener.isStopped {
+            do {
+                return listener.use(try await bind())
+            } catch {
+                logger.error("cannot listen", metadata: ["listen": "\(address)", "error": "\(error)"])
+                try? await Task.sleep(for: Self.bindAgainAfter)
+            }
+        }
+    }
+
+    private func bind() async throws -> any Channel {
+        try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.backlog, value: Self.backlog)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelOption(.socketOption(.so_rcvbuf), value: SocketOptionValue(Self.socketBuffer))
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(
+                        AcceptHandler(connections: connections, metrics: metrics, logger: logger))
+                }
+            }
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelOption(.socketOption(.so_sndbuf), value: SocketOptionValue(Self.socketBuffer))
+            .childChannelOption(
+                .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 2048, maximum: 16_384)
+            )
+            .childChannelOption(.maxMessagesPerRead, value: 1)
+            .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try setUp(channel) } }
+            .bind(host: address.host, port: address.port).get()
+    }
+
+    /// TLS, the gate, the HTTP/1.1 codec, the handler.
+    private func setUp(_ channel: any Channel) throws {
+        guard let connection = connections.connection(of: channel) else { throw ChannelError.ioOnClosedChannel }
+        let pipeline = channel.pipeline.syncOperations
+        if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls.context)) }
+        let gate = InputGate()
+        try pipeline.addHandler(gate)
+        try pipeline.configureHTTPServerPipeline(
+            withPipeliningAssistance: false, withErrorHandling: false, withOutboundHeaderValidation: false,
+            withEncoderConfiguration: .init(), withDecoderLimitConfiguration: Self.limits)
+        try pipeline.addHandler(
+            ConnectionHandler(
+                respond: respond, loop: loops.loop(for: channel.eventLoop), gate: gate, connection: connection))
+    }
+
+}
+
+/// The channel that accepts, unless the server stops.
+private final class Listener: Sendable {
+    private struct State {
+        var channel: (any Channel)?
+        var isStopped = false
+    }
+
+    private let state = Mutex(State())
+
+    /// `nil` when the server stops.
+    var current: (any Channel)? { state.withLock { $0.isStopped ? nil : $0.channel } }
+    var isStopped: Bool { state.withLock { $0.isStopped } }
+
+    func use(_ channel: any Channel) {
+        let isStopped = state.withLock { state in
+            state.channel = channel
+            return state.isStopped
+        }
+        if isStopped { channel.close(promise: nil) }
+    }
+
+    func stop() {
+        let channel = state.withLock { state in
+            state.isStopped = true
+            return state.channel
+        }
+        channel?.close(promise: nil)
+    }
+}
+
+/// Closes connections over the limits before anything is set up for them, and pauses when the system has no descriptor left: the
+/// kernel would report the connection that waits again at once, for ever, and the event loop would do nothing else.
+private final class AcceptHandler: ChannelInboundHandler {
+    typealias InboundIn = any Channel
+    typealias InboundOut = any Channel
+
+    private static let pause = TimeAmount.milliseconds(100)
+    private static let logInterval = TimeAmount.minutes(1)
+
+    private let connections: OpenConnections
+    private let metrics: TransportMetrics
+    private let logger: Logger
+    private var isPaused = false
+    private var nextLog = NIODeadline.uptimeNanoseconds(0)
+
+    init(connections: OpenConnections, metrics: TransportMetrics, logger: Logger) {
+        self.connections = connections
+        self.metrics = metrics
+        self.logger = logger
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let channel = unwrapInboundIn(data)
+        if connections.admit(channel) { context.fireChannelRead(data) } else { channel.close(promise: nil) }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
+        guard !isPaused, let options = context.channel.syncOptions else { return }
+        isPaused = true
+        metrics.acceptPauses.add(1, ordering: .relaxed)
+        if nextLog <= .now() {
+            nextLog = .now() + Self.logInterval
+            logger.error("no new connection can be accepted", metadata: ["error": "\(error)"])
+        }
+        try? options.setOption(.autoRead, value: false)
+        context.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
+            self.isPaused = false
+            try? options.setOption(.autoRead, value: true)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+"""An access token opens only what it was made for: account endpoints take no token that was made for an API (contract 4.3)."""
+
+import re
+import uuid
+
+import pytest
+
+from harness import jose, settings, wire
+from harness.app import FULL_SCOPE, bearer
+from harness.service import granted, service
+
+#: Every endpoint that takes a Bearer token and manages the account. {passkey} and {session} are the user's own.
+ENDPOINTS = [
+    ("GET", "/connect/account"), ("PATCH", "/connect/account"), ("DELETE", "/connect/account"),
+    ("GET", "/connect/sessions"), ("DELETE", "/connect/sessions"), ("DELETE", "/connect/sessions?current=true"),
+    ("DELETE", "/connect/sessions/{session}"),
+    ("POST", "/connect/passkey/enroll/begin"), ("POST", "/connect/passkey/enroll"), ("GET", "/connect/passkey"),
+    ("PATCH", "/connect/passkey/{passkey}"), ("DELETE", "/connect/passkey/{passkey}"),
+    ("POST", "/connect/totp/enroll/begin"), ("POST", "/connect/totp/enroll"), ("DELETE", "/connect/totp"),
+]
+#: What else there is below /connect/: no Bearer token, or one for claims.
+OTHERS = {"/connect/token", "/connect/introspect", "/connect/revoke", "/connect/userinfo", "/connect/passkey/begin"}
+BODIES = {
+    ("PATCH", "/connect/account"): b'{"FirstName":"Eve"}', ("PATCH", "/connect/passkey/{passkey}"): b'{"DisplayName":"Eve"}',
+    ("POST", "/connect/passkey/enroll/begin"): b"{}", ("POST", "/connect/totp/enroll/begin"): b"{}",
+    ("POST", "/connect/passkey/enroll"): b'{"ceremonyId":"x","attestation":{}}',
+    ("POST", "/connect/totp/enroll"): b'{"ceremonyId":"x","code":"123456"}',
+}
+
+
+class Victim:
+    """A user with a passkey, two sessions, and tokens that were made for somebody else."""
+
+    def __init__(self, realm, client, scope):
+        self.app = realm.app(client)
+        self.email = realm.user(first_name="Ada")
+        own = self.app.sign_in(self.email)
+        self.token = own["access_token"]
+        other = self.app.sign_in(self.email)
+        self.session = realm.app("api").introspect(other["access_token"]).json()["sid"]
+        # What an app hands to an API: a narrower token of a session of its own, as young as it can be.
+        family = self.app.sign_in(self.email, scope=f"{FULL_SCOPE} {scope}")
+        self.foreign = [family["access_token"], self.app.refreshed(family["refresh_token"], scope=scope)["access_token"]]
+        self.clean = self.app.refreshed(self.app.sign_in(self.email, scope=f"{FULL_SCOPE} {scope}")["refresh_token"], scope="openid")
+        self.passkey, _ = self.app.enroll(self.token)
+
+    def call(self, method, path, token):
+        """One call with a token."""
+        target = path.format(passkey=self.passkey, session=self.session)
+        headers = {"Host": self.app.host, "Content-Type": "application/json", **bearer(token)}
+        return wire.exchange(self.app.node.port, method, target, headers, BODIES.get((method, path)))
+
+    def state(self):
+        """What the owner sees."""
+        sessions = self.app.get("/connect/sessions", bearer(self.token)).json()
+        return (
+            sorted(item["Id"] for item in sessions),
+            [(item["Id"], item["DisplayName"]) for item in self.app.passkeys(self.token)],
+            self.app.userinfo(self.token).json()["given_name"],
+        )
+
+
+@pytest.fixture(scope="module", params=["app", "jwt"])
+def client(request):
+    """Reference tokens, and JWTs."""
+    return request.param
+
+
+@pytest.fixture(scope="module", params=["resource", "client and resource", "two resources"])
+def victim(request, realm, client):
+    """For every audience that is not the client alone."""
+    second = "stock.read"
+    realm.world.admin.call("put_scope", realm.slug, second, resources=["https://stock.example/api"])
+    realm.world.admin.call("grant_permission", realm.slug, realm.client(client), variadic=[f"scp:{second}"])
+    realm.world.settle()
+    scope = {
+        "resource": realm.granted_scope, "client and resource": f"openid profile {realm.granted_scope}",
+        "two resources": f"openid {realm.granted_scope} {second}",
+    }[request.param]
+    return Victim(realm, client, scope)
+
+
+@pytest.mark.parametrize("method,path", ENDPOINTS, ids=[f"{m} {p}" for m, p in ENDPOINTS])
+def test_a_token_made_for_an_api_opens_no_account_endpoint(victim, method, path):
+    """401 invalid_token, and nothing happened: the API that was sent the token cannot act for its user."""
+    before = victim.state()
+    for token in victim.foreign:
+        answer = victim.call(method, path, token)
+        assert (answer.status, answer.body) == (401, b""), answer
+        assert 'error="invalid_token"' in answer.header("www-authenticate"), answer
+    assert victim.state() == before
+
+
+@pytest.mark.parametrize("path", ["/connect/account", "/connect/sessions", "/connect/passkey"])
+def test_the_same_session_opens_them_with_a_token_of_its_own(victim, path):
+    """An app that calls both refreshes once with scope=openid and once with the API's scope."""
+    assert victim.call("GET", path, victim.clean["access_token"]).status == 200
+
+
+def test_an_api_cannot_enrol_a_passkey_and_take_the_account_over(realm):
+    """The whole way of the attack: it ends at its first step."""
+    app = realm.app()
+    token = app.sign_in(realm.user(), scope=realm.granted_scope)["access_token"]
+    api = realm.app("api").introspect(token).json()
+    assert api["active"] and api["aud"] == realm.granted_resource
+    assert app.enroll_begin(token).status == 401
+    assert app.totp_begin(token).status == 401
+
+
+def test_userinfo_takes_any_token_with_openid(realm, client):
+    """OpenID Connect Core 5.3: the scope decides; what it opens is no more than the claims of its scopes."""
+    app = realm.app(client)
+    email = realm.user()
+    both = app.sign_in(email, scope=f"openid email {realm.granted_scope}")["access_token"]
+    assert set(app.userinfo(both).json()) == {"sub", "email", "email_verified"}
+    without = app.userinfo(app.sign_in(email, scope=f"email {realm.granted_scope}")["access_token"])
+    assert without.status == 403 and 'scope="openid"' in without.header("www-authenticate")
+
+
+@pytest.mark.parametrize("method,path", ENDPOINTS, ids=[f"{m} {p}" for m, p in ENDPOINTS])
+def test_a_clients_own_token_and_no_token_open_nothing(realm, method, path):
+    """403 for a service account, 401 without an error code for no token, 401 invalid_token for anything else."""
+    if not hasattr(realm, "robots"):
+        realm.robots = [service(realm, "aud-robot")[0], service(realm, "aud-jwt-robot", access_token_type="jwt")[0]]
+    app = realm.app()
+    target = path.format(passkey=uuid.uuid4(), session=uuid.uuid4())
+    for robot in realm.robots:
+        answer = wire.exchange(app.node.port, method, target, {"Host": app.host, **bearer(granted(robot)["access_token"])})
+        assert answer.status == 403 and 'error="insufficient_scope"' in answer.header("www-authenticate"), answer
+    bare = wire.exchange(app.node.port, method, target, {"Host": app.host})
+    assert (bare.status, bare.header("www-authenticate")) == (401, "Bearer"), bare
+    for junk in ("junk", "pat_" + "A" * 200, f"{jose.b64url(b'{}')}.{jose.b64url(b'{}')}.AAAA"):
+        answer = wire.exchange(app.node.port, method, target, {"Host": app.host, **bearer(junk)})
+        assert answer.status == 401 and 'error="invalid_token"' in answer.header("www-authenticate"), answer
+
+
+def test_every_endpoint_below_connect_is_known_here():
+    """A new account endpoint has to be written down above."""
+    routes = set()
+    for file in (settings.REPOSITORY / "Sources/TokenEndpoint").rglob("*.swift"):
+        routes |= set(re.findall(r'Route\(\s*(?:prefix:\s*)?"(/connect/[^"]+)"', file.read_text()))
+    known = {re.sub(r"\{.*|\?.*", "", path) for _, path in ENDPOINTS} | OTHERS
+    assert routes == known

@@ -1,0 +1,170 @@
+"""Proxies in front: which realm a request is for, and whom limits count. Debian's nginx, with the configuration it comes with and with ours."""
+
+import re
+import ssl
+import subprocess
+
+import pytest
+
+from harness import wire
+from harness.nginx import NGINX, Nginx
+from harness.ports import free_port
+from harness.settings import REPOSITORY
+
+pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+DISCOVERY = "/.well-known/openid-configuration"
+
+
+@pytest.fixture(scope="module")
+def other(world):
+    """Another tenant."""
+    return world.realm(name="other")
+
+
+@pytest.fixture(scope="module")
+def off(world):
+    """Trusts loopback's `X-Forwarded-For` only: the default."""
+    made = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.1/32", POSTERN_LOG_LEVEL="info")
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def on(world):
+    """Trusts loopback's `X-Forwarded-Host`, too."""
+    made = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.1/32", POSTERN_TRUST_FORWARDED_HOST="on", POSTERN_LOG_LEVEL="info")
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def stock(off, on):
+    """nginx as Debian's documentation has it: `include proxy_params` and `proxy_pass`. Ports before `off` and `on`."""
+    ports = [free_port(), free_port()]
+    servers = "\n".join(
+        f"server {{ listen 127.0.0.1:{port}; location / {{ include /etc/nginx/proxy_params; proxy_pass http://127.0.0.1:{node.port}; }} }}"
+        for port, node in zip(ports, (off, on)))
+    made = Nginx(servers, ports)
+    yield ports
+    made.close()
+
+
+def get(port, headers):
+    """Discovery."""
+    return wire.exchange(port, "GET", DISCOVERY, headers)
+
+
+def test_behind_a_stock_nginx_the_host_alone_chooses_the_realm(realm, other, stock):
+    """A client's `X-Forwarded-Host`, which nginx passes on, changes nothing."""
+    answer = get(stock[0], [("Host", realm.host), ("X-Forwarded-Host", other.host)])
+    assert answer.status == 200 and answer.json()["issuer"] == realm.issuer
+    assert answer.header("vary") == "Host"
+    assert get(stock[0], [("Host", "unknown.example"), ("X-Forwarded-Host", other.host)]).status == 404
+
+
+def test_where_it_is_trusted_a_forwarded_host_that_contradicts_is_refused(realm, other, stock, on):
+    """A cache before us would store one tenant's keys under another's name."""
+    assert get(stock[1], [("Host", realm.host), ("X-Forwarded-Host", other.host)]).status == 400
+    answer = get(stock[1], [("Host", realm.host), ("X-Forwarded-Host", realm.host)])
+    assert answer.status == 200 and "x-forwarded-host" in answer.header("vary").lower()
+    assert get(stock[1], [("Host", realm.host)]).json()["issuer"] == realm.issuer
+    # A proxy that rewrites Host to its upstream's name.
+    answer = get(on.port, [("Host", f"127.0.0.1:{on.port}"), ("X-Forwarded-Host", other.host)])
+    assert answer.status == 200 and answer.json()["issuer"] == other.issuer
+    answer = get(on.port, [("Host", "upstream"), ("X-Forwarded-Host", "evil.example"), ("X-Forwarded-Host", f"{realm.host}, {other.host}")])
+    assert answer.json()["issuer"] == other.issuer
+    assert get(on.port, [("Host", realm.host), ("X-Forwarded-Host", "unknown.example")]).status == 400
+    assert get(on.port, [("Host", "upstream"), ("X-Forwarded-Host", "unknown.example")]).status == 404
+
+
+def limited(realm):
+    """A source may ask for three codes."""
+    realm.limit("native-otp", "source", 3)
+
+
+def test_limits_count_the_client_behind_the_proxy(world, stock):
+    """nginx appends the address of its client; what the client claims itself does not count."""
+    realm = world.realm(name="counted")
+    limited(realm)
+    app = realm.app()
+    body = wire.json.dumps({"Email": realm.new_email()}).encode()
+    statuses = []
+    for number in range(5):
+        fields = {"Host": app.host, "Content-Type": "application/json", "X-Forwarded-For": f"198.51.100.{number}"}
+        with wire.socket.socket() as one:  # from an address that is not trusted
+            one.bind(("127.0.0.77", 0))
+            one.connect(("127.0.0.1", stock[0]))
+            one.sendall(wire.request_bytes("POST", "/api/account/native/otp/request", fields, body))
+            statuses.append(int(one.recv(12).split()[1]))
+    assert statuses == [200, 200, 200, 429, 429]
+
+
+def test_a_forwarder_that_is_not_trusted_is_warned_about_once_and_counted(world, realm):
+    """Else all clients behind a forgotten proxy are one source, and nobody knows."""
+    node = world.start_node(POSTERN_LOG_LEVEL="info")
+    try:
+        assert get(node.port, {"Host": realm.host}).status == 200
+        assert node.metric("postern_untrusted_forwarded_total") == 0
+        for _ in range(5):
+            assert get(node.port, {"Host": realm.host, "X-Forwarded-For": "198.51.100.1"}).status == 200
+        assert node.metric("postern_untrusted_forwarded_total") == 5
+        assert node.log().count("POSTERN_TRUSTED_PROXIES") == 1
+        assert "198.51.100.1" not in node.log()
+    finally:
+        node.stop()
+
+
+@pytest.fixture(scope="module")
+def ours(off, tmp_path_factory):
+    """The example of deploy/nginx, with this test's ports and certificate."""
+    folder = tmp_path_factory.mktemp("certificate")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=auth.example",
+         "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
+    text = (REPOSITORY / "deploy" / "nginx" / "postern.conf").read_text(encoding="utf-8")
+    port, plain = free_port(), free_port()
+    for pattern, replacement in [
+        (r"server 127\.0\.0\.1:8080;", f"server 127.0.0.1:{off.port};"), (r"server 127\.0\.0\.1:8081;", ""),
+        (r"listen 443 ssl( http2)?;", f"listen 127.0.0.1:{port} ssl;"), (r"listen \[::\]:443 ssl( http2)?;", ""),
+        (r"listen 80;", f"listen 127.0.0.1:{plain};"), (r"listen \[::\]:80;", ""),
+        (r"ssl_certificate .*;", f"ssl_certificate {folder}/cert.pem;"), (r"ssl_certificate_key .*;", f"ssl_certificate_key {folder}/key.pem;"),
+    ]:
+        text, count = re.subn(pattern, replacement, text)
+        assert count == 1, pattern
+    made = Nginx(text, [port, plain])
+    yield port, plain
+    made.close()
+
+
+def over_tls(port, method, target, headers, body=None):
+    """One request over TLS, nothing verified; the answer's bytes."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with context.wrap_socket(wire.socket.create_connection(("127.0.0.1", port), timeout=10)) as one:
+        one.sendall(wire.request_bytes(method, target, [*headers, ("Connection", "close")], body))
+        answer = b""
+        while chunk := one.recv(65536):
+            answer += chunk
+    return answer
+
+
+def test_the_example_configuration_serves_and_overwrites_what_clients_forward(realm, other, ours):
+    """TLS, the realm by Host, and no header of the client survives."""
+    answer = over_tls(ours[0], "GET", DISCOVERY, [("Host", realm.host), ("X-Forwarded-Host", other.host), ("X-Forwarded-For", "198.51.100.7")])
+    assert answer.startswith(b"HTTP/1.1 200") and realm.issuer.encode() in answer
+    answer = over_tls(ours[0], "POST", "/connect/token", [("Host", realm.host), ("Content-Type", wire.FORM)], b"grant_type=nonsense")
+    assert answer.startswith(b"HTTP/1.1 400") and b"unsupported_grant_type" in answer
+    answer = get(ours[1], {"Host": realm.host})
+    assert answer.status == 301 and answer.header("location") == f"https://{realm.host}{DISCOVERY}"
+
+
+def test_behind_the_example_configuration_limits_count_the_client(world, ours):
+    """Whatever it claims."""
+    realm = world.realm(name="ours")
+    limited(realm)
+    body = wire.json.dumps({"Email": realm.new_email()}).encode()
+    statuses = []
+    for number in range(4):
+        fields = [("Host", realm.host), ("Content-Type", "application/json"), ("X-Forwarded-For", f"198.51.100.{number}")]
+        statuses.append(over_tls(ours[0], "POST", "/api/account/native/otp/request", fields, body)[:12])
+    assert statuses == [b"HTTP/1.1 200"] * 3 + [b"HTTP/1.1 429"]

@@ -1,0 +1,96 @@
+-- Known devices: requests that brought an ID token of the account they ask for are counted apart from strangers (decision 25).
+SET LOCAL ROLE postern_owner;
+
+-- What a worker asks about a request before it sends a mail: p_user is the account of the address, NULL when there is none.
+-- A request without a hint was admitted when it was recorded. One with a hint took a permit of the hint's own session then, and here,
+-- where users may be looked at, it shows whether the hint fits. Either way it takes a stranger's permits of the address, so that
+-- nobody learns from a later 429 whether it fitted; a request whose hint does not fit is admitted only if there were some.
+-- The device of a request stays its device when the request is repeated without a hint, or with another.
+-- The caller holds the lock of the address: two workers never wait for each other's permits.
+CREATE OR REPLACE FUNCTION postern.admit_request(
+    p_realm uuid, p_policy text, p_request bytea, p_user uuid, OUT admitted boolean, OUT device uuid)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_request record;
+    v_fits boolean;
+    v_refused boolean;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT a.email_key, a.source, a.hint_user, a.hint_session, a.device INTO v_request
+      FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_request;
+    device := v_request.device;
+    admitted := true;
+    IF v_request.hint_user IS NULL THEN
+        RETURN;
+    END IF;
+    v_fits := coalesce(v_request.hint_user = p_user, false);
+    IF v_fits THEN
+        device := v_request.hint_session;
+        UPDATE postern.auth_session AS a SET device = v_request.hint_session
+         WHERE a.realm_id = p_realm AND a.id = p_request AND a.device IS DISTINCT FROM v_request.hint_session;
+    END IF;
+    SELECT t.limit_ord IS NOT NULL INTO v_refused
+      FROM (SELECT array_agg(CASE l.dimension
+                                  WHEN 'target' THEN format('%s|target|%s|%s', p_policy, v_request.email_key, v_request.source)
+                                  ELSE format('%s|target-total|%s', p_policy, v_request.email_key) END ORDER BY l.dimension) AS keys,
+                   array_agg(CASE WHEN l.mode = 'enforce' THEN 1 ELSE -1 END ORDER BY l.dimension) AS wanted,
+                   array_agg(l.permits ORDER BY l.dimension) AS permits,
+                   array_agg(extract(epoch FROM l.per)::float8 ORDER BY l.dimension) AS per,
+                   array_agg(l.burst ORDER BY l.dimension) AS burst
+              FROM postern.effective_rate_limits(p_realm) AS l
+             WHERE l.policy = p_policy AND l.dimension IN ('target', 'target-total')) AS w,
+           postern.take_realm_permits(p_realm, w.keys, w.wanted, w.permits, w.per, w.burst) AS t;
+    admitted := v_fits OR NOT coalesce(v_refused, false);
+END
+$$;
+COMMENT ON FUNCTION postern.admit_request(uuid, text, bytea, uuid) IS
+    'Whether a recorded request may send a mail, and the known device it came from; decided by the worker, told to nobody';
+
+-- A sign-in by other means than a code ends the row of wrong codes: p_device of the known device that did it, else the strangers'.
+CREATE OR REPLACE FUNCTION postern.forget_wrong_codes(p_realm uuid, p_email_key text, p_user uuid, p_device uuid) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF p_device IS NULL THEN
+        UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
+         WHERE g.realm_id = p_realm AND g.email_key = p_email_key AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
+    ELSE
+        UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
+         WHERE g.realm_id = p_realm AND g.user_id = p_user AND g.device = p_device
+           AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.forget_wrong_codes(uuid, text, uuid, uuid) IS
+    'A success: the wrong codes in a row of that device, or of strangers, are forgotten and what they closed is open';
+
+-- For admin.unlock_codes: strangers' and all devices' counts, and the failure budget of the address. True when anything was closed.
+CREATE OR REPLACE FUNCTION postern.unlock_codes(p_realm uuid, p_email_key text) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_closed boolean;
+BEGIN
+    SELECT EXISTS (SELECT FROM postern.code_guard AS g
+                    WHERE g.realm_id = p_realm AND g.email_key = p_email_key AND g.locked_until > now())
+        OR EXISTS (SELECT FROM postern.device_guard AS g JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = g.user_id
+                    WHERE g.realm_id = p_realm AND u.email_key = p_email_key AND g.locked_until > now())
+      INTO v_closed;
+    UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL, failures_tat = '-infinity'
+     WHERE g.realm_id = p_realm AND g.email_key = p_email_key;
+    UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
+      FROM postern.user_account AS u
+     WHERE g.realm_id = p_realm AND u.realm_id = p_realm AND u.email_key = p_email_key AND g.user_id = u.id;
+    RETURN v_closed;
+END
+$$;
+COMMENT ON FUNCTION postern.unlock_codes(uuid, text) IS 'Opens the codes of an address again, for everybody; true when they were closed';
+
+REVOKE ALL ON FUNCTION postern.admit_request(uuid, text, bytea, uuid), postern.forget_wrong_codes(uuid, text, uuid, uuid),
+    postern.unlock_codes(uuid, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.admit_request(uuid, text, bytea, uuid), postern.forget_wrong_codes(uuid, text, uuid, uuid)
+    TO postern_app;
+
+RESET ROLE;
