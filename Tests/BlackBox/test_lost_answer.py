@@ -56,6 +56,16 @@ def test_once_the_successor_was_used_the_predecessor_ends_the_family(app, api, s
     assert_dead(app, api, signed_in, first, second)
 
 
+def test_reuse_with_a_wider_scope_is_reuse_all_the_same(world, app, api, signed_in):
+    """The predecessor after its window, with a scope the family never had: a wide scope hides no theft."""
+    watch = world.stopwatch()
+    first = app.refreshed(signed_in["refresh_token"])
+    watch.reach(121)
+    refused = app.refresh(signed_in["refresh_token"], scope="openid offline_access profile email orders.read")
+    assert refused.error == "invalid_grant", refused
+    assert_dead(app, api, signed_in, first)
+
+
 def test_an_older_generation_ends_the_family(app, api, signed_in):
     """R1 -> R2 -> R3 -> R4, then R1 within the window."""
     chain = [signed_in]

@@ -90,9 +90,12 @@ struct Readiness: Sendable {
         } catch {
             return "the database is not available"
         }
-        guard await realms.isAvailable() else { return "there is no configuration: the directory of realms cannot be read" }
+        guard await realms.isAvailable() else {
+            return "there is no configuration: the directory of realms cannot be read"
+        }
         if clock.isWrong, let seconds = clock.difference {
-            return "the clocks of this machine and the database differ by \(Int(abs(seconds))) s: synchronise them"
+            return
+                "the clocks of this machine and the database differ by \(Int(abs(seconds).rounded())) s: synchronise them"
         }
         return nil
     }

@@ -37,7 +37,7 @@ struct DoctorCommand: AsyncParsableCommand {
         await examination.check("roles") { try await Preflight.checkRole(conninfo: try settings.databaseURL()) }
         await examination.check("clock") {
             let reading = try await Preflight.checkClock(conninfo: try settings.databaseURL())
-            return "differs from the database's by \(Int(abs(reading.difference))) s"
+            return "differs from the database's by \(Int(abs(reading.difference).rounded())) s"
         }
         await examination.check("connections") {
             let maximum = try await Preflight.checkConnections(

@@ -42,7 +42,7 @@ enum Preflight {
         }
         guard abs(reading.difference) <= DatabaseClock.maximumDifference else {
             throw CommandFailure(
-                "the clocks of this machine and the database differ by \(Int(abs(reading.difference))) s: synchronise them"
+                "the clocks of this machine and the database differ by \(Int(abs(reading.difference).rounded())) s: synchronise them"
             )
         }
         return reading
