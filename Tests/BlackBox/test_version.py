@@ -10,7 +10,7 @@ from harness.settings import BINARY, REPOSITORY
 
 def dependencies():
     """What the product is built from, as Package.swift says it; the tools of benchmarks come later in the file."""
-    return (REPOSITORY / "Package.swift").read_text(encoding="utf-8").partition("targets: [")[0]
+    return (REPOSITORY / "Package.swift").read_text(encoding="utf-8").partition("\n    targets: [")[0]
 
 
 def pins():
