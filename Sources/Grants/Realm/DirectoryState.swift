@@ -62,7 +62,8 @@ struct DirectoryState {
     private func fresh<Value>(_ loaded: Loaded<Value>?, at now: Instant) -> Value? {
         guard let loaded else { return nil }
         let isConfirmed = confirmedUntil.map { now < $0 } ?? false
-        return isConfirmed || now < loaded.at + Self.maximumAge ? loaded.value : nil
+        guard isConfirmed || now < loaded.at + Self.maximumAge else { return nil }
+        return loaded.value
     }
 
     // MARK: Loading

@@ -96,14 +96,14 @@ class Links:
 
     def link(self, email, **members):
         """Asks for a link and waits for the mail with it."""
-        before = len(self.app.mailbox.to(email))
+        before = len(self.app.mailbox.to(email, "link"))
         answer = self.ask(email, **members)
         assert answer.status == 200, answer
         return self.received(answer, email, before + 1)
 
     def received(self, answer, email, count):
         """The link of the newest mail, once there are `count`."""
-        mail = self.app.mailbox.wait(email, count)
+        mail = self.app.mailbox.wait(email, count, kind="link")
         document = answer.json()
         link = Link(email, document["AuthSession"], document["MatchNumber"], mail.link)
         LEDGER.add("magic_token", link.token)
