@@ -1,4 +1,5 @@
 import Persistence
+import Synchronization
 
 extension RateLimiter {
     /// Counts something that has happened already. - Throws: `rate_limited`, or `temporarily_unavailable`.
