@@ -232,6 +232,11 @@ if Context.environment["POSTERN_BENCH"] != nil {
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Benchmarks/Seed", swiftSettings: settings),
+        // What sealing costs, beside what it cost in version 0.
+        .executableTarget(
+            name: "BenchSealing",
+            dependencies: ["Persistence", .product(name: "Crypto", package: "swift-crypto")],
+            path: "Benchmarks/Sealing", swiftSettings: settings),
         // Ways to drive PostgreSQL through libpq, side by side.
         .executableTarget(
             name: "BenchLibPQ",

@@ -53,8 +53,15 @@ def served(browser_world):
 
 
 def choose(page, number):
-    """Presses a button and waits for what the page says then."""
-    page.click(f'button[value="{number}"]')
+    """Types a number, submits, and waits for what the page says then."""
+    page.evaluate("document.querySelector('input.number').focus()")
+    page.send("Input.insertText", {"text": number})
+    page.click("form:first-of-type button")
+    return result(page)
+
+
+def result(page):
+    """The heading of the page that answers."""
     page.wait("document.querySelector('form') === null && document.readyState === 'complete'")
     return page.text("h1")
 
@@ -76,14 +83,14 @@ def test_a_scanner_with_scripts_opens_a_link_fifty_times_and_it_lives(browser, s
     assert seen == ["blocked"], "the page's policy lets no script of anybody's ask for more"
     for _ in range(50):
         page.open(one.url)
-        assert page.evaluate("document.querySelectorAll('button[name=number]').length") == 4
+        assert page.evaluate("document.querySelectorAll('input.number').length") == 1
     assert page.evaluate("document.cookie") == ""
     answer = links.poll(one.handle)
     assert answer.json()["error"] == "authorization_pending"
     assert links.redeem(one).status == 200
 
 
-def test_choosing_the_number_signs_in_the_other_device(browser, served):
+def test_typing_the_number_signs_in_the_other_device(browser, served):
     """From the mail to the tokens; the pages are looked at in light and dark, on a phone."""
     links, link = served
     one = link()
@@ -92,7 +99,8 @@ def test_choosing_the_number_signs_in_the_other_device(browser, served):
     page.open(one.url)
     assert page.text(".realm") == "Café Öresund & <Co>"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing to scroll sideways"
-    assert page.evaluate("Math.min(...[...document.querySelectorAll('button')].map(b => b.getBoundingClientRect().height)) >= 44")
+    assert page.evaluate("Math.min(...[...document.querySelectorAll('button,.number')].map(b => b.getBoundingClientRect().height)) >= 44")
+    assert page.evaluate("document.querySelector('dl').innerText.includes('UTC') && document.querySelector('dl').innerText.includes('127.0.x.x')")
     page.screenshot(PICTURES / "magic-question.png")
     assert choose(page, one.number) == "Confirmed"
     assert "app" in page.text("[role=status]")
@@ -117,18 +125,57 @@ def test_a_wrong_number_is_final(browser, served):
     assert links.redeem(one).json()["error"] == "invalid_grant"
 
 
+def test_not_me_is_one_button(browser, served):
+    """Its own form: nothing has to be typed, and no number counts as typed."""
+    links, link = served
+    one = link()
+    page = Page(browser)
+    page.open(one.url)
+    page.click("button.quiet")
+    assert result(page) == "Nobody was signed in"
+    page.screenshot(PICTURES / "magic-not-me.png")
+    assert links.poll(one.handle).json()["error"] == "access_denied"
+
+
+def test_the_browser_itself_asks_for_two_digits(browser, served):
+    """An empty or short field is not sent; what a browser lets through is asked for again on the page."""
+    links, link = served
+    one = link()
+    page = Page(browser)
+    page.open(one.url)
+    page.send("Input.insertText", {"text": ""})
+    page.click("form:first-of-type button")
+    assert page.text("h1") == "Somebody asks to sign in as you"
+    page.evaluate("document.querySelector('form').noValidate = true; document.querySelector('form').submit()")
+    page.wait("document.querySelector('.mistake') !== null && document.querySelector('.mistake').innerText !== '' && document.readyState === 'complete'")
+    page.screenshot(PICTURES / "magic-mistake.png")
+    assert choose(page, one.number) == "Confirmed"
+    assert links.poll(one.handle).status == 200
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_fits_a_small_phone(browser, served, dark):
+    """320 px wide, in both colour schemes: nothing to scroll sideways, enough contrast to read."""
+    _, link = served
+    page = Page(browser, width=320, height=640, dark=dark)
+    page.open(link().url)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.screenshot(PICTURES / f"magic-320-{'dark' if dark else 'light'}.png")
+
+
 def test_the_page_works_by_keyboard_alone(browser, served):
-    """Tab goes through the numbers in order; Enter answers."""
+    """Tab goes to the field, its button and "not me"; Enter in the field submits the number."""
     links, link = served
     one = link()
     page = Page(browser)
     page.open(one.url)
     order = []
-    for _ in range(4):
+    for _ in range(3):
         press(page, "Tab")
-        order.append(page.evaluate("document.activeElement.value"))
-    assert order == [*links.form(one).numbers, "none"]
-    page.evaluate(f"document.querySelector('button[value=\"{one.number}\"]').focus()")
+        order.append(page.evaluate("document.activeElement.id || document.activeElement.innerText"))
+    assert order == ["number", "Sign in", "This was not me"]
+    page.evaluate("document.querySelector('input.number').focus()")
+    page.send("Input.insertText", {"text": one.number})
     press(page, "Enter", text="\r")
     page.expect("h1", "Confirmed")
     assert links.poll(one.handle).status == 200
@@ -143,14 +190,14 @@ def press(page, key, text=None):
 
 
 def test_the_page_names_its_parts_for_screen_readers(browser, served):
-    """A heading, a named group of buttons, a language; the answer is a status."""
+    """A heading, a labelled field, two buttons, a language."""
     _, link = served
     page = Page(browser)
     page.open(link().url)
     page.send("Accessibility.enable")
     nodes = page.send("Accessibility.getFullAXTree")["nodes"]
     named = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n.get("ignored")]
-    assert ("heading", "Which number does your app show?") in named
-    assert ("group", "Which number does your app show?") in named
-    assert len([n for n in named if n[0] == "button"]) == 4
+    assert ("heading", "Somebody asks to sign in as you") in named
+    assert ("textbox", "If it was you, type the number that your app shows") in named
+    assert [n[1] for n in named if n[0] == "button"] == ["Sign in", "This was not me"]
     assert page.evaluate("document.documentElement.lang") == "en"

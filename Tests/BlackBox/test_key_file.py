@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from harness import jose, report, totp
+from harness.app import NativeApp
 from harness.keyfile import Fleet, Refreshing, line_id, new_line
 from harness.postgres import clean_environment
-from harness.settings import POSTGRES_BIN
+from harness.settings import BINARY, POSTGRES_BIN
+from harness.volley import in_parallel
 
 FIXTURES = Path(__file__).parent / "fixtures"
-CODE = "418305"
+CODE = "41830572"
 
 
 @pytest.fixture
@@ -155,7 +157,6 @@ def test_two_nodes_at_once_make_one_data_key_of_each_kind(fleet):
     apps = [realm.app(node=node) for node in fleet.nodes]
     emails = realm.users(8)
     signed = [apps[n % 2].sign_in(email) for n, email in enumerate(emails)]
-    from harness.volley import in_parallel  # pylint: disable=import-outside-toplevel
     people = in_parallel(lambda n: Person(apps[n % 2], emails[n], signed[n]), range(8), threads=8)
     assert fleet.key_lines()[line_id(fleet.lines[0]), "data-key"] == 3  # seeds, recovery codes, the signing key
     for number, person in enumerate(people):
@@ -171,7 +172,7 @@ def test_resealing_twice_at_the_same_time_is_as_good_as_once(fleet):
     fleet.roll([new, old])
     both = [
         subprocess.Popen(
-            [str(__import__("harness.settings").settings.BINARY), "keys", "reseal"], stdout=subprocess.PIPE, text=True,
+            [str(BINARY), "keys", "reseal"], stdout=subprocess.PIPE, text=True,
             env={**clean_environment(), "POSTERN_DATABASE_URL": fleet.cluster.url("bb_serve"),
                  "POSTERN_SECRET_KEY_FILE": str(fleet.key_file)})
         for _ in range(2)
@@ -216,7 +217,6 @@ def former(fleet):
 
 def app_of(fleet, former):
     """The client of the fixture's realm."""
-    from harness.app import NativeApp  # pylint: disable=import-outside-toplevel
     return NativeApp(fleet.nodes[0], fleet.mailbox, former["host"], former["client"])
 
 

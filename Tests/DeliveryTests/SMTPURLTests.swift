@@ -75,12 +75,6 @@ struct SMTPURLTests {
         }
     }
 
-    @Test func `an authority file from the environment gives way to the one in the URL`() throws {
-        #expect(try SMTPURL(parsing: "smtp://h").trusting(caFile: "/a").caFile == "/a")
-        #expect(try SMTPURL(parsing: "smtp://h?cafile=/b").trusting(caFile: "/a").caFile == "/b")
-        #expect(try SMTPURL(parsing: "smtp://h").trusting(caFile: nil).caFile == nil)
-    }
-
     @Test(
         "weak settings are allowed and named",
         arguments: [

@@ -6,11 +6,12 @@ import Persistence
 extension Realm {
     /// A realm with a public client `app` and a confidential client `api` (secret `s3cret`), as `postern.realm_config` would answer.
     static func fixture(
+        id: UUIDValue = .random(), version: Int = 1,
         nativeGrantsEnabled: Bool = true, rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]] = [:],
         clients: [Client] = [.fixture("app"), .fixture("api", secret: "s3cret")]
     ) throws -> Realm {
         Realm(
-            id: .random(), version: 1, slug: "r", displayName: "R", issuer: "https://r.example",
+            id: id, version: version, slug: "r", displayName: "R", issuer: "https://r.example",
             primaryDomain: "r.example",
             nativeGrantsEnabled: nativeGrantsEnabled,
             policy: Policy(

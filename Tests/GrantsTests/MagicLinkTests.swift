@@ -4,7 +4,6 @@ import Testing
 
 @Suite("Magic links")
 struct MagicLinkTests {
-    private let keyring = Keyring.fixture()
     private let user = UUIDValue.random()
 
     @Test func `a link is read back from its address and from the page's form`() throws {
@@ -74,31 +73,27 @@ struct MagicLinkTests {
         #expect(MatchNumber.of(handle: Array(0..<16)) == 23)  // sql/tests/24_magic.sql
     }
 
-    @Test func `the right number is one of three different ones, the same each time, in no fixed place`() {
-        var places: Set<Int> = []
-        for _ in 0..<500 {
-            let link = MagicLink(for: user)
-            let right = Int.random(in: MatchNumber.all)
-            let offered = MatchNumber.offered(for: link, right: right, under: keyring.newest)
-            #expect(Set(offered).count == 3 && offered.allSatisfy(MatchNumber.all.contains))
-            #expect(offered == MatchNumber.offered(for: link, right: right, under: keyring.newest))
-            if let place = offered.firstIndex(of: right) { places.insert(place) }
-        }
-        #expect(places == [0, 1, 2])
-    }
-
-    @Test func `a link nobody was sent offers three as well`() {
+    @Test func `a query that names no link gets the same decoy each time`() {
         let link = MagicLink(standingInFor: "userId=1&token=2")
         #expect(link == MagicLink(standingInFor: "userId=1&token=2"))
-        #expect(Set(MatchNumber.offered(for: link, right: nil, under: keyring.newest)).count == 3)
+        #expect(link != MagicLink(standingInFor: "userId=1&token=3"))
     }
 
-    @Test func `whoever has the link cannot tell the numbers without the server's key`() {
-        let link = MagicLink(for: user)
-        let offered = (1...8).map {
-            MatchNumber.offered(for: link, right: nil, under: Keyring.fixture(UInt8($0)).newest)
+    @Test func `a statement that finds its lock taken runs again, and in the end gives up`() async throws {
+        let turns = Turns()
+        var runs = 0
+        let answer = try await turns.untilFree("key") {
+            runs += 1
+            return runs == 3 ? "done" : nil
         }
-        #expect(Set(offered).count > 1)
+        #expect(answer == "done" && runs == 3)
+        await #expect(throws: TokenError.unavailable("busy")) {
+            try await turns.untilFree("key") { String?.none }
+        }
+        await #expect(throws: StoreError.inDoubt) {
+            try await turns.untilFree("key") { () async throws -> String? in throw StoreError.inDoubt }
+        }
+        #expect(turns.isIdle)
     }
 
     @Test(arguments: [

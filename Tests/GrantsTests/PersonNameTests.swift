@@ -36,7 +36,7 @@ struct PersonNameTests {
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
             path: "../../sql/functions/01_names.sql")
         let sql = try String(contentsOf: file, encoding: .utf8)
-        let list = try #require(sql.split(separator: "SELECT '{").dropFirst().first?.split(separator: "}'").first)
+        let list = try #require(sql.split(separator: "<@ '{").dropFirst().first?.split(separator: "}'").first)
         var marks: Set<UInt32> = []
         for range in list.split(separator: "]") {
             let bounds = range.drop { !$0.isNumber }.split(separator: ",").compactMap { UInt32($0) }

@@ -1,10 +1,19 @@
 -- Names that people give: one rule, the same as the server's (PersonName.swift; a test compares the two).
 SET LOCAL ROLE postern_owner;
 
--- Code points of general category M (Mn, Mc, Me), as the server's Unicode tables have them, and the two zero-width joiners.
-CREATE OR REPLACE FUNCTION postern.combining_marks() RETURNS int4multirange
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT '{
+-- Trimmed of white space by code point; 1 to 100 code points remain, none of them a control, a line separator or a bidirectional
+-- override, the first no combining mark. What this accepts, user_account can store.
+-- Combining marks: general category M (Mn, Mc, Me), as the server's Unicode tables have them, and the two zero-width joiners.
+-- (In plpgsql the list is a constant of a cached plan; in SQL it would be read again by every call.)
+CREATE OR REPLACE FUNCTION postern.person_name(candidate text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT
+AS $$
+DECLARE
+    v_name text := btrim(candidate, E'\t\n\u000b\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008'
+                                     '\u2009\u200a\u2028\u2029\u202f\u205f\u3000');
+BEGIN
+    IF char_length(v_name) BETWEEN 1 AND 100 AND v_name !~ '[\x01-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]'
+       AND NOT ascii(v_name) <@ '{
     [768,879],[1155,1161],[1425,1469],[1471,1471],[1473,1474],[1476,1477],[1479,1479],[1552,1562],
     [1611,1631],[1648,1648],[1750,1756],[1759,1764],[1767,1768],[1770,1773],[1809,1809],[1840,1866],
     [1958,1968],[2027,2035],[2045,2045],[2070,2073],[2075,2083],[2085,2087],[2089,2093],[2137,2139],
@@ -50,24 +59,15 @@ AS $$ SELECT '{
     [122880,122886],[122888,122904],[122907,122913],[122915,122916],[122918,122922],[123023,123023],
     [123184,123190],[123566,123566],[123628,123631],[124140,124143],[124398,124399],[124643,124643],
     [124646,124646],[124654,124655],[124661,124661],[125136,125142],[125252,125258],[917760,917999]
-}'::int4multirange $$;
-COMMENT ON FUNCTION postern.combining_marks() IS 'Code points that join the character before them';
-
--- Trimmed of white space by code point; 1 to 100 code points remain, none of them a control, a line separator or a bidirectional
--- override, the first no combining mark. What this accepts, user_account can store.
-CREATE OR REPLACE FUNCTION postern.person_name(candidate text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$
-    SELECT t.name
-      FROM (SELECT btrim(candidate, E'\t\n\u000b\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008'
-                                    '\u2009\u200a\u2028\u2029\u202f\u205f\u3000')) AS t (name)
-     WHERE char_length(t.name) BETWEEN 1 AND 100
-       AND t.name !~ '[\x01-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]'
-       AND NOT ascii(t.name) <@ postern.combining_marks()
+}'::int4multirange THEN
+        RETURN v_name;
+    END IF;
+    RETURN NULL;
+END
 $$;
 COMMENT ON FUNCTION postern.person_name(text) IS 'A name as it is stored; NULL for what is none';
 
-REVOKE ALL ON FUNCTION postern.combining_marks(), postern.person_name(text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.combining_marks(), postern.person_name(text) TO postern_app;
+REVOKE ALL ON FUNCTION postern.person_name(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.person_name(text) TO postern_app;
 
 RESET ROLE;

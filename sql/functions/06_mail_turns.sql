@@ -61,6 +61,7 @@ DECLARE
     v_wanted integer := p_limit;
     v_registrations boolean;
     v_is_suppressed boolean;
+    v_found boolean;
 BEGIN
     -- Leases and pauses that are over.
     UPDATE postern.mail_outbox AS m SET is_waiting = false
@@ -91,7 +92,7 @@ BEGIN
             EXIT WHEN v_wanted = 0;
             CONTINUE WHEN v_realm = ANY (v_done);
             v_registrations := cardinality(array_positions(v_registering, v_realm)) < greatest(p_share - 1, 1);
-            v_mail := NULL;
+            v_found := false;
             IF cardinality(array_positions(v_in_hand, v_realm)) < p_share THEN
                 FOR v_drop IN 0..100 LOOP
                     SELECT d.realm_id, d.id, d.recipient, d.template, d.payload, d.detail, d.attempts, d.created_at,
@@ -101,7 +102,8 @@ BEGIN
                        AND d.priority <= CASE WHEN v_registrations THEN 2 ELSE 1 END
                        AND d.not_before <= now() AND d.expires_at > now() AND (d.payload IS NOT NULL OR NOT p_sealed_only)
                      ORDER BY d.realm_id, d.priority, d.created_at LIMIT 1 FOR NO KEY UPDATE OF d SKIP LOCKED;
-                    EXIT WHEN NOT FOUND;
+                    v_found := FOUND;
+                    EXIT WHEN NOT v_found;
                     SELECT coalesce(s.expires_at > now(), true) INTO v_is_suppressed
                       FROM postern.suppressed_address AS s
                      WHERE s.realm_id = v_realm
@@ -112,10 +114,10 @@ BEGIN
                      WHERE m.realm_id = v_realm AND m.id = v_mail.id;
                     INSERT INTO postern.audit_event (realm_id, event, detail)
                     VALUES (v_realm, 'mail_suppressed', jsonb_build_object('mail', v_mail.id));
-                    v_mail := NULL;
+                    v_found := false;
                 END LOOP;
             END IF;
-            IF v_mail.id IS NULL THEN
+            IF NOT v_found THEN
                 v_done := v_done || v_realm;
                 CONTINUE;
             END IF;

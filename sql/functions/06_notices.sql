@@ -34,7 +34,17 @@ $$;
 COMMENT ON FUNCTION postern.queue_notice(uuid, uuid, text, jsonb, text) IS
     'Queues a notice to an account''s mailbox (or to p_recipient) about a change of the account';
 
-REVOKE ALL ON FUNCTION postern.queue_notice(uuid, uuid, text, jsonb, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION postern.queue_notice(uuid, uuid, text, jsonb, text) TO postern_app;
+-- For p_detail: the App that a client belongs to, if it is one App only.
+CREATE OR REPLACE FUNCTION postern.app_named(p_realm uuid, p_client uuid)
+RETURNS jsonb
+LANGUAGE sql STABLE
+AS $$
+    SELECT jsonb_strip_nulls(jsonb_build_object('app', CASE WHEN count(*) = 1 THEN min(k.app) END))
+      FROM postern.app_client AS k WHERE k.realm_id = p_realm AND k.client = p_client
+$$;
+COMMENT ON FUNCTION postern.app_named(uuid, uuid) IS 'Detail of a notice that names the only App of a client';
+
+REVOKE ALL ON FUNCTION postern.queue_notice(uuid, uuid, text, jsonb, text), postern.app_named(uuid, uuid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION postern.queue_notice(uuid, uuid, text, jsonb, text), postern.app_named(uuid, uuid) TO postern_app;
 
 RESET ROLE;

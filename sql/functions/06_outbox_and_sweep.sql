@@ -114,6 +114,12 @@ BEGIN
             ('spent_ceremony', 't.expires_at < now()'),
             ('spent_assertion', 't.expires_at < now()'),
             ('signing_key', 't.retires_at < now() - interval ''1 day'''),
+            -- Of version 0, when the last code that it verifies is used or gone.
+            ('data_key', 't.derived_from IS NOT NULL AND t.created_at < now() - interval ''1 day''
+                          AND NOT EXISTS (SELECT FROM postern.recovery_code AS r
+                                           WHERE r.realm_id = t.realm_id AND r.data_key = t.id)
+                          AND NOT EXISTS (SELECT FROM postern.test_identity AS i
+                                           WHERE i.realm_id = t.realm_id AND i.data_key = t.id)'),
             ('revoked_service_token', 't.expires_at < now()'),
             ('service_account_use', 't.at < now() - interval ''1 year'''),
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),

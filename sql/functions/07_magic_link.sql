@@ -247,6 +247,12 @@ BEGIN
             RETURN;
         END IF;
     END IF;
+    -- Who has no link takes no lock, or a stranger could keep the owner of one from it.
+    IF NOT EXISTS (SELECT FROM postern.login_link AS l
+                    WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash) THEN
+        outcome := 'unknown';
+        RETURN;
+    END IF;
     IF NOT postern.try_lock_links(p_realm, p_user) THEN
         outcome := 'busy';
         RETURN;
@@ -365,6 +371,12 @@ BEGIN
             outcome := 'rate_limited';
             RETURN;
         END IF;
+    END IF;
+    -- Who has no link takes no lock, or a stranger could keep the owner of one from it.
+    IF NOT EXISTS (SELECT FROM postern.login_link AS l
+                    WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash) THEN
+        reason := 'unknown';
+        RETURN;
     END IF;
     IF NOT postern.try_lock_links(p_realm, p_user) THEN
         outcome := 'busy';

@@ -35,6 +35,9 @@ BEGIN
             SELECT count(*) INTO v_left FROM postern.recovery_code AS r WHERE r.realm_id = p_realm AND r.user_id = p_user;
             INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
             VALUES (p_realm, 'recovery_code_used', p_client, p_user, p_session, p_source, jsonb_build_object('left', v_left));
+            IF v_left = 0 THEN
+                PERFORM postern.queue_notice(p_realm, p_user, 'recovery-codes-used-up', postern.app_named(p_realm, p_client));
+            END IF;
             RETURN true;
         END IF;
     ELSE
@@ -132,6 +135,7 @@ BEGIN
       FROM unnest(p_recovery) AS m (mac);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
     VALUES (p_realm, 'totp_enrolled', v_user.client, v_user.id, p_session, p_source);
+    PERFORM postern.queue_notice(p_realm, v_user.id, 'totp-added', postern.app_named(p_realm, v_user.client));
     RETURN 'enrolled';
 END
 $$;
@@ -161,6 +165,7 @@ BEGIN
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
     VALUES (p_realm, 'totp_removed', v_user.client, v_user.id, p_session, p_source);
+    PERFORM postern.queue_notice(p_realm, v_user.id, 'totp-removed', postern.app_named(p_realm, v_user.client));
     RETURN 'removed';
 END
 $$;

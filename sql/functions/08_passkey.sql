@@ -147,7 +147,7 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     -- The lock makes the count below exact for one user.
-    SELECT u.id, u.email, s.client INTO v_user
+    SELECT u.id, u.email, u.email_verified, s.client INTO v_user
       FROM postern.session AS s, postern.user_account AS u
      WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
        AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp;
@@ -166,7 +166,8 @@ BEGIN
         RETURN NULL;
     END IF;
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
-    SELECT p_realm, p_mail_id, v_user.email, 'passkey-added', p_payload WHERE NOT postern.is_test_identity(v_user.id);
+    SELECT p_realm, p_mail_id, v_user.email, 'passkey-added', p_payload
+     WHERE v_user.email_verified AND NOT postern.is_test_identity(v_user.id);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_added', v_user.client, v_user.id, p_session, p_source, jsonb_build_object('passkey', v_id));
     RETURN v_id;
@@ -222,7 +223,7 @@ BEGIN
     END IF;
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
     SELECT p_realm, p_mail_id, u.email, 'passkey-removed', p_payload FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user
-       AND NOT postern.is_test_identity(u.id);
+       AND u.email_verified AND NOT postern.is_test_identity(u.id);
     SELECT s.client INTO v_client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_deleted', v_client, p_user, p_session, p_source, jsonb_build_object('passkey', p_id));

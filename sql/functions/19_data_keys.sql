@@ -54,7 +54,7 @@ RETURNS bytea
 LANGUAGE sql STABLE
 AS $$
     SELECT CASE WHEN s.sealed IS NULL AND r.framed IS NULL THEN p_sealed_seed
-                ELSE '\x03706b64'::bytea || postern.framed(s.sealed) || postern.framed(p_sealed_seed)
+                ELSE '\x0370646b'::bytea || postern.framed(s.sealed) || postern.framed(p_sealed_seed)
                      || coalesce(r.framed, '\x') END
       FROM (SELECT (SELECT d.sealed FROM postern.data_key AS d
                      WHERE d.realm_id = p_realm AND d.id = postern.data_key_of(p_sealed_seed)) AS sealed) AS s,
@@ -332,5 +332,7 @@ BEGIN
     END LOOP;
 END
 $$;
+-- The view above calls them with its reader's rights.
+GRANT EXECUTE ON FUNCTION postern.key_line_secrets(), postern.key_line_name(bytea) TO postern_admin;
 
 RESET ROLE;

@@ -51,7 +51,7 @@ CREATE TRIGGER test_code_key_added AFTER INSERT ON postern.data_key
 -- under a line.
 CREATE FUNCTION postern.data_key_of(p_sealed bytea) RETURNS uuid
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN substr(p_sealed, 1, 4) = '\x02706b64'::bytea AND octet_length(p_sealed) >= 60
+RETURN CASE WHEN substr(p_sealed, 1, 4) = '\x0270646b'::bytea AND octet_length(p_sealed) >= 60
             THEN encode(substr(p_sealed, 5, 16), 'hex')::uuid END;
 COMMENT ON FUNCTION postern.data_key_of(bytea) IS
     'The data key that a sealed secret names; NULL when version 0 sealed it';

@@ -2,7 +2,7 @@
 SELECT no_plan();
 -- A seal as the server makes it: 02 "pdk", the id of the data key, and so on.
 CREATE FUNCTION pg_temp.under(key uuid, filler text DEFAULT 'x') RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-    SELECT '\x02706b64'::bytea || uuid_send(key) || sha256(convert_to(filler, 'UTF8')) || sha256(convert_to(filler, 'UTF8')) $$;
+    SELECT '\x0270646b'::bytea || uuid_send(key) || sha256(convert_to(filler, 'UTF8')) || sha256(convert_to(filler, 'UTF8')) $$;
 CREATE FUNCTION pg_temp.wrap(n text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
     SELECT sha256(convert_to(n, 'UTF8')) || sha256(convert_to(n || '2', 'UTF8')) $$;
 CREATE FUNCTION pg_temp.user_of(address text) RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
@@ -43,7 +43,7 @@ SELECT is(postern.enrol_totp(pg_temp.realm(), pg_temp.uu('bob'), pg_temp.b16('c2
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', u.email_key, f.data_key = pg_temp.uu('k1'), r.data_key = pg_temp.uu('r1'), r.mac = pg_temp.h('code')), ', ' ORDER BY u.email_key)
     FROM postern.totp_factor AS f JOIN postern.recovery_code AS r USING (realm_id, user_id) JOIN postern.user_account AS u ON u.realm_id = f.realm_id AND u.id = f.user_id$$),
     'ada@example.com t t t, bob@example.com t', 'the first names its data keys, the other none');
-SELECT is(postern.data_key_of('\x02706b64'), NULL, 'what is cut short names none');
+SELECT is(postern.data_key_of('\x0270646b'), NULL, 'what is cut short names none');
 SELECT throws_ok($q$DO $x$ BEGIN
     PERFORM postern.add_signing_key(pg_temp.realm(), 'kid', 'ES256', '{"kty":"EC"}', pg_temp.under(gen_random_uuid()), true);
     SET CONSTRAINTS ALL IMMEDIATE; END $x$$q$, '23503', NULL, 'nothing names a data key that is not there');
@@ -52,7 +52,7 @@ SELECT throws_ok($q$DO $x$ BEGIN
 SELECT is(postern.second_factor_material(pg_temp.realm(), pg_temp.user_of('bob@example.com'), '\xaaaaaaaa0102'), '\xaaaaaaaa0102'::bytea,
     'an old seed goes as it is');
 SELECT is(postern.second_factor_material(pg_temp.realm(), pg_temp.user_of('ada@example.com'), pg_temp.under(pg_temp.uu('k1'))),
-    '\x03706b64'::bytea || '\x00000040'::bytea || pg_temp.wrap('k1') || '\x00000054'::bytea || pg_temp.under(pg_temp.uu('k1'))
+    '\x0370646b'::bytea || '\x00000040'::bytea || pg_temp.wrap('k1') || '\x00000054'::bytea || pg_temp.under(pg_temp.uu('k1'))
     || '\x00000050'::bytea || uuid_send(pg_temp.uu('r1')) || pg_temp.wrap('r1'),
     'a new one with its data key, and those of the recovery codes');
 
@@ -89,7 +89,7 @@ SELECT is(postern.version_0_connections(), 1, 'and be counted');
 
 -- A test code.
 RESET ROLE;
-SELECT is(admin.put_test_identity('a', 'review@example.com', 'app', '418305'), NULL, 'a test identity');
+SELECT is(admin.put_test_identity('a', 'review@example.com', 'app', '41830572'), NULL, 'a test identity');
 SELECT config_version AS before FROM postern.realm WHERE id = pg_temp.realm() \gset
 SET LOCAL ROLE app_login;
 SELECT results_eq($$SELECT id FROM postern.add_data_key(pg_temp.realm(), 'test-code', pg_temp.uu('t1'), NULL, '\xbbbbbbbb', pg_temp.wrap('t1'))$$,
@@ -100,14 +100,22 @@ SELECT is(postern.realm_config(pg_temp.realm()) -> 'test_code_keys',
 SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code), pg_temp.uu('t1')), 'keyed') FROM postern.pending_test_codes();
 SELECT is(pg_temp.lines(), 'bbbbbbbb data-key 4, bbbbbbbb recovery-code 2, bbbbbbbb test-code 1, bbbbbbbb totp-seed 2', 'and counted');
 
--- A line that is lost.
+-- A key of version 0 goes when nothing needs it.
 RESET ROLE;
+UPDATE postern.data_key SET created_at = now() - interval '2 days';
+SELECT lives_ok($$SELECT postern.sweep(1000)$$, 'swept');
+SELECT is((SELECT count(*) FROM postern.data_key), 4::bigint, 'a code of version 0 still needs its key');
+UPDATE postern.recovery_code SET data_key = pg_temp.uu('r1') WHERE data_key = pg_temp.uu('r0');
+SELECT lives_ok($$SELECT postern.sweep(1000)$$, 'swept again') FROM generate_series(1, 3);
+SELECT is((SELECT count(*) FROM postern.data_key WHERE derived_from IS NOT NULL), 0::bigint, 'now it is gone, random keys stay');
+
+-- A line that is lost.
 SELECT throws_ok($$SELECT admin.forget_key_line('nonsense')$$, '22023', NULL, 'a line has an id');
 SELECT is(admin.forget_key_line('aaaaaaaa'), '{"sessions": 2, "totp_seeds": 0, "signing_keys": 0, "recovery_codes": 0, "test_identities": 0}'::jsonb,
     'after resealing, only sessions stand on the old line');
 SELECT ok(NOT pg_temp.alive('ada'), 'and are ended');
 SELECT results_eq($$SELECT line, kind, count FROM admin.key_lines ORDER BY kind$$,
-    $$VALUES ('bbbbbbbb', 'data-key', 4::bigint), ('bbbbbbbb', 'recovery-code', 2), ('bbbbbbbb', 'test-code', 1), ('bbbbbbbb', 'totp-seed', 2)$$, 'the view says so');
+    $$VALUES ('bbbbbbbb', 'data-key', 3::bigint), ('bbbbbbbb', 'recovery-code', 2), ('bbbbbbbb', 'test-code', 1), ('bbbbbbbb', 'totp-seed', 2)$$, 'the view says so');
 SELECT is(admin.forget_key_line('bbbbbbbb') - 'sessions', '{"totp_seeds": 2, "signing_keys": 0, "recovery_codes": 2, "test_identities": 1}'::jsonb, 'what only it opens goes with the new one');
 SET CONSTRAINTS ALL IMMEDIATE;
 SELECT is((SELECT count(*) FROM postern.data_key) + (SELECT count(*) FROM postern.totp_factor) + (SELECT count(*) FROM postern.recovery_code), 0::bigint, 'all of it');

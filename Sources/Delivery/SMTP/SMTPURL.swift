@@ -58,14 +58,6 @@ public struct SMTPURL: Sendable, Equatable {
         }
     }
 
-    /// The same server with another set of trusted authorities, as `POSTERN_SMTP_CA_FILE` gives them; a `cafile` in the
-    /// URL wins.
-    public func trusting(caFile: String?) -> SMTPURL {
-        SMTPURL(
-            host: host, port: port, credentials: credentials, security: security, caFile: self.caFile ?? caFile,
-            heloName: heloName)
-    }
-
     init(host: String, port: Int, credentials: Credentials?, security: Security, caFile: String?, heloName: String?) {
         self.host = host
         self.port = port

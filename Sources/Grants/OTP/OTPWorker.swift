@@ -1,13 +1,16 @@
 public import Logging
 public import Persistence
+import Synchronization
 
 /// Decides recorded requests for codes and links: the only place that looks whether an address has an account, out of any caller's sight.
+/// Realms take turns (decision 27).
 public struct OTPWorker: Sendable {
     private let signIns: SignInStore
     private let keyring: Keyring
     private let wake: WakeSignal
     private let wakeDelivery: @Sendable () -> Void
     private let logger: Logger
+    private let turn = Turn()
 
     /// Requests decided in one transaction.
     private static let batch: Int32 = 32
@@ -43,8 +46,8 @@ public struct OTPWorker: Sendable {
     /// Decides one batch. - Returns: how many requests it held.
     func decideBatch() async throws(StoreError) -> Int {
         let keyring = keyring
-        let (decided, mails) = try await signIns.decide(
-            limit: Self.batch,
+        let (decided, mails, last) = try await signIns.decide(
+            limit: Self.batch, after: turn.last.withLock { $0 },
             draft: { (request, digits) throws(StoreError) in
                 try Self.draft(request, digits: digits, keyring: keyring)
             },
@@ -52,8 +55,15 @@ public struct OTPWorker: Sendable {
                 try MagicLink.draft(
                     request, user: user, origin: origin, originHost: Self.host(of: request.publicOrigin), keyring)
             })
+        turn.last.withLock { $0 = last }
         if mails > 0 { wakeDelivery() }
         return decided
+    }
+
+    /// The realm whose requests were decided last; the next batch begins with the one that follows. Begins anywhere, so that nodes do
+    /// not walk in step.
+    private final class Turn: Sendable {
+        let last = Mutex(UUIDValue.random())
     }
 
     private static func draft(

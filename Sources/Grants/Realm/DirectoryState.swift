@@ -47,8 +47,13 @@ struct DirectoryState {
     /// The realm of a host: `nil` when that is not known, `.some(nil)` when the host is not served.
     func realmID(ofHost host: String, at now: Instant) -> UUIDValue?? {
         guard let hosts = hosts(at: now) else { return nil }
-        guard let id = hosts[host] else { return changedSinceHosts.isEmpty ? .some(nil) : nil }
-        return changedSinceHosts[id] == nil ? id : nil
+        // Each `nil` of a conditional expression would be the inner one here.
+        guard let id = hosts[host] else {
+            guard changedSinceHosts.isEmpty else { return nil }
+            return .some(nil)
+        }
+        guard changedSinceHosts[id] == nil else { return nil }
+        return id
     }
 
     /// A realm's snapshot: `nil` when there is none that may be used, `.some(nil)` when the realm is gone or disabled.
@@ -57,7 +62,8 @@ struct DirectoryState {
     private func fresh<Value>(_ loaded: Loaded<Value>?, at now: Instant) -> Value? {
         guard let loaded else { return nil }
         let isConfirmed = confirmedUntil.map { now < $0 } ?? false
-        return isConfirmed || now < loaded.at + Self.maximumAge ? loaded.value : nil
+        guard isConfirmed || now < loaded.at + Self.maximumAge else { return nil }
+        return loaded.value
     }
 
     // MARK: Loading

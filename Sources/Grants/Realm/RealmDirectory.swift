@@ -5,13 +5,23 @@ import Synchronization
 public protocol ConfigurationSource: Sendable {
     /// Host to realm, of every enabled realm.
     func directory() async throws(StoreError) -> [String: UUIDValue]
-    /// One realm's configuration as JSON, `nil` when it is gone or disabled.
-    func realm(_ id: UUIDValue) async throws(StoreError) -> String?
+    /// One realm as it is now, `nil` when it is gone or disabled.
+    func snapshot(of id: UUIDValue) async throws(StoreError) -> Realm?
     /// The number of every realm's last change.
     func versions() async throws(StoreError) -> [UUIDValue: Int64]
 }
 
-extension ConfigurationStore: ConfigurationSource {}
+extension ConfigurationStore: ConfigurationSource {
+    /// Reads and decodes the realm's document.
+    public func snapshot(of id: UUIDValue) async throws(StoreError) -> Realm? {
+        guard let json = try await realm(id) else { return nil }
+        do {
+            return try Realm(json: json)
+        } catch {
+            throw .malformedResult
+        }
+    }
+}
 
 /// Realms by host: immutable snapshots, swapped whole, never older than a second (design decision 1).
 ///
@@ -47,6 +57,11 @@ public final class RealmDirectory: Sendable {
         if state.withLock({ $0.hosts(at: clock()) != nil }) { return true }
         return (try? await loadHosts()) != nil
     }
+
+    /// The stamp of the versions compared last.
+    var knownStamp: String? { state.withLock { $0.stamp } }
+    /// Whether the versions are being asked for.
+    var isComparing: Bool { state.withLock { $0.isComparing } }
 
     // MARK: What the listening connection says
 
@@ -100,10 +115,7 @@ public final class RealmDirectory: Sendable {
         let now = clock()
         let (known, ticket) = state.withLock { ($0.realm(id, at: now), $0.ticket(for: id)) }
         if let known { return known }
-        let realm = try await loader.load("realm \(id) \(ticket)") { [source] in
-            guard let json = try await source.realm(id) else { return nil as Realm? }
-            return try Realm(json: json)
-        }
+        let realm = try await loader.load("realm \(id) \(ticket)") { [source] in try await source.snapshot(of: id) }
         state.withLock { $0.keep(realm, of: id, ticket, loadedAt: now) }
         return realm
     }

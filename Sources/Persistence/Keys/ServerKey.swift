@@ -14,8 +14,6 @@ public struct ServerKey: Sendable, Redacted {
         case refreshSuccessor
         /// The authenticity of a refresh token.
         case refreshTag
-        /// The numbers a link's page offers beside the right one.
-        case matchDecoys
         /// Addresses and accounts in logs and audit rows.
         case pseudonym
 
@@ -26,7 +24,6 @@ public struct ServerKey: Sendable, Redacted {
             case .recoveryCode: "recovery code pepper"
             case .refreshSuccessor: "refresh derive"
             case .refreshTag: "refresh tag"
-            case .matchDecoys: "match decoys"
             case .pseudonym: "pseudonym"
             }
         }

@@ -38,4 +38,7 @@ struct Loans {
         let holds = held[share] ?? 0
         return free > 0 && (holds == 0 || holds < Self.greed * (free - 1))
     }
+
+    /// In which order shares are served: those that hold least first; `nil` when a share may not hold more.
+    func rank(_ share: PoolShare) -> Int? { mayGrow(share) ? held[share] ?? 0 : nil }
 }

@@ -5,10 +5,8 @@
 /// callers for at most `checkoutTimeout`, and after a failed attempt tries again after a growing back-off, but at least every
 /// `demandInterval` while somebody waits.
 ///
-/// Shares: a realm may hold up to three times as many connections as then stay free, and at least one. One busy realm so leaves a
-/// quarter of the pool to the others, two busy realms a seventh each less, and there is nearly always one for a newcomer. The same
-/// rule bounds a realm's waiters. Realms with waiters take turns. The server's own work is not bounded, and one connection is kept
-/// for it.
+/// Every connection is lent on a share (``Loans``). A realm whose share is used up waits, though connections may be free, and the
+/// waiter of the realm that holds fewest comes first. The rule that bounds a realm's connections bounds its waiters, too.
 struct PoolStateMachine<Connection, Waiter> {
     struct Limits {
         var capacity: Int
@@ -177,7 +175,7 @@ struct PoolStateMachine<Connection, Waiter> {
         var actions: [Action] = []
         while !available.isEmpty {
             let loans = self.loans
-            guard let next = waiters.popFirst(where: { loans.mayGrow($0) }), let connection = available.popLast() else {
+            guard let next = waiters.popFirst(by: loans.rank), let connection = available.popLast() else {
                 break
             }
             self.loans.add(1, to: next.share)

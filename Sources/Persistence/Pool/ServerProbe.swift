@@ -32,4 +32,23 @@ extension Database {
         guard let only = rows.first else { throw .malformedResult }
         return only
     }
+
+    private static let connectionLimits = Statement(
+        name: "connection_limits",
+        sql: """
+            SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int, r.rolconnlimit,
+                   d.datconnlimit
+              FROM pg_catalog.pg_roles AS r, pg_catalog.pg_database AS d
+             WHERE r.rolname = current_user AND d.datname = current_database()
+            """,
+        effect: .readOnly)
+
+    /// The most sessions that this role may have in this database.
+    public func maximumSessions() async throws(StoreError) -> Int {
+        let rows = try await query(Self.connectionLimits, []) { (row) throws(StoreError) in
+            (try row.int(0), try row.int(1), try row.int(2))
+        }
+        guard let (server, role, database) = rows.first else { throw .malformedResult }
+        return Int([role, database].filter { $0 >= 0 }.reduce(server, min))
+    }
 }

@@ -1,5 +1,5 @@
-/// Callers who wait, each with a number, a deadline and the share it belongs to. Shares take turns; within a share the first comes
-/// first. All wait equally long, so the first to come is the first to be due.
+/// Callers who wait, each with a number, a deadline and the share it belongs to. The share that holds least comes first, equals take
+/// turns, and within a share the first comes first. All wait equally long, so the first to come is the first to be due.
 struct WaiterQueue<Waiter> {
     private struct Entry {
         let waiter: Waiter
@@ -42,10 +42,18 @@ struct WaiterQueue<Waiter> {
         return entry.waiter
     }
 
-    /// The next waiter of the next share that may have something; that share's next turn comes after all others'.
-    mutating func popFirst(where mayHave: (PoolShare) -> Bool) -> (waiter: Waiter, share: PoolShare)? {
-        guard let index = turns.firstIndex(where: mayHave) else { return nil }
-        let share = turns.remove(at: index)
+    /// The first waiter of the share that ranks lowest; among equals, of the one whose turn it is. That share's next turn comes after
+    /// all others'.
+    /// - Parameter rank: 0 or more, `nil` for a share that may have nothing now.
+    mutating func popFirst(by rank: (PoolShare) -> Int?) -> (waiter: Waiter, share: PoolShare)? {
+        var best: (index: Int, rank: Int)?
+        for (index, share) in turns.enumerated() {
+            guard let rank = rank(share), rank < best?.rank ?? .max else { continue }
+            best = (index, rank)
+            if rank == 0 { break }
+        }
+        guard let best else { return nil }
+        let share = turns.remove(at: best.index)
         turns.append(share)
         guard let number = lines[share]?.queue.first(where: { entries[$0] != nil })?.number,
             let waiter = remove(number: number)

@@ -136,15 +136,18 @@ public struct SignInStore: Sendable {
 
     /// Decides up to `limit` pending requests in one transaction: each becomes a code or a link and a queued mail, or nothing.
     /// - Parameters:
+    ///   - realm: whose turn was last: the realm that follows is the first in this batch.
     ///   - draft: makes a code of so many digits, in case the decision is to send one.
     ///   - link: makes a link for a user, with a mail that says where the request came from.
-    /// - Returns: the number of requests decided and of mails queued.
+    /// - Returns: the number of requests decided and of mails queued, and whose turn was last.
     public func decide(
-        limit: Int32, draft: @escaping @Sendable (PendingRequest, _ digits: Int) throws(StoreError) -> CodeDraft,
+        limit: Int32, after realm: UUIDValue,
+        draft: @escaping @Sendable (PendingRequest, _ digits: Int) throws(StoreError) -> CodeDraft,
         link: @escaping @Sendable (PendingRequest, UUIDValue, RequestOrigin) throws(StoreError) -> MagicLinkStore.Draft
-    ) async throws(StoreError) -> (decided: Int, mails: Int) {
+    ) async throws(StoreError) -> (decided: Int, mails: Int, last: UUIDValue) {
         try await database.transaction { (transaction) throws(StoreError) in
-            let pending = try transaction.query(Self.takeRequests, [.int(limit)]) { (row) throws(StoreError) in
+            let pending = try transaction.query(Self.takeUndecided, [.int(limit), .uuid(realm)]) {
+                (row) throws(StoreError) in
                 PendingRequest(
                     realm: try row.uuid(0), id: try row.bytes(1), kind: try row.text(6), emailKey: try row.text(2),
                     displayName: try row.text(3), publicOrigin: try row.text(4), otpLifetime: try row.int(5),
@@ -174,7 +177,7 @@ public struct SignInStore: Sendable {
                 ) { (row) throws(StoreError) in try row.text(0) }
                 if outcome.first == "sent" { mails += 1 }
             }
-            return (pending.count, mails)
+            return (pending.count, mails, pending.last?.realm ?? realm)
         }
     }
 
@@ -186,11 +189,11 @@ public struct SignInStore: Sendable {
                                                $18, $19, $20, $21, $22)
             """,
         effect: .once)
-    private static let takeRequests = Statement(
-        name: "take_requests",
+    private static let takeUndecided = Statement(
+        name: "take_undecided",
         sql: """
             SELECT realm_id, id, email_key, display_name, public_origin, otp_lifetime, kind, magic_link_lifetime
-              FROM postern.take_requests($1)
+              FROM postern.take_undecided($1, $2)
             """,
         effect: .once)
     private static let codeDigits = Statement(

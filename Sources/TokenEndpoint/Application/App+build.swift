@@ -132,6 +132,7 @@ extension Server {
                 },
                 respond: { await responder.respond(to: $0, from: $1) }))
         if let listen = configuration.operationsListen {
+            services.append(QueueWatch(queues: QueueStore(database), gauges: metrics.queues, logger: logger))
             services.append(
                 operations(
                     listen, metrics, transport, Readiness(database: database, realms: realms, clock: databaseClock),

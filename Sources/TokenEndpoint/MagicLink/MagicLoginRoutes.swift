@@ -99,10 +99,11 @@ struct MagicLoginRoutes: Sendable {
 extension MagicLinkConfirmation.Choice {
     /// Two digits, or `none`; `nil` for anything else, which answers nothing. Keyboards of phones add a space.
     fileprivate init?(_ text: String?) {
-        guard let text = text?.trimmingSpaces else { return nil }
         if text == "none" {
             self = .notMe
-        } else if text.utf8.count == 2, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(text) {
+        } else if let text = text?.trimmingSpaces, text.utf8.count == 2,
+            text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(text)
+        {
             self = .number(number)
         } else {
             return nil

@@ -7,6 +7,12 @@ enum Preflight {
     /// - Throws: ``CommandFailure``.
     static func check(conninfo: String) async throws {
         try await checkSchema(conninfo: conninfo)
+        try await checkRole(conninfo: conninfo)
+        _ = try await checkClock(conninfo: conninfo)
+    }
+
+    /// - Throws: ``CommandFailure`` when the role may too much or too little, or commits are not durable.
+    static func checkRole(conninfo: String) async throws {
         let probe = try await OneOffDatabase.use(conninfo) { try await $0.probe() }
         if probe.isSuperuser || probe.bypassesRowSecurity {
             throw CommandFailure(
@@ -23,11 +29,37 @@ enum Preflight {
             throw CommandFailure(
                 "synchronous_commit is \(probe.synchronousCommit) for this role: commits must be durable, set it to on")
         }
-        let skew = abs(Date().timeIntervalSince1970 - probe.databaseTime)
-        guard skew < 60 else {
-            throw CommandFailure(
-                "the clocks of this machine and the database differ by \(Int(skew)) s: synchronise them")
+    }
+
+    /// - Returns: what both clocks showed.
+    /// - Throws: ``CommandFailure`` when they differ too much.
+    static func checkClock(conninfo: String) async throws -> DatabaseClock.Reading {
+        let reading = try await OneOffDatabase.use(conninfo) { database in
+            let asked = Date().timeIntervalSince1970
+            let probe = try await database.probe()
+            return DatabaseClock.Reading(
+                database: probe.databaseTime, asked: asked, answered: Date().timeIntervalSince1970)
         }
+        guard abs(reading.difference) <= DatabaseClock.maximumDifference else {
+            throw CommandFailure(
+                "the clocks of this machine and the database differ by \(Int(abs(reading.difference))) s: synchronise them"
+            )
+        }
+        return reading
+    }
+
+    /// - Returns: the sessions that the role may have.
+    /// - Throws: ``CommandFailure`` when one process needs more.
+    static func checkConnections(conninfo: String, connections: Int) async throws -> Int {
+        let maximum = try await OneOffDatabase.use(conninfo) { try await $0.maximumSessions() }
+        guard connections < maximum else {
+            throw CommandFailure(
+                """
+                a process needs \(connections + 1) sessions (POSTERN_DB_CONNECTIONS and one that listens), the database allows \
+                \(maximum): raise max_connections or the role's CONNECTION LIMIT, or lower POSTERN_DB_CONNECTIONS
+                """)
+        }
+        return maximum
     }
 
     /// - Throws: ``CommandFailure`` when the database cannot be reached or has another schema than this binary needs.

@@ -51,7 +51,9 @@ struct ServeCommand: AsyncParsableCommand {
             throw CommandFailure(
                 "POSTERN_MAIL_FROM is \"\(mailFrom)\": it must be an address such as signin@example.com")
         }
-        let transport = SMTPTransport(url: try settings.parsedSMTPURL(smtpURL))
+        let parsedSMTPURL = try settings.parsedSMTPURL(smtpURL)
+        for warning in parsedSMTPURL.warnings { logger.warning("POSTERN_SMTP_URL: \(warning)") }
+        let transport = SMTPTransport(url: parsedSMTPURL)
         let conninfo = try settings.databaseURL()
         try await Preflight.check(conninfo: conninfo)
         let use = try await Preflight.checkKeys(conninfo: conninfo, keyring: keyring)

@@ -86,12 +86,18 @@ struct Settings: Sendable, Redacted {
             throw CommandFailure(
                 "POSTERN_DATABASE_URL is not set: it must be a libpq URI such as postgresql://postern@db/postern")
         }
-        return configuredDatabaseURL
+        return try Self.protected(configuredDatabaseURL, "POSTERN_DATABASE_URL")
     }
 
     /// What migrations connect with. - Throws: one line that says what to do.
     func migrateDatabaseURL() throws -> String {
-        try configuredMigrateDatabaseURL ?? databaseURL()
+        guard let configuredMigrateDatabaseURL else { return try databaseURL() }
+        return try Self.protected(configuredMigrateDatabaseURL, "POSTERN_MIGRATE_DATABASE_URL")
+    }
+
+    private static func protected(_ conninfo: String, _ variable: String) throws -> String {
+        if let problem = TransportSecurity.problem(with: conninfo) { throw CommandFailure("\(variable): \(problem)") }
+        return conninfo
     }
 
     /// The key file's keys. - Throws: one line that says what to do.

@@ -79,10 +79,10 @@ class NativeApp:
 
     def request_code(self, email, **members):
         """Asks for a code and waits for the mail with it."""
-        before = len(self.mailbox.to(email))
+        before = len(self.mailbox.to(email, "code"))
         answer = self.ask(email, **members)
         assert answer.status == 200, answer
-        code = LEDGER.add("code", self.mailbox.wait(email, before + 1).code)
+        code = LEDGER.add("code", self.mailbox.wait(email, before + 1, kind="code").code)
         return Requested(email, answer.json()["AuthSession"], code)
 
     def redeem_form(self, code, email=None, handle=None, scope=FULL_SCOPE, **more):

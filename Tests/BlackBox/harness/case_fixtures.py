@@ -227,6 +227,8 @@ class Fixtures:
         """Somebody with a second factor."""
         email = self.a.user()
         self._totp_secret, _ = self.a.app().enrol_totp(self._sign_in(email=email)["access_token"])
+        self.expect_mail(email)  # the notice
+        self.world.mailbox.wait(email, self.shared.expected_mails[email])
         return email
 
     def make_otp_totp(self): return self._code(self("email_totp"))

@@ -43,29 +43,42 @@ class Link:
 
 
 class Form(html.parser.HTMLParser):
-    """The form of the page: its hidden fields and the numbers it offers."""
+    """The page: the form that takes the number, the one that says "not me", and what it says about the request."""
 
     def __init__(self, text):
         super().__init__()
-        self.method = self.action = None
-        self.hidden = {}
-        self.offered = []
+        self.forms = []
+        self.field = None
+        self.facts = {}
+        self._in = self._name = None
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         """Collects."""
         attributes = dict(attrs)
+        self._in = tag
         if tag == "form":
-            self.method, self.action = attributes.get("method"), attributes.get("action")
+            self.forms.append({"method": attributes.get("method"), "action": attributes.get("action"), "hidden": {}})
         if tag == "input" and attributes.get("type") == "hidden":
-            self.hidden[attributes["name"]] = attributes["value"]
-        if tag == "button" and attributes.get("name") == "number":
-            self.offered.append(attributes["value"])
+            self.forms[-1]["hidden"][attributes["name"]] = attributes["value"]
+        elif tag == "input":
+            self.field = attributes
+
+    def handle_endtag(self, tag):
+        """What follows belongs to nothing."""
+        self._in = None
+
+    def handle_data(self, data):
+        """The list of facts."""
+        if self._in == "dt":
+            self._name = data
+        elif self._in == "dd":
+            self.facts[self._name] = data
 
     @property
-    def numbers(self):
-        """The two-digit ones."""
-        return [value for value in self.offered if value != "none"]
+    def hidden(self):
+        """Of the form that takes the number."""
+        return self.forms[0]["hidden"]
 
 
 class Links:
@@ -83,14 +96,14 @@ class Links:
 
     def link(self, email, **members):
         """Asks for a link and waits for the mail with it."""
-        before = len(self.app.mailbox.to(email))
+        before = len(self.app.mailbox.to(email, "link"))
         answer = self.ask(email, **members)
         assert answer.status == 200, answer
         return self.received(answer, email, before + 1)
 
     def received(self, answer, email, count):
         """The link of the newest mail, once there are `count`."""
-        mail = self.app.mailbox.wait(email, count)
+        mail = self.app.mailbox.wait(email, count, kind="link")
         document = answer.json()
         link = Link(email, document["AuthSession"], document["MatchNumber"], mail.link)
         LEDGER.add("magic_token", link.token)
@@ -124,9 +137,10 @@ class Links:
         return Form(self.open(link).body.decode())
 
     def choose(self, link, number, **changes):
-        """Submits the page's form with a number; the raw answer."""
+        """Submits the page's form with a number, or "none" for "not me"; the raw answer."""
         return self.app.post(LANDING, {"userId": link.user_id, "token": link.token, "number": number, **changes})
 
-    def wrong(self, link):
-        """An offered number that is not the right one."""
-        return next(n for n in self.form(link).numbers if n != link.number)
+    @staticmethod
+    def wrong(link):
+        """A number that is not the right one."""
+        return str(10 + (int(link.number) - 10 + 45) % 90)

@@ -14,6 +14,8 @@ from aiosmtpd.controller import Controller
 from .ports import free_port
 
 _LINK = re.compile(r"https?://\S+/magic-login\?\S+")
+#: The line of domain-bound codes, which only mails with a code have.
+_AUTOFILL = re.compile(r"^@\S+ #\S+$", re.MULTILINE)
 _CODE = re.compile(r"(?<![0-9])[0-9]{6,8}(?![0-9])")
 
 
@@ -34,6 +36,11 @@ class Mail:
     def text(self):
         """The text/plain part."""
         return self.message.get_body(("plain",)).get_content()
+
+    @property
+    def kind(self):
+        """`link`, `code` or `notice`."""
+        return "link" if _LINK.search(self.text) else "code" if _AUTOFILL.search(self.text) else "notice"
 
     @property
     def code(self):
@@ -114,17 +121,17 @@ class Mailbox:
             server.transport.close()
         return "250 OK"
 
-    def to(self, address):
-        """The mails for one address, oldest first."""
+    def to(self, address, kind=None):
+        """The mails for one address, oldest first; those of one kind."""
         with self._arrived:
-            return list(self._by_address.get(address, ()))
+            return [mail for mail in self._by_address.get(address, ()) if kind in (None, mail.kind)]
 
-    def wait(self, address, count=1, timeout=10.0):
-        """Waits until `count` mails for an address are here and returns the newest."""
+    def wait(self, address, count=1, timeout=10.0, kind=None):
+        """Waits until `count` mails (of a kind) for an address are here and returns the newest."""
         deadline = time.monotonic() + timeout
         with self._arrived:
             while True:
-                mine = self._by_address.get(address, ())
+                mine = [mail for mail in self._by_address.get(address, ()) if kind in (None, mail.kind)]
                 if len(mine) >= count:
                     return mine[-1]
                 left = deadline - time.monotonic()

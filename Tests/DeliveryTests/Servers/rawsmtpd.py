@@ -1,7 +1,7 @@
 """An SMTP server that misbehaves on purpose. Reports every line it reads as a JSON line on stdout.
 
 Modes: hang-greeting, trickle, refuse-greeting, hang-after-data, drop-after-data, drop-in-data, no-starttls,
-starttls-fails, hang-at-quit, close-after-mail, bye-after-mail, reject-data (554 after the message), mail-5xx. Any other name: it behaves.
+starttls-fails, hang-at-quit, close-after-mail, stall-after-mail (a second later closes a connection that was used, and never greets the next), bye-after-mail, reject-data (554 after the message), mail-5xx. Any other name: it behaves.
 """
 import asyncio
 import json
@@ -45,6 +45,9 @@ async def serve(reader, writer):
                 writer.write(b"2")
                 await writer.drain()
                 await asyncio.sleep(0.3)
+        if mode == "stall-after-mail" and connections > 1:
+            await reader.read()
+            return
         if mode == "refuse-greeting":
             await say("554 go away")
             return
@@ -65,6 +68,9 @@ async def serve(reader, writer):
                 await say("550 you may not send")
             elif verb == "MAIL" and mails and mode == "bye-after-mail":
                 await say("421 too many mails on this connection")
+                return
+            elif verb == "MAIL" and mails and mode == "stall-after-mail":
+                await asyncio.sleep(1)
                 return
             elif verb in ("MAIL", "RCPT", "RSET", "NOOP"):
                 await say("250 ok")

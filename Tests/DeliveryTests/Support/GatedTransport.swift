@@ -10,6 +10,7 @@ final class GatedTransport: MailTransport {
         var inHand = 0
         var mostInHand = 0
         var mails: [OutgoingMail] = []
+        var deadlines: [ContinuousClock.Instant] = []
     }
 
     private let state = Mutex(State())
@@ -25,6 +26,7 @@ final class GatedTransport: MailTransport {
 
     var mostInHand: Int { state.withLock(\.mostInHand) }
     var mails: [OutgoingMail] { state.withLock(\.mails) }
+    var deadlines: [ContinuousClock.Instant] { state.withLock(\.deadlines) }
 
     /// Waits until so many mails have come to the gate.
     func waitForMails(_ count: Int) async {
@@ -45,13 +47,14 @@ final class GatedTransport: MailTransport {
         held.forEach { $0.resume() }
     }
 
-    func send(_ mail: OutgoingMail) async -> DeliveryOutcome {
+    func send(_ mail: OutgoingMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
         state.withLock { state in
             state.inHand += 1
             state.mostInHand = max(state.mostInHand, state.inHand)
             state.mails.append(mail)
+            state.deadlines.append(deadline)
         }
-        let outcome = await next?.send(mail) ?? .accepted
+        let outcome = await next?.send(mail, before: deadline) ?? .accepted
         arrival.yield()
         await withCheckedContinuation { continuation in
             let isOpen = state.withLock { state in

@@ -79,8 +79,9 @@ struct OutboxFixture: Sendable {
     @discardableResult
     func queue(
         _ content: MailPayload.Content = .otp(code: "123456", minutes: 10), to recipient: String = "ada@example.com",
-        age: Double = 0, attempts: Int32 = 0, tampered: Bool = false
+        age: Double = 0, attempts: Int32 = 0, tampered: Bool = false, realm: UUIDValue? = nil
     ) async throws -> UUIDValue {
+        let realm = realm ?? self.realm
         let id = UUIDValue.random()
         let payload = MailPayload(realmName: "Acme", originHost: "auth.example.com", content: content)
         var sealed = try payload.sealed(under: keyring, realm: realm, mail: id)
@@ -98,6 +99,34 @@ struct OutboxFixture: Sendable {
                 .uuid(realm), .uuid(id), .text(recipient), .text(payload.template), .bytes(sealed), .double(age),
                 .int(attempts),
             ])
+        return id
+    }
+
+    /// One more realm.
+    func another(_ slug: String) async throws -> UUIDValue {
+        let id = UUIDValue.random()
+        try await administrator.execute(
+            Statement(
+                name: "another_realm",
+                sql:
+                    "INSERT INTO postern.realm (id, slug, display_name, primary_domain) VALUES ($1, $2, $2, $2 || '.example')",
+                effect: .once),
+            [.uuid(id), .text(slug)])
+        return id
+    }
+
+    /// Queues an unsealed notice. - Returns: its id.
+    func queue(
+        notice template: String, detail: String = "{}", to recipient: String = "ada@example.com"
+    ) async throws -> UUIDValue {
+        let id = UUIDValue.random()
+        try await administrator.execute(
+            Statement(
+                name: "queue_notice",
+                sql:
+                    "INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail) VALUES ($1, $2, $3, $4, $5)",
+                effect: .once),
+            [.uuid(realm), .uuid(id), .text(recipient), .text(template), .json(detail)])
         return id
     }
 
@@ -156,10 +185,12 @@ struct OutboxFixture: Sendable {
 
     /// A sender of this database that looks every 50 ms.
     func sender(
-        _ transport: any MailTransport, concurrency: Int = 4, mailsPerSecond: Int? = nil, clock: ManualClock? = nil
+        _ transport: any MailTransport, concurrency: Int = 4, realmShare: Int = 4, mailsPerSecond: Int? = nil,
+        clock: ManualClock? = nil
     ) throws -> OutboxSender {
         var configuration = OutboxSender.Configuration()
         configuration.concurrency = concurrency
+        configuration.realmShare = realmShare
         configuration.mailsPerSecond = mailsPerSecond
         if let clock { configuration.clock = { clock.read() } }
         configuration.pollInterval = .milliseconds(50)

@@ -14,6 +14,13 @@ func sampleMail(
             id: id, from: from, to: to, subject: subject, text: text, html: html, queuedAt: 1_700_000_000))
 }
 
+extension MailTransport {
+    /// Sends with as much time as the transport's own limits allow.
+    func send(_ mail: OutgoingMail) async -> DeliveryOutcome {
+        await send(mail, before: .now + .seconds(300))
+    }
+}
+
 /// A transport to a test server with limits fit for tests.
 func transport(
     _ server: MailServer, scheme: String = "smtp", userInfo: String = "", query: String = "", sessions: Int = 1

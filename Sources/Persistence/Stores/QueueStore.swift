@@ -1,0 +1,42 @@
+/// How the queues in the database are doing.
+public struct QueueStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// One queue of one realm, or of all.
+    public struct Figure: Sendable, Hashable {
+        /// `mail` or `requests`.
+        public let queue: String
+        /// The realm's slug; `nil` for all realms together.
+        public let realm: String?
+        /// How many entries wait.
+        public let queued: Int64
+        /// The age of the oldest entry that is due, in seconds; 0 when nothing is.
+        public let oldest: Double
+
+        /// A figure.
+        public init(queue: String, realm: String?, queued: Int64, oldest: Double) {
+            self.queue = queue
+            self.realm = realm
+            self.queued = queued
+            self.oldest = oldest
+        }
+    }
+
+    /// The `top` realms that wait longest in each queue, and the totals.
+    public func figures(top: Int32) async throws(StoreError) -> [Figure] {
+        try await database.query(Self.queueFigures, [.int(top)]) { (row) throws(StoreError) in
+            Figure(
+                queue: try row.text(0), realm: try row.textOrNil(1), queued: try row.bigint(2),
+                oldest: try row.double(3))
+        }
+    }
+
+    private static let queueFigures = Statement(
+        name: "queue_figures", sql: "SELECT queue, realm, queued, oldest FROM postern.queue_figures($1)",
+        effect: .readOnly)
+}

@@ -1,0 +1,149 @@
+import Foundation
+import Persistence
+import Testing
+
+@testable import Delivery
+
+@Suite("Turns of realms at the mail server")
+struct MailTurnsTests {
+    @Test func `a realm whose recipients are slow leaves senders to the others`() async throws {
+        try await OutboxFixture.run { outbox in
+            let quick = try await outbox.another("quick")
+            for number in 0..<10 { try await outbox.queue(to: "slow\(number)@example.com", age: 10) }
+            let gate = GatedTransport()
+            let sender = try outbox.sender(gate, concurrency: 6)
+            let running = Task { await sender.run() }
+            // Without accounts these are registrations: one less than the share.
+            await gate.waitForMails(3)
+            let id = try await outbox.queue(to: "quick@example.com", realm: quick)
+            sender.wake()
+            while gate.mails.count < 4 { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(gate.mails[3].message.to.text == "quick@example.com")
+            let notice = try await outbox.queue(notice: "totp-added", to: "owner@example.com")
+            sender.wake()
+            while gate.mails.count < 5 { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(gate.mails[4].message.to.text == "owner@example.com", "the share that registrations leave")
+            #expect(gate.mostInHand == 5)
+            gate.open()
+            try await outbox.wait(for: id) { $0.state == "sent" }
+            try await outbox.wait(for: notice) { $0.state == "sent" }
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func `realms with much mail and realms with little leave in turn`() async throws {
+        try await OutboxFixture.run { outbox in
+            let others = [try await outbox.another("b"), try await outbox.another("c")]
+            var ids: [UUIDValue] = []
+            for number in 0..<30 { try await outbox.queue(to: "much\(number)@example.com", age: 100) }
+            for (index, realm) in others.enumerated() {
+                for number in 0..<3 {
+                    ids.append(try await outbox.queue(to: "o\(index)\(number)@example.com", realm: realm))
+                }
+            }
+            let mails = DevOutbox()
+            let sender = try outbox.sender(mails, concurrency: 1)
+            let running = Task { await sender.run() }
+            for id in ids { try await outbox.wait(for: id) { $0.state == "sent" } }
+            running.cancel()
+            await running.value
+            let order = mails.mails.reversed().map(\.to)
+            let last = try #require(order.lastIndex { $0.hasPrefix("o") })
+            #expect(last < 10, "three realms, three turns each: \(order.prefix(12))")
+        }
+    }
+
+    @Test func `an attempt has to end before its lease does, with time to record the outcome`() async throws {
+        try await OutboxFixture.run { outbox in
+            let gate = GatedTransport()
+            let sender = try outbox.sender(gate)
+            let running = Task { await sender.run() }
+            let before = ContinuousClock.now
+            let id = try await outbox.queue()
+            await gate.waitForMails(1)
+            let lease = try await outbox.state(of: id).secondsUntilDue
+            let left = (try #require(gate.deadlines.first) - .now) / .seconds(1)
+            #expect(left < lease - 10 && left > 60)
+            #expect(try #require(gate.deadlines.first) <= before + .seconds(77))
+            gate.open()
+            try await outbox.wait(for: id) { $0.state == "sent" }
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func `a second connection for a mail shares the time of the first`() async throws {
+        try await MailServer.misbehaving("stall-after-mail") { server in
+            var limits = SMTPTransport.Limits()
+            limits.total = .seconds(2)
+            let url = try SMTPURL(parsing: "smtp://localhost:\(server.port)?starttls=off")
+            let transport = SMTPTransport(url: url, sessions: 1, limits: limits)
+            #expect(try await transport.send(sampleMail(id: "first")) == .accepted)
+            let started = ContinuousClock.now
+            let outcome = try await transport.send(sampleMail(id: "second"))
+            #expect(outcome == .temporary(.timeout))
+            // One second until the kept connection closes; then what is left of two, not two more.
+            #expect(ContinuousClock.now - started < .milliseconds(2700))
+            #expect(await server.allEvents().filter { $0.event == "connection" }.count == 2)
+        }
+    }
+
+    @Test func `an attempt is over at its deadline, and is not begun after it`() async throws {
+        try await MailServer.misbehaving("hang-greeting") { server in
+            let url = try SMTPURL(parsing: "smtp://localhost:\(server.port)?starttls=off")
+            let transport = SMTPTransport(url: url, sessions: 1)
+            let started = ContinuousClock.now
+            #expect(try await transport.send(sampleMail(), before: .now + .seconds(1)) == .temporary(.timeout))
+            #expect(ContinuousClock.now - started < .seconds(3))
+            #expect(try await transport.send(sampleMail(), before: .now) == .temporary(.cancelled))
+            #expect(await server.allEvents().filter { $0.event == "connection" }.count == 1)
+        }
+    }
+}
+
+@Suite("Unsealed notices")
+struct MailNoticeTests {
+    @Test(arguments: MailNotice.Template.allCases)
+    func `every notice says what happened, in which realm, and what to do about it`(_ template: MailNotice.Template)
+        throws
+    {
+        let mail = try MailRenderer().render(MailNotice(template), realmName: "Acme & Sons")
+        #expect(mail.subject.contains("Acme & Sons"))
+        #expect(mail.text.contains("Acme & Sons") && mail.text.contains("Not you?"))
+        #expect(mail.html.contains("Acme &amp; Sons") && mail.html.contains("Not you?"))
+        #expect(!mail.html.contains("href") && !mail.text.contains("{{"))
+    }
+
+    @Test func `a passkey is named by its product, whatever else stands in the detail`() throws {
+        let detail = #"{"aaguid":"fdb141b2-5d84-443e-8a35-4698c205a502","passkey":"call +1 555","name":7}"#
+        let notice = try #require(MailNotice(template: "passkey-added", detail: detail))
+        let mail = try MailRenderer().render(notice, realmName: "Acme")
+        #expect(mail.text.contains("\nKeePassXC\n") && !mail.text.contains("555"))
+        #expect(MailNotice(template: "passkey-removed", detail: #"{"aaguid":"x"}"#)?.passkey == "Passkey")
+        #expect(MailNotice(template: "passkey-removed", detail: "")?.passkey == "Passkey")
+        #expect(MailNotice(template: "from-the-future", detail: "{}") == nil)
+    }
+
+    @Test func `a notice is sent in the realm's name and forgotten`() async throws {
+        try await OutboxFixture.run { outbox in
+            let id = try await outbox.queue(notice: "totp-removed")
+            let mails = DevOutbox()
+            try await outbox.sending(mails) { _ in
+                let state = try await outbox.wait(for: id) { $0.state == "sent" }
+                #expect(!state.hasPayload)
+            }
+            #expect(mails.mails.first?.subject == "The authenticator app was removed from your Acme account")
+        }
+    }
+
+    @Test func `a notice from the future waits for a sender that knows it`() async throws {
+        try await OutboxFixture.run { outbox in
+            let id = try await outbox.queue(notice: "from-the-future")
+            try await outbox.sending(DevOutbox()) { _ in
+                let waiting = try await outbox.wait(for: id) { $0.lastError != nil }
+                #expect(waiting.state == "queued" && waiting.lastError == "payload")
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import Synchronization
+import Testing
+
+@testable import Persistence
+
+@Suite("The database's clock and ours")
+struct DatabaseClockTests {
+    /// Clocks that the test sets.
+    private final class Clocks: Sendable {
+        private let state = Mutex((wall: 1_000_000.0, monotonic: ContinuousClock.now))
+
+        var wall: Double { state.withLock { $0.wall } }
+        var monotonic: ContinuousClock.Instant { state.withLock { $0.monotonic } }
+
+        func pass(_ seconds: Double) {
+            state.withLock { state in
+                state.wall += seconds
+                state.monotonic += .seconds(seconds)
+            }
+        }
+
+        func step(_ seconds: Double) { state.withLock { $0.wall += seconds } }
+    }
+
+    private let clocks = Clocks()
+    private let clock: DatabaseClock
+
+    init() {
+        clock = DatabaseClock(clock: { [clocks] in clocks.wall }, monotonic: { [clocks] in clocks.monotonic })
+    }
+
+    private func see(difference: Double, roundTrip: Double = 0) {
+        let asked = clocks.wall
+        clocks.pass(roundTrip)
+        clock.saw(.init(database: asked + roundTrip / 2 - difference, asked: asked, answered: clocks.wall))
+    }
+
+    @Test func `nothing is known before the first reading`() {
+        #expect(clock.difference == nil)
+        #expect(!clock.isWrong)
+    }
+
+    @Test(arguments: [0.0, 59, -59]) func `up to a minute is right`(difference: Double) {
+        see(difference: difference)
+        #expect(!clock.isWrong)
+    }
+
+    @Test(arguments: [61.0, -61, 86_400]) func `beyond a minute is wrong, either way`(difference: Double) {
+        see(difference: difference)
+        #expect(clock.isWrong)
+        #expect(clock.wasSeenWrong)
+        see(difference: 0)
+        #expect(!clock.isWrong)
+    }
+
+    @Test func `what a slow answer can explain is no difference`() {
+        see(difference: 100, roundTrip: 300)
+        #expect(clock.difference == 0)
+        see(difference: 200, roundTrip: 300)
+        #expect(clock.difference == 50)
+        see(difference: -220, roundTrip: 300)
+        #expect(clock.difference == -70)
+        #expect(clock.isWrong)
+    }
+
+    @Test func `a step of our clock is noticed before the next reading`() {
+        see(difference: 0)
+        clocks.pass(0.3)
+        #expect(!clock.isWrong)
+        clocks.step(3600)
+        #expect(clock.isWrong)
+        #expect(!clock.wasSeenWrong)
+        clocks.step(-3600)
+        #expect(!clock.isWrong)
+    }
+}
