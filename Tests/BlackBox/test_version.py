@@ -7,22 +7,22 @@ import subprocess
 from harness.node import run_postern
 from harness.settings import BINARY, REPOSITORY
 
-#: Exactly these are in Package.swift.
-DIRECT = 13
+
+def dependencies():
+    """What the product is built from, as Package.swift says it; the tools of benchmarks come later in the file."""
+    return (REPOSITORY / "Package.swift").read_text(encoding="utf-8").partition("\n    targets: [")[0]
 
 
 def pins():
     """Version by name of the direct dependencies."""
-    manifest = (REPOSITORY / "Package.swift").read_text(encoding="utf-8")
-    return dict(re.findall(r'url: "https://github\.com/[^/"]+/([^"]+)", exact: "([^"]+)"', manifest))
+    return dict(re.findall(r'url: "https://github\.com/[^/"]+/([^"]+)", exact: "([^"]+)"', dependencies()))
 
 
 def test_every_direct_dependency_is_pinned_and_says_why_it_is_there():
     """`exact:`, and a comment on the line above."""
-    manifest = (REPOSITORY / "Package.swift").read_text(encoding="utf-8")
-    lines = manifest.splitlines()
+    lines = dependencies().splitlines()
     named = [number for number, line in enumerate(lines) if ".package(url:" in line]
-    assert len(named) == DIRECT == len(pins())
+    assert len(named) == len(pins()) > 10
     assert all(lines[number - 1].strip().startswith("//") for number in named)
 
 
@@ -49,8 +49,8 @@ def test_the_bill_of_materials_is_cyclonedx_and_names_what_is_linked():
     root = document["metadata"]["component"]
     assert root["type"] == "application" and root["name"] == "postern"
     components = document["components"]
-    assert all(component["type"] in ("library", "file") for component in components)
-    assert all(component["name"] and component["version"] and component["purl"].startswith("pkg:") for component in components)
+    assert all(component["type"] == "library" and component["name"] and component["version"] != "unknown"
+               and component["purl"].startswith("pkg:") for component in components)
     references = [component["bom-ref"] for component in components]
     assert len(set(references)) == len(references)
     assert document["dependencies"] == [{"ref": root["bom-ref"], "dependsOn": references}]

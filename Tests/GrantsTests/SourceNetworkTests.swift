@@ -1,5 +1,5 @@
 @testable import Grants
-import Persistence
+@testable import Persistence
 import Testing
 
 @Suite("Networks of sources")

@@ -132,7 +132,9 @@ extension Server {
                 },
                 respond: { await responder.respond(to: $0, from: $1) }))
         if let listen = configuration.operationsListen {
-            services.append(QueueWatch(queues: QueueStore(database), gauges: metrics.queues, logger: logger))
+            let queues = QueueGauges()
+            metrics.watch { queues.gauges() }
+            services.append(QueueWatch(queues: QueueStore(database), gauges: queues, logger: logger))
             services.append(
                 operations(
                     listen, metrics, transport, Readiness(database: database, realms: realms, clock: databaseClock),

@@ -53,8 +53,6 @@ public final class Metrics: Sendable {
     }
 
     private let state = Mutex(State())
-    /// What waits in the database.
-    let queues = QueueGauges()
     /// Seconds.
     private static let bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
@@ -159,7 +157,6 @@ public final class Metrics: Sendable {
             lines.append("\(durations)_sum{route=\"\(route)\"} \(histogram.sum)")
             lines.append("\(durations)_count{route=\"\(route)\"} \(histogram.count)")
         }
-        lines += queues.lines()
         lines += Self.lines(of: state.gauges.flatMap { $0() })
         return lines.joined(separator: "\n") + "\n"
     }

@@ -28,7 +28,7 @@ struct QueueWatch: Service {
     }
 }
 
-/// The figures of the queues in the Prometheus text format. Labels are the names of queues and realms' slugs.
+/// The figures of the queues. Labels are the names of queues and realms' slugs.
 final class QueueGauges: Sendable {
     private let figures = Mutex<[QueueStore.Figure]>([])
 
@@ -36,19 +36,21 @@ final class QueueGauges: Sendable {
         self.figures.withLock { $0 = figures }
     }
 
-    func lines() -> [String] {
+    /// All of one name one after another.
+    func gauges() -> [Metrics.Gauge] {
         let figures = figures.withLock { $0 }
-        guard !figures.isEmpty else { return [] }
-        func gauge(_ name: String, ofRealms: Bool, _ value: (QueueStore.Figure) -> String) -> [String] {
-            ["# TYPE \(name) gauge"]
-                + figures.filter { ($0.realm != nil) == ofRealms }.map { figure in
-                    let realm = figure.realm.map { ",realm=\"\($0)\"" } ?? ""
-                    return "\(name){queue=\"\(figure.queue)\"\(realm)} \(value(figure))"
-                }.sorted()
+        let (realms, totals) = (figures.filter { $0.realm != nil }, figures.filter { $0.realm == nil })
+        func gauges(
+            _ name: String, _ figures: [QueueStore.Figure], _ value: (QueueStore.Figure) -> Double
+        ) -> [Metrics.Gauge] {
+            figures.map { figure in
+                let realm = figure.realm.map { ",realm=\"\($0)\"" } ?? ""
+                return Metrics.Gauge(name: name, labels: "queue=\"\(figure.queue)\"\(realm)", value: value(figure))
+            }
         }
-        return gauge("postern_queue_entries", ofRealms: false) { "\($0.queued)" }
-            + gauge("postern_queue_oldest_seconds", ofRealms: false) { "\($0.oldest)" }
-            + gauge("postern_queue_realm_entries", ofRealms: true) { "\($0.queued)" }
-            + gauge("postern_queue_realm_oldest_seconds", ofRealms: true) { "\($0.oldest)" }
+        return gauges("postern_queue_entries", totals) { Double($0.queued) }
+            + gauges("postern_queue_oldest_seconds", totals, \.oldest)
+            + gauges("postern_queue_realm_entries", realms) { Double($0.queued) }
+            + gauges("postern_queue_realm_oldest_seconds", realms, \.oldest)
     }
 }

@@ -47,7 +47,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 conninfo: try settings.databaseURL(), connections: settings.databaseConnections)
             return "a process needs \(settings.databaseConnections + 1), the database allows \(maximum)"
         }
-        await examination.check("signing keys and lines of the key file") {
+        await examination.check("signing keys and lines of the key file") { () async throws -> Void in
             let keyring = try settings.keyring()
             let use = try await Preflight.checkKeys(conninfo: try settings.databaseURL(), keyring: keyring)
             for sentence in KeyLines.sentences(use, keyring: keyring) { say("      \(sentence)") }
