@@ -8,7 +8,7 @@ import pytest
 from harness.node import run_postern
 from harness.ports import free_port
 
-CHECKS = ("key file", "database and schema", "roles", "clock", "connections", "signing keys", "SMTP")
+CHECKS = ("key file", "database and schema", "roles", "clock", "connections", "signing keys and lines of the key file", "SMTP")
 
 
 def doctor(world, **changes):
@@ -47,7 +47,7 @@ def test_a_database_that_is_not_there_is_waited_for_once(world):
     took = time.monotonic() - began
     assert done.returncode == 1
     assert failing(done) == ["database and schema"]
-    assert "skip  roles, clock, connections, signing keys: see database and schema" in done.stdout
+    assert "skip  roles, clock, connections, signing keys and lines of the key file: see database and schema" in done.stdout
     assert line(done, "SMTP")[0] == "ok"
     assert took < 3, f"{took:.1f} s"
 
@@ -68,8 +68,8 @@ def test_another_key_file_does_not_open_the_signing_keys(world, realm, tmp_path)
     file.write_text("A" * 43 + "=\n", encoding="ascii")
     os.chmod(file, 0o600)
     done = doctor(world, POSTERN_SECRET_KEY_FILE=str(file))
-    assert failing(done) == ["signing keys"]
-    assert realm.slug in line(done, "signing keys")[1]
+    assert failing(done) == ["signing keys and lines of the key file"]
+    assert realm.slug in done.stdout
 
 
 def test_a_role_that_may_too_much(world):
@@ -104,6 +104,21 @@ def test_starttls_that_is_required_and_not_offered(world):
     """The test's mail server has none."""
     done = doctor(world, POSTERN_SMTP_URL=f"smtp://127.0.0.1:{world.mailbox.port}?starttls=required")
     assert failing(done) == ["SMTP"]
+
+
+def test_forwarded_headers_of_an_unknown_proxy_are_told(world, realm):
+    """The running server counts them; doctor reads its operators' listener, and says nothing when no server runs."""
+    node = world.start_node()
+    try:
+        environment = {"POSTERN_OPS_LISTEN": f"127.0.0.1:{node.ops_port}"}
+        assert "X-Forwarded-For" not in doctor(world, **environment).stdout
+        realm.app(node=node).get("/api/app-info", {"X-Forwarded-For": "198.51.100.7"})
+        done = doctor(world, **environment)
+        assert "WARN  proxy: 1 request carried X-Forwarded-For from a peer that POSTERN_TRUSTED_PROXIES does not list" in done.stdout, done
+        assert done.returncode == 0
+    finally:
+        node.stop()
+    assert "X-Forwarded-For" not in doctor(world, POSTERN_OPS_LISTEN=f"127.0.0.1:{free_port()}").stdout
 
 
 def test_a_sender_that_is_no_address(world):

@@ -236,3 +236,17 @@ struct RealmDirectoryTests {
         #expect(try await version("3.example") == 1001)
     }
 }
+
+@Suite struct DirectoryStateTests {
+    @Test func `hosts that were read before a change do not replace hosts that were read after it`() {
+        var state = DirectoryState()
+        let now = ContinuousClock.now
+        let realm = UUIDValue.random()
+        let early = state.ticketForHosts
+        state.changed(realm)
+        state.keep(["id.example.com": realm], state.ticketForHosts, loadedAt: now)
+        state.keep([:], early, loadedAt: now)
+        #expect(state.hosts(at: now) == ["id.example.com": realm])
+        #expect(state.realmID(ofHost: "id.example.com", at: now) == .some(realm))
+    }
+}

@@ -50,13 +50,15 @@ extension Statement {
         effect: .once)
 
     static let mailSent = Statement(
-        name: "outbox_sent", sql: "SELECT postern.outbox_sent($1, $2)", effect: .idempotent)
+        name: "outbox_sent", sql: "SELECT postern.outbox_sent($1, $2)", effect: .idempotent,
+        payer: .server)
 
     static let mailFailed = Statement(
         name: "outbox_failed",
         sql: "SELECT postern.outbox_failed($1, $2, $3, make_interval(secs => $4), $5)",
-        effect: .idempotent)
+        effect: .idempotent, payer: .server)
 
     static let mailRefused = Statement(
-        name: "outbox_refused", sql: "SELECT postern.outbox_refused($1, $2, $3)", effect: .idempotent)
+        name: "outbox_refused", sql: "SELECT postern.outbox_refused($1, $2, $3)", effect: .idempotent,
+        payer: .server)
 }

@@ -36,6 +36,8 @@ struct DirectoryState {
     private var versions: [UUIDValue: Int64]?
     /// Until when the last confirmation holds.
     private var confirmedUntil: Instant?
+    /// How many changes were known when the load of ``hosts`` began.
+    private var hostsAsOf = 0
     private var hosts: Loaded<[String: UUIDValue]>?
     private var realms: [UUIDValue: Loaded<Realm?>] = [:]
 
@@ -77,7 +79,9 @@ struct DirectoryState {
     }
 
     mutating func keep(_ hosts: [String: UUIDValue], _ ticket: Ticket, loadedAt now: Instant) {
-        guard ticket.epoch == epoch else { return }
+        // A load that began earlier may end later: what it read does not replace what was read after it.
+        guard ticket.epoch == epoch, ticket.changes >= hostsAsOf else { return }
+        hostsAsOf = ticket.changes
         self.hosts = Loaded(value: hosts, at: now)
         changedSinceHosts = changedSinceHosts.filter { $0.value > ticket.changes }
     }

@@ -25,9 +25,12 @@ struct DoctorCommand: AsyncParsableCommand {
             await examineDatabase(settings, &examination)
         } else {
             // They would wait for a database that was found missing just now.
-            examination.skip("roles", "clock", "connections", "signing keys and lines of the key file", because: "see database and schema")
+            examination.skip(
+                "roles", "clock", "connections", "signing keys and lines of the key file",
+                because: "see database and schema")
         }
         await examineSMTP(settings, &examination)
+        await noteForwardedHeaders(settings)
         if examination.failures > 0 {
             throw CommandFailure("\(examination.failures) of \(examination.checks) checks failed")
         }
@@ -51,6 +54,16 @@ struct DoctorCommand: AsyncParsableCommand {
         }
     }
 
+    /// A server that runs here counts what it could not trust. None may run: then there is nothing to say.
+    private func noteForwardedHeaders(_ settings: Settings) async {
+        guard let listen = settings.server.operationsListen,
+            let count = await OperationsListener.value(of: "postern_untrusted_forwarded_total", at: listen), count > 0
+        else { return }
+        let requests = count == 1 ? "1 request" : "\(Int(count)) requests"
+        say(
+            "WARN  proxy: \(requests) carried X-Forwarded-For from a peer that POSTERN_TRUSTED_PROXIES does not list")
+    }
+
     private func examineSMTP(_ settings: Settings, _ examination: inout Examination) async {
         guard let smtpURL = settings.smtpURL else {
             return examination.fail("SMTP", "POSTERN_SMTP_URL is not set")
@@ -70,44 +83,5 @@ struct DoctorCommand: AsyncParsableCommand {
             guard outcome == .accepted else { throw CommandFailure("\(url): \(outcome)") }
             return "\(url)"
         }
-    }
-}
-
-/// Counts checks and says what came of each.
-struct Examination {
-    private(set) var checks = 0
-    private(set) var failures = 0
-
-    /// - Parameter body: throws the reason of a failure; what it returns is said, too.
-    /// - Returns: whether all is well.
-    @discardableResult
-    mutating func check(_ name: String, _ body: () async throws -> String) async -> Bool {
-        do {
-            let finding = try await body()
-            checks += 1
-            say("ok    \(name)" + (finding.isEmpty ? "" : ": \(finding)"))
-            return true
-        } catch {
-            fail(name, "\(error)")
-            return false
-        }
-    }
-
-    @discardableResult
-    mutating func check(_ name: String, _ body: () async throws -> Void) async -> Bool {
-        await check(name) {
-            try await body()
-            return ""
-        }
-    }
-
-    mutating func fail(_ name: String, _ reason: String) {
-        checks += 1
-        failures += 1
-        say("FAIL  \(name): \(reason)")
-    }
-
-    func skip(_ names: String..., because reason: String) {
-        say("skip  \(names.joined(separator: ", ")): \(reason)")
     }
 }
