@@ -113,13 +113,12 @@ public struct OTPGrant: Grant {
     }
 
     private func count(_ redeemed: SignInStore.Redeemed, realm: Realm) {
-        if redeemed.wrong > 0 {
-            wrongCodes.count(redeemed.wrong, of: realm)
-            observe(.wrong(redeemed.wrong))
-        }
-        switch redeemed.outcome {
-        case .refused("lockout"): observe(.lockout)
-        case .refused("brake"): observe(.brake)
+        guard case .refused(let reason) = redeemed.outcome else { return }
+        wrongCodes.count(redeemed.wrong, of: realm)
+        observe(.wrong(redeemed.wrong))
+        switch reason {
+        case "lockout": observe(.lockout)
+        case "brake": observe(.brake)
         default: break
         }
     }

@@ -28,9 +28,9 @@ public final class WrongCodes: Sendable {
         self.signIns = signIns
     }
 
-    /// Counts codes that were compared and wrong.
+    /// Counts what a refused try compared, if anything: that of an address with codes costs no statement more than another.
     func count(_ wrong: Int, of realm: Realm) {
-        guard wrong > 0, realm.rateLimits[.token]?[.wrongCodes] != nil else { return }
+        guard realm.rateLimits[.token]?[.wrongCodes] != nil else { return }
         let reports = state.withLock { state in
             state.pending[realm.id, default: Pending(wrong: 0, realm: realm)].wrong += wrong
             defer { state.isReporting = true }
