@@ -1,6 +1,7 @@
 import ArgumentParser
 import Delivery
 import Persistence
+import TokenEndpoint
 
 /// `postern doctor`.
 struct DoctorCommand: AsyncParsableCommand {

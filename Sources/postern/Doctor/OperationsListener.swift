@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import NIOCore
+import NIOHTTP1
 import TokenEndpoint
 
 /// Reads what a server that runs on this machine says of itself.
