@@ -306,7 +306,7 @@ def test_every_wrong_code_answer_is_the_same_bytes(world, realm, app):
 
     four = realm.user()
     first, *_ = [app.request_code(four) for _ in range(4)]
-    refused("superseded", app.redeem(first.code, handle=first.handle))
+    refused("superseded", app.redeem(first.code, email=four))
 
     bound = app.request_code(realm.user(), ClientId=app.client_id)
     refused("another client's", realm.app("app-2").redeem(bound.code, handle=bound.handle))

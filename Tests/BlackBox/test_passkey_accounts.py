@@ -552,7 +552,7 @@ def test_enrol_and_delete_are_told_by_mail_exactly_once(realm):
     for mail in (added, removed):
         html = mail.message.get_body(("html",)).get_content()
         assert mail.recipients == [one.email]
-        assert f"Realm {realm.slug}" in mail.text and re.search(r"^Passkey$", mail.text, re.MULTILINE), mail.text
+        assert f"Realm {realm.slug}" in mail.text and re.search(r"^Passkey\r?$", mail.text, re.MULTILINE), mail.text
         assert "Mike" not in mail.text + html and "555" not in mail.text + html
         for secret in (credential.id_text, credential.id.hex(), one.token, one.refresh_token, passkey):
             assert secret not in mail.text and secret not in html

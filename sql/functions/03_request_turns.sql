@@ -38,7 +38,7 @@ COMMENT ON FUNCTION postern.request_turns(integer, uuid) IS 'The realms with und
 -- last row.
 CREATE OR REPLACE FUNCTION postern.take_undecided(p_limit integer, p_after uuid)
 RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text, client uuid,
-               display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer)
+               display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer, otp_digits integer)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_sort = off SET enable_incremental_sort = off
 AS $$
@@ -54,10 +54,10 @@ BEGIN
         FOREACH v_realm IN ARRAY v_turns LOOP
             EXIT WHEN v_left = 0;
             FOR realm_id, id, kind, email, email_key, first_name, last_name, client, display_name, public_origin, otp_lifetime,
-                magic_link_lifetime IN
+                magic_link_lifetime, otp_digits IN
                 SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client,
                        coalesce(p.display_name, r.display_name), coalesce(r.public_origin, 'https://' || r.primary_domain),
-                       postern.seconds(r.otp_lifetime), postern.seconds(r.magic_link_lifetime)
+                       postern.seconds(r.otp_lifetime), postern.seconds(r.magic_link_lifetime), r.otp_digits
                   FROM (SELECT s.*
                           FROM postern.auth_session AS s
                          WHERE s.pending AND s.realm_id = v_realm AND NOT s.id = ANY (v_taken)

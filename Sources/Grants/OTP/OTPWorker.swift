@@ -48,9 +48,7 @@ public struct OTPWorker: Sendable {
         let keyring = keyring
         let (decided, mails, last) = try await signIns.decide(
             limit: Self.batch, after: turn.last.withLock { $0 },
-            draft: { (request, digits) throws(StoreError) in
-                try Self.draft(request, digits: digits, keyring: keyring)
-            },
+            draft: { (request) throws(StoreError) in try Self.draft(request, keyring: keyring) },
             link: { (request, user, origin) throws(StoreError) in
                 try MagicLink.draft(
                     request, user: user, origin: origin, originHost: Self.host(of: request.publicOrigin), keyring)
@@ -67,9 +65,9 @@ public struct OTPWorker: Sendable {
     }
 
     private static func draft(
-        _ request: SignInStore.PendingRequest, digits: Int, keyring: Keyring
+        _ request: SignInStore.PendingRequest, keyring: Keyring
     ) throws(StoreError) -> SignInStore.CodeDraft {
-        let code = OneTimeCode.random(digits: digits)
+        let code = OneTimeCode.random(digits: Int(request.otpDigits))
         let mailID = UUIDValue.random()
         let mail = MailPayload(
             realmName: request.displayName, originHost: host(of: request.publicOrigin),

@@ -109,6 +109,8 @@ public struct SignInStore: Sendable {
         public let otpLifetime: Int32
         /// Seconds.
         public let magicLinkLifetime: Int32
+        /// How many digits a code of the realm has.
+        public let otpDigits: Int32
     }
 
     /// A code made for a pending request, in case the decision is to send one.
@@ -137,12 +139,12 @@ public struct SignInStore: Sendable {
     /// Decides up to `limit` pending requests in one transaction: each becomes a code or a link and a queued mail, or nothing.
     /// - Parameters:
     ///   - realm: whose turn was last: the realm that follows is the first in this batch.
-    ///   - draft: makes a code of so many digits, in case the decision is to send one.
+    ///   - draft: makes a code, in case the decision is to send one.
     ///   - link: makes a link for a user, with a mail that says where the request came from.
     /// - Returns: the number of requests decided and of mails queued, and whose turn was last.
     public func decide(
         limit: Int32, after realm: UUIDValue,
-        draft: @escaping @Sendable (PendingRequest, _ digits: Int) throws(StoreError) -> CodeDraft,
+        draft: @escaping @Sendable (PendingRequest) throws(StoreError) -> CodeDraft,
         link: @escaping @Sendable (PendingRequest, UUIDValue, RequestOrigin) throws(StoreError) -> MagicLinkStore.Draft
     ) async throws(StoreError) -> (decided: Int, mails: Int, last: UUIDValue) {
         try await database.transaction { (transaction) throws(StoreError) in
@@ -151,22 +153,15 @@ public struct SignInStore: Sendable {
                 PendingRequest(
                     realm: try row.uuid(0), id: try row.bytes(1), kind: try row.text(6), emailKey: try row.text(2),
                     displayName: try row.text(3), publicOrigin: try row.text(4), otpLifetime: try row.int(5),
-                    magicLinkLifetime: try row.int(7))
+                    magicLinkLifetime: try row.int(7), otpDigits: try row.int(8))
             }
             var mails = 0
-            var digits: [UUIDValue: Int] = [:]
             for request in pending {
                 if request.kind == "magic" {
                     if try MagicLinkStore.decide(request, in: transaction, draft: link) { mails += 1 }
                     continue
                 }
-                if digits[request.realm] == nil {
-                    let rows = try transaction.query(Self.codeDigits, [.uuid(request.realm)]) {
-                        (row) throws(StoreError) in try row.intOrNil(0)
-                    }
-                    digits[request.realm] = rows.first.flatMap { $0 }.map { Int($0) }
-                }
-                let code = try draft(request, digits[request.realm] ?? 6)
+                let code = try draft(request)
                 let outcome = try transaction.query(
                     Self.decideCode,
                     [
@@ -192,12 +187,11 @@ public struct SignInStore: Sendable {
     private static let takeUndecided = Statement(
         name: "take_undecided",
         sql: """
-            SELECT realm_id, id, email_key, display_name, public_origin, otp_lifetime, kind, magic_link_lifetime
+            SELECT realm_id, id, email_key, display_name, public_origin, otp_lifetime, kind, magic_link_lifetime,
+                   otp_digits
               FROM postern.take_undecided($1, $2)
             """,
         effect: .once)
-    private static let codeDigits = Statement(
-        name: "code_digits", sql: "SELECT postern.code_digits($1)", effect: .readOnly)
     private static let decideCode = Statement(
         name: "decide_code", sql: "SELECT postern.decide_code($1, $2, $3, $4, $5, $6, $7, $8)", effect: .once)
 }
