@@ -10,7 +10,7 @@ enum OperationsListener {
         do {
             let request = HTTPClientRequest(url: "http://\(address)/metrics")
             let answer = try await HTTPClient.shared.execute(request, timeout: .seconds(1))
-            guard answer.status.code == 200 else { return nil }
+            guard answer.status == .ok else { return nil }
             let body = try await answer.body.collect(upTo: 1 << 20)
             return String(buffer: body).split(separator: "\n").lazy
                 .compactMap { line in line.hasPrefix(metric + " ") ? Double(line.dropFirst(metric.count + 1)) : nil }
