@@ -45,11 +45,15 @@ def hint_of(app, email):
 
 
 def sent(app, email, hint, **members):
-    """Asks with a hint; whether a mail came. The worker is past the request."""
+    """Asks with a hint; whether a mail came. The worker is past the request, and a mail of before is not far behind one of after."""
     before = len(app.mailbox.to(email))
     assert app.ask(email, IdTokenHint=hint, **members).status == 200
     past(app)
-    return len(app.mailbox.to(email)) > before
+    try:
+        app.mailbox.wait(email, before + 1, timeout=0.5)
+    except AssertionError:
+        return False
+    return True
 
 
 def past(app):
