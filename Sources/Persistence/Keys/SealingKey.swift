@@ -40,18 +40,20 @@ struct SealingKey: Sendable, Redacted {
     func open(_ sealed: [UInt8], headerCount: Int, aad: [UInt8]) throws(KeyringError) -> [UInt8] {
         guard sealed.count >= headerCount + Self.overhead else { throw .cannotOpen }
         let body = headerCount + Self.nonceCount
+        // One copy with the zero nonce in front: a box made of parts costs several.
+        var combined = [UInt8](repeating: 0, count: 12)
+        combined.reserveCapacity(12 + sealed.count - body)
+        combined += sealed[body...]
         do {
-            let box = try AES.GCM.SealedBox(
-                nonce: Self.zero, ciphertext: sealed[body..<(sealed.count - 16)], tag: sealed[(sealed.count - 16)...])
-            return Array(
-                try AES.GCM.open(
-                    box, using: messageKey(sealed[headerCount..<body]), authenticating: sealed[..<headerCount] + aad))
+            let key = messageKey(Array(sealed[headerCount..<body]))
+            let box = try AES.GCM.SealedBox(combined: combined)
+            return Array(try AES.GCM.open(box, using: key, authenticating: Array(sealed[..<headerCount]) + aad))
         } catch {
             throw .cannotOpen
         }
     }
 
-    private func messageKey(_ nonce: some DataProtocol) -> SymmetricKey {
+    private func messageKey(_ nonce: [UInt8]) -> SymmetricKey {
         var mac = keyed
         mac.update(data: nonce)
         return SymmetricKey(data: mac.finalize())
