@@ -11,16 +11,24 @@ from harness import report, settings  # noqa: E402
 from harness.dev import DevServer  # noqa: E402
 from harness.world import World  # noqa: E402
 
-#: The search for leaked secrets comes last, so that it sees what every other test was given.
-LAST = "test_secrets_at_rest.py"
-
 
 def pytest_collection_modifyitems(items):
-    """Leaves out what only the full run wants, and puts the search for secrets last."""
+    """Leaves out what only the full run wants."""
     for item in items:
         if "full" in item.keywords and not settings.FULL:
             item.add_marker(pytest.mark.skip(reason="only with POSTERN_FULL=1"))
-    items.sort(key=lambda item: item.path.name == LAST)
+
+
+def pytest_sessionfinish(session):
+    """A process that runs a part of the tests hands over what they counted."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["lines"] = report.LINES
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Takes what such a process counted."""
+    report.LINES.extend(getattr(node, "workeroutput", {}).get("lines", []))
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -32,9 +40,10 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture(scope="session")
 def world():
     """The world most tests share; nothing in it is killed."""
-    made = World("main")
+    made = World("main", lasting=True)
     try:
         yield made.open()
+        made.assert_no_secret_at_rest()
     finally:
         made.close()
 
@@ -42,7 +51,7 @@ def world():
 @pytest.fixture(scope="session")
 def browser_world():
     """A world where `localhost` is a realm's domain: browsers take no other host without TLS, and elsewhere it must be unknown."""
-    made = World("browser")
+    made = World("browser", lasting=True)
     try:
         yield made.open()
     finally:

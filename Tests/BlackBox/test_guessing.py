@@ -107,7 +107,7 @@ def test_the_brake_of_a_realm(world, proxied):
         asked = app.request_code(email)
         for step in range(4):
             assert app.redeem(wrong(asked.code, step + 1), handle=asked.handle).error == "invalid_grant"
-    world.settle()
+    world.pause()
     for node in (app, elsewhere):
         assert node.redeem(address.code, email=address.email).error == "invalid_grant"
     assert elsewhere.redeem(wrong(stranger.code), handle=stranger.handle).error == "invalid_grant"
@@ -120,7 +120,7 @@ def test_the_brake_of_a_realm(world, proxied):
     events = [e for e in world.admin.rows_of("audit_log", "code_brake") if realm.slug in e]
     assert len(events) == 1
     assert "postern_code_brake_refusals_total 0" not in proxied.ops("/metrics").body.decode()
-    world.settle()  # what was wrong has been reported
+    world.pause()  # what was wrong has been reported
     world.time_travel(2 * 3600)
     again = app.request_code(realm.user())
     assert app.redeem(again.code, email=again.email).status == 200
@@ -136,7 +136,7 @@ def test_a_used_up_handle_of_a_braked_realm_is_replaced_by_a_resend(world):
         app.redeem(wrong(asked.code, step + 1), handle=asked.handle)
     other = app.request_code(realm.user())
     app.redeem(wrong(other.code), handle=other.handle)
-    world.settle()
+    world.pause()
     again = app.request_code(other.email, AuthSession=other.handle)
     assert app.redeem(again.code, handle=again.handle).status == 200
 

@@ -212,13 +212,13 @@ def test_an_old_id_token_is_as_good_as_a_new_one(world, strict):
         deadline -= 1
         threading.Event().wait(0.25)
     world.time_travel(3 * 3600)
-    world.settle()
+    world.pause()
     kid = jose.parts(hint)[0]["kid"]
     assert kid not in app.get("/.well-known/jwks").body.decode(), "retired"
     close_for_strangers(strict, email)
     assert sent(app, email, hint)
     world.admin.call("retire_signing_key", strict.slug, kid)
-    world.settle()
+    world.pause()
     assert not sent(app, email, hint), "whoever has a key that was taken back can write hints"
 
 

@@ -179,7 +179,7 @@ def test_looking_at_links_is_limited_by_source_and_then_costs_no_database(world)
     limited = links.choose(link, link.number)
     assert limited.status == 429 and Form(limited.body.decode()).forms[0]["hidden"]["number"] == link.number
     world.time_travel(3700)
-    world.settle()  # a refusal is remembered for a moment
+    world.pause()  # a refusal is remembered for a moment
     link = links.link(realm.user())
     again = Form(links.open(link).body.decode())
     assert links.open(f"{LANDING}?userId={again.hidden['userId']}&token={again.hidden['token']}").body == links.open(link).body

@@ -350,7 +350,7 @@ def test_what_ends_registration_ends_pending_ones_too(world, event):
     code, handle = mailed(app, REQUEST, email)
     event(realm, email)
     before = user(realm, email)
-    world.settle()
+    world.pause()
     assert realm.app().redeem(code, handle=handle).error == "invalid_grant"
     assert realm.app().redeem(code, email=email).error == "invalid_grant"
     assert user(realm, email) == before

@@ -22,6 +22,10 @@ struct DirectoryState {
 
     /// What ``versions`` add up to, as the heartbeat writes it.
     private(set) var stamp: String?
+    /// How many realms ``versions`` counts and the sum of their versions, `nil` before the first comparison.
+    var known: (realms: Int, version: Int64)? {
+        versions.map { ($0.count, $0.values.reduce(0, &+)) }
+    }
     /// Whether the versions are being asked for.
     var isComparing = false
 
@@ -118,7 +122,7 @@ struct DirectoryState {
             return new[id] == Int64(realm.version)
         }
         versions = new
-        stamp = "\(new.count):\(new.values.reduce(0, &+))"
+        stamp = known.map { "\($0.realms):\($0.version)" }
         confirmedUntil = max(confirmedUntil ?? instant, instant + Self.maximumAge)
     }
 

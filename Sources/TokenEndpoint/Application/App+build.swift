@@ -87,6 +87,7 @@ extension Server {
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + extraRoutes
         let realms = RealmDirectory(source: ConfigurationStore(database))
+        metrics.watch(realms)
         let responder = Responder(
             routes: RefusalLimit(limiter: limiter).applied(to: routes), realms: realms,
             trustedProxies: configuration.trustedProxies,

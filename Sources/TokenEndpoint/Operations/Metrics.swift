@@ -100,6 +100,17 @@ public final class Metrics: Sendable {
         }
     }
 
+    /// Shows which configuration this node serves: equal values on all nodes mean that a change has arrived everywhere.
+    func watch(_ realms: RealmDirectory) {
+        watch {
+            guard let known = realms.knownVersions else { return [] }
+            return [
+                Gauge(name: "postern_configuration_realms", value: Double(known.realms)),
+                Gauge(name: "postern_configuration_version", value: Double(known.version)),
+            ]
+        }
+    }
+
     /// Counts what came of codes that were tried.
     func count(_ event: OTPGrant.Event) {
         state.withLock { state in

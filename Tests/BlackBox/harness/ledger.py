@@ -1,4 +1,4 @@
-"""Every secret the suite has been given, for the search at the end."""
+"""Every secret the suite has been given, for the search at the end of a world."""
 
 import threading
 
@@ -33,5 +33,5 @@ class Ledger:
             return {(kind, value) for kind, value in self._secrets if kind != "code"}
 
 
-#: One ledger for the whole run.
+#: One ledger for each process of the run.
 LEDGER = Ledger()

@@ -94,6 +94,10 @@ class Node:
                 return float(line.rpartition(" ")[2])
         return 0.0
 
+    def configuration(self):
+        """The configuration this node serves, as `postern.config_stamp()` writes it."""
+        return f"{self.metric('postern_configuration_realms'):.0f}:{self.metric('postern_configuration_version'):.0f}"
+
     def resident(self):
         """Resident memory in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")

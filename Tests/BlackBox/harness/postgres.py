@@ -1,10 +1,12 @@
 """A throw-away PostgreSQL cluster on a unix socket, and the ways to hurt it."""
 
+import itertools
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -28,12 +30,52 @@ class SQLError(Exception):
     """psql ended with an error; the text is the server's."""
 
 
+class Session:
+    """A psql that runs one text after another, each as if it were the session's first."""
+
+    _END = "\x1dend\x1d"
+
+    def __init__(self, command):
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment())
+
+    def run(self, text, timeout=120):
+        """Returns what psql prints; an error ends psql, as it does in a script."""
+        watchdog = threading.Timer(timeout, self._process.kill)
+        watchdog.start()
+        try:
+            self._process.stdin.write(f"{text}\n;\nDISCARD ALL;\n\\echo {self._END}\n".encode())
+            self._process.stdin.flush()
+            out = bytearray()
+            while not out.endswith(self._END.encode() + b"\n"):
+                chunk = os.read(self._process.stdout.fileno(), 65536)
+                if not chunk:
+                    raise BrokenPipeError
+                out += chunk
+            return out.decode().removesuffix(self._END + "\n")
+        except BrokenPipeError:
+            _, problem = self._process.communicate()
+            raise SQLError(problem.decode(errors="replace").strip()) from None
+        finally:
+            watchdog.cancel()
+
+    def end(self):
+        """Ends psql."""
+        self._process.stdin.close()
+        self._process.wait(10)
+        self._process.stdout.close()
+        self._process.stderr.close()
+
+
 class Cluster:
     """initdb, start, stop, kill. Drops to user `postgres` when the suite runs as root."""
 
     database = "postern"
 
-    def __init__(self, name):
+    def __init__(self, name, lasting=False):
+        """`lasting`: nobody stops or kills it, so that psql's sessions are kept and nothing waits for a disk."""
+        self.lasting = lasting
+        self._sessions = {}
         self.root = Path(tempfile.mkdtemp(prefix=f"postern-{name}-"))
         self.data = self.root / "data"
         self.log = self.root / "postgresql.log"
@@ -51,7 +93,7 @@ class Cluster:
             conf.write(
                 "listen_addresses = ''\n"
                 f"unix_socket_directories = '{self.root}'\n"
-                "fsync = on\nsynchronous_commit = on\nmax_connections = 200\n"
+                f"fsync = {'off' if self.lasting else 'on'}\nsynchronous_commit = on\nmax_connections = 200\n"
                 "log_line_prefix = '%m '\nlog_min_messages = warning\n" + settings
             )
         self.start()
@@ -108,6 +150,8 @@ class Cluster:
 
     def remove(self):
         """Stops and deletes."""
+        for session in itertools.chain(*self._sessions.values()):
+            session.end()
         self.stop("immediate")
         shutil.rmtree(self.root, ignore_errors=True)
 
@@ -115,19 +159,37 @@ class Cluster:
 
     def sql(self, text, role="postgres", database=None, one_transaction=False):
         """Runs SQL by psql and returns the rows as lists of strings (NULL is '')."""
-        command = [
-            str(POSTGRES_BIN / "psql"), "-X", "-q", "-A", "-t", "-F", "\x1f", "-R", "\x1e",
-            "-v", "ON_ERROR_STOP=1", "-h", str(self.root), "-U", role, "-d", database or self.database,
-        ]
-        if one_transaction:
-            command.append("-1")
-        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, env=clean_environment())
-        if done.returncode != 0:
-            raise SQLError(done.stderr.decode(errors="replace").strip())
-        out = done.stdout.decode().rstrip("\n\x1e")
+        if self.lasting:
+            if one_transaction:
+                text = f"BEGIN;\n{text}\n;COMMIT;"
+            out = self._in_session(role, database or self.database, text)
+        else:
+            command = self._psql(role, database or self.database) + (["-1"] if one_transaction else [])
+            done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, env=clean_environment())
+            if done.returncode != 0:
+                raise SQLError(done.stderr.decode(errors="replace").strip())
+            out = done.stdout.decode()
+        out = out.rstrip("\n\x1e")
         # psql ends the record of each statement with a newline, whatever the separator.
         records = [r for part in out.split("\x1e") for r in part.strip("\n").split("\n")] if out else []
         return [record.split("\x1f") for record in records if record != ""]
+
+    def _psql(self, role, database):
+        return [
+            str(POSTGRES_BIN / "psql"), "-X", "-q", "-A", "-t", "-F", "\x1f", "-R", "\x1e",
+            "-v", "ON_ERROR_STOP=1", "-h", str(self.root), "-U", role, "-d", database,
+        ]
+
+    def _in_session(self, role, database, text):
+        """Runs SQL in a session that is kept; one that met an error is not."""
+        idle = self._sessions.setdefault((role, database), [])
+        try:
+            session = idle.pop()
+        except IndexError:
+            session = Session(self._psql(role, database))
+        out = session.run(text)
+        idle.append(session)
+        return out
 
     def value(self, text, role="postgres"):
         """The first column of the first row, or None."""

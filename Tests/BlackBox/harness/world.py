@@ -4,11 +4,13 @@ import itertools
 import shutil
 import time
 
-from . import clock
+from . import atrest, clock
+from .ledger import LEDGER
 from .mailbox import Mailbox
 from .node import Node, run_postern, write_key_file
 from .postgres import Cluster
 from .realm import Admin, Realm
+from .report import say
 from .settings import OUTPUT
 
 _SLUGS = itertools.count(1)
@@ -17,10 +19,11 @@ _SLUGS = itertools.count(1)
 class World:
     """Creates the cluster, migrates it, makes the login roles and starts one node."""
 
-    def __init__(self, name, postgres="", **environment):
+    def __init__(self, name, postgres="", lasting=False, **environment):
+        """`lasting`: no test stops or kills this PostgreSQL."""
         self.name = name
         self.postgres = postgres
-        self.cluster = Cluster(name)
+        self.cluster = Cluster(name, lasting)
         self.mailbox = Mailbox()
         self.admin = Admin(self.cluster)
         self.nodes = []
@@ -57,6 +60,17 @@ class World:
             shutil.copyfile(self.cluster.log, OUTPUT / f"postgresql-{self.name}.log")
         self.cluster.remove()
 
+    def assert_no_secret_at_rest(self):
+        """Neither the database nor a server's log holds a secret that this process has been told."""
+        for name, text in (
+            ("the database", self.cluster.dump().decode(errors="replace")),
+            ("a server's log", "".join(node.log() for node in self.nodes)),
+        ):
+            found = atrest.leaks(LEDGER.long_secrets(), text)
+            found += [(code, lines[:1]) for code in LEDGER.of("code") if (lines := atrest.standalone(code, text))]
+            assert not found, f"{name} holds {found[:3]}"
+            say(f"secrets at rest: {len(LEDGER.long_secrets())} secrets searched in {len(text)} characters of {name}")
+
     def realm(self, name="r", **options):
         """A new realm with the usual clients."""
         return Realm(self, f"{name}{next(_SLUGS)}", **options)
@@ -69,7 +83,16 @@ class World:
         """A clock that starts now."""
         return clock.Stopwatch(self.cluster)
 
+    def settle(self, timeout=5.0):
+        """Waits until every running node says that it serves the configuration as it is now."""
+        stamp = self.cluster.value("SELECT postern.config_stamp()")
+        deadline = time.monotonic() + timeout
+        for node in self.nodes:
+            while node.alive() and node.configuration() != stamp:
+                assert time.monotonic() < deadline, f"configuration {node.configuration()} instead of {stamp}"
+                time.sleep(0.01)
+
     @staticmethod
-    def settle():
-        """Waits as long as a changed configuration may take to reach a node."""
+    def pause():
+        """Waits until the nodes have forgotten the refusals that they remember, and reported what they count."""
         time.sleep(1.05)
