@@ -174,7 +174,8 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: settings),
-        .testTarget(name: "GrantsTests", dependencies: ["Grants", "Persistence"], swiftSettings: settings),
+        .testTarget(
+            name: "GrantsTests", dependencies: ["Grants", "Persistence", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "DeliveryTests",
             dependencies: [

@@ -1,6 +1,7 @@
 @testable import Grants
 @testable import Persistence
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Rate limiter leases")
@@ -145,7 +146,7 @@ struct RateLimiterTests {
                     }
                 }
             }
-            while limiter.waitingRequests < 99 { await Task.yield() }
+            try await eventually { limiter.waitingRequests == 99 }
             try limiter.settle(first, bucket.take(first.permits))
             return try await group.reduce(into: 1) { $0 += $1 ? 1 : 0 }
         }
@@ -161,7 +162,7 @@ struct RateLimiterTests {
         #expect(first != nil)
         async let second = limiter.claim(.token, [.init(.target, "a")], realm: realm)
         async let third = limiter.claim(.token, [.init(.target, "a")], realm: realm)
-        while limiter.waitingRequests < 2 { await Task.yield() }
+        try await eventually { limiter.waitingRequests == 2 }
         first = nil
         let claims = try await [second, third]
         #expect(claims.allSatisfy { !$0.permits.isEmpty })

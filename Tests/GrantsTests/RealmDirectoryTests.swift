@@ -1,6 +1,7 @@
 @testable import Grants
 import Persistence
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Realm directory")
@@ -102,11 +103,11 @@ struct RealmDirectoryTests {
     private func version(_ host: String) async throws -> Int? { try await directory.realm(forHost: host)?.version }
 
     /// What the listening connection does all the time.
-    private func heartbeat() async {
+    private func heartbeat() async throws {
         let before = source.versionReads
         let isNew = directory.knownStamp != source.stamp
         directory.confirm(stamp: source.stamp)
-        if isNew { while source.versionReads == before || directory.isComparing { await Task.yield() } }
+        if isNew { try await eventually { source.versionReads != before && !directory.isComparing } }
     }
 
     private func everything() async throws {
@@ -114,14 +115,14 @@ struct RealmDirectoryTests {
     }
 
     @Test func `with one realm changing all the time, no other realm is read again`() async throws {
-        await heartbeat()
+        try await heartbeat()
         try await everything()
         let (reads, hostReads) = (source.reads, source.hostReads)
         for round in 0..<20 {
             source.change(ids[7])
             directory.changed(ids[7].description)
             now.advance(.milliseconds(200))
-            await heartbeat()
+            try await heartbeat()
             #expect(try await version("7.example") == 1001 + round)
             try await everything()
         }
@@ -134,20 +135,20 @@ struct RealmDirectoryTests {
     @Test func `a change whose notification was lost is seen at the next heartbeat, and costs no other realm`()
         async throws
     {
-        await heartbeat()
+        try await heartbeat()
         try await everything()
         let reads = source.reads
         source.change(ids[3])
         #expect(try await version("3.example") == 4)
         now.advance(.milliseconds(400))
-        await heartbeat()
+        try await heartbeat()
         #expect(try await version("3.example") == 1001)
         try await everything()
         #expect(source.reads == reads + 1)
     }
 
     @Test func `a notification counts at once`() async throws {
-        await heartbeat()
+        try await heartbeat()
         _ = try await version("3.example")
         source.change(ids[3])
         directory.changed(ids[3].description)
@@ -155,7 +156,7 @@ struct RealmDirectoryTests {
     }
 
     @Test func `without confirmation a snapshot lives one second`() async throws {
-        await heartbeat()
+        try await heartbeat()
         _ = try await version("3.example")
         source.change(ids[3])
         now.advance(.milliseconds(1001))
@@ -163,11 +164,11 @@ struct RealmDirectoryTests {
     }
 
     @Test func `confirmed snapshots live on`() async throws {
-        await heartbeat()
+        try await heartbeat()
         _ = try await version("3.example")
         for _ in 0..<20 {
             now.advance(.milliseconds(400))
-            await heartbeat()
+            try await heartbeat()
             #expect(try await version("3.example") == 4)
         }
         #expect(source.reads == 1)
@@ -175,7 +176,7 @@ struct RealmDirectoryTests {
     }
 
     @Test func `a new realm, a new host and a disabled realm are noticed, by notification and without`() async throws {
-        await heartbeat()
+        try await heartbeat()
         #expect(try await version("new.example") == nil)
         let new = UUIDValue.random()
         source.add(new, host: "new.example")
@@ -183,22 +184,22 @@ struct RealmDirectoryTests {
         #expect(try await version("new.example") == 1001)
         source.add(ids[0], host: "alias.example")
         now.advance(.milliseconds(400))
-        await heartbeat()
+        try await heartbeat()
         #expect(try await version("alias.example") == 1002)
         source.disable(ids[0])
         directory.changed(ids[0].description)
         #expect(try await version("alias.example") == nil)
         source.disable(new)
         now.advance(.milliseconds(400))
-        await heartbeat()
+        try await heartbeat()
         #expect(try await version("new.example") == nil)
     }
 
     @Test func `a load that began before a change is not kept`() async throws {
-        await heartbeat()
+        try await heartbeat()
         source.gate()
         let loading = Task { [directory] in try await directory.realm(forHost: "3.example")?.version }
-        while !source.isWaiting { await Task.yield() }
+        try await eventually { source.isWaiting }
         source.change(ids[3])
         directory.changed(ids[3].description)
         source.open()
@@ -207,12 +208,12 @@ struct RealmDirectoryTests {
     }
 
     @Test func `a load that began before an unannounced change is not kept either`() async throws {
-        await heartbeat()
+        try await heartbeat()
         source.gate()
         let loading = Task { [directory] in try await directory.realm(forHost: "3.example")?.version }
-        while !source.isWaiting { await Task.yield() }
+        try await eventually { source.isWaiting }
         source.change(ids[3])
-        await heartbeat()
+        try await heartbeat()
         source.open()
         _ = try await loading.value
         #expect(try await version("3.example") == 1001)
@@ -221,18 +222,18 @@ struct RealmDirectoryTests {
     @Test func `when the versions cannot be read nothing is older than a second, and the next heartbeat asks again`()
         async throws
     {
-        await heartbeat()
+        try await heartbeat()
         _ = try await version("3.example")
         source.change(ids[3])
         source.fail(true)
         directory.confirm(stamp: source.stamp)
-        while directory.isComparing { await Task.yield() }
+        try await eventually { !directory.isComparing }
         now.advance(.milliseconds(1001))
         await #expect(throws: StoreError.self) { _ = try await version("3.example") }
         #expect(await directory.isAvailable() == false)
         source.fail(false)
         #expect(await directory.isAvailable())
-        await heartbeat()
+        try await heartbeat()
         #expect(try await version("3.example") == 1001)
     }
 }

@@ -1,5 +1,6 @@
 @testable import Grants
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Turns")
@@ -39,17 +40,13 @@ struct TurnsTests {
         }
     }
 
-    private func until(_ condition: () -> Bool) async {
-        while !condition() { await Task.yield() }
-    }
-
     /// A body that runs and others, numbered from 1, that wait.
-    private func hot(_ turns: Turns, _ key: String, waiting: Int) async -> [Task<Outcome, Never>] {
+    private func hot(_ turns: Turns, _ key: String, waiting: Int) async throws -> [Task<Outcome, Never>] {
         var tasks = [run(turns, key, 0)]
-        await until { stage.running == 1 }
+        try await eventually { stage.running == 1 }
         for number in 0..<waiting {
             tasks.append(run(turns, key, number + 1))
-            await until { turns.waiting(for: key) == number + 1 }
+            try await eventually { turns.waiting(for: key) == number + 1 }
         }
         return tasks
     }
@@ -59,29 +56,29 @@ struct TurnsTests {
         return false
     }
 
-    @Test func `one body of a key runs at a time, in the order they came`() async {
+    @Test func `one body of a key runs at a time, in the order they came`() async throws {
         let turns = Turns()
-        let tasks = await hot(turns, "a", waiting: 5)
+        let tasks = try await hot(turns, "a", waiting: 5)
         for done in 1...6 {
             #expect(stage.running == 1)
             stage.endFirst()
-            await until { stage.begun.count == min(done + 1, 6) }
+            try await eventually { stage.begun.count == min(done + 1, 6) }
         }
         for (number, task) in tasks.enumerated() { #expect(await task.value == .success(number)) }
         #expect(stage.begun == Array(0...5))
         #expect(turns.isIdle)
     }
 
-    @Test func `another key does not wait`() async {
+    @Test func `another key does not wait`() async throws {
         let turns = Turns(.init(waitersPerKey: 2, waiters: 2))
-        let tasks = await hot(turns, "a", waiting: 2)
+        let tasks = try await hot(turns, "a", waiting: 2)
         let other = run(turns, "b", 9)
-        await until { stage.running == 2 }
+        try await eventually { stage.running == 2 }
         for _ in 0..<4 {
             stage.endFirst()
             await Task.yield()
         }
-        await until {
+        try await eventually {
             stage.endFirst()
             return stage.begun.count == 4 && stage.running == 0
         }
@@ -90,11 +87,11 @@ struct TurnsTests {
         #expect(turns.isIdle)
     }
 
-    @Test func `over the bound of a key a caller is refused at once`() async {
+    @Test func `over the bound of a key a caller is refused at once`() async throws {
         let turns = Turns(.init(waitersPerKey: 3))
-        let tasks = await hot(turns, "a", waiting: 3)
+        let tasks = try await hot(turns, "a", waiting: 3)
         #expect(isUnavailable(await run(turns, "a", 9).value))
-        await until {
+        try await eventually {
             stage.endFirst()
             return stage.begun.count == 4 && stage.running == 0
         }
@@ -103,13 +100,13 @@ struct TurnsTests {
         #expect(turns.isIdle)
     }
 
-    @Test func `over the bound of all keys a caller that would wait is refused, one whose key is free is not`() async {
+    @Test func `over the bound of all keys a caller that would wait is refused, one whose key is free is not`() async throws {
         let turns = Turns(.init(waitersPerKey: 3, waiters: 2))
-        let tasks = await hot(turns, "a", waiting: 2)
+        let tasks = try await hot(turns, "a", waiting: 2)
         let first = run(turns, "b", 8)
-        await until { stage.running == 2 }
+        try await eventually { stage.running == 2 }
         #expect(isUnavailable(await run(turns, "b", 9).value))
-        await until {
+        try await eventually {
             stage.endFirst()
             return stage.begun.count == 4 && stage.running == 0
         }
@@ -118,35 +115,37 @@ struct TurnsTests {
         #expect(turns.isIdle)
     }
 
-    @Test func `a turn that does not come in time is refused, and those after it are served`() async {
+    @Test func `a turn that does not come in time is refused, and those after it are served`() async throws {
         let turns = Turns(.init(patience: .milliseconds(50)))
-        let tasks = await hot(turns, "a", waiting: 2)
-        for task in tasks.dropFirst() { #expect(isUnavailable(await task.value)) }
+        let first = run(turns, "a", 0)
+        try await eventually { stage.running == 1 }
+        let late = [run(turns, "a", 1), run(turns, "a", 2)]
+        for task in late { #expect(isUnavailable(await task.value)) }
         #expect(turns.waiting(for: "a") == 0)
-        let late = run(turns, "a", 9)
-        await until { turns.waiting(for: "a") == 1 }
         stage.endFirst()
-        await until { stage.running == 1 }
+        #expect(await first.value == .success(0))
+        let next = run(turns, "a", 9)
+        try await eventually { stage.running == 1 }
         stage.endFirst()
-        #expect(await late.value == .success(9))
+        #expect(await next.value == .success(9))
         #expect(stage.begun == [0, 9])
         #expect(turns.isIdle)
     }
 
-    @Test func `a cancelled caller leaves the line and the next one is served`() async {
+    @Test func `a cancelled caller leaves the line and the next one is served`() async throws {
         let turns = Turns()
-        let tasks = await hot(turns, "a", waiting: 2)
+        let tasks = try await hot(turns, "a", waiting: 2)
         tasks[1].cancel()
         #expect(isUnavailable(await tasks[1].value))
         stage.endFirst()
-        await until { stage.running == 1 }
+        try await eventually { stage.running == 1 }
         stage.endFirst()
         #expect(await tasks[2].value == .success(2))
         #expect(stage.begun == [0, 2])
         #expect(turns.isIdle)
     }
 
-    @Test func `a body that throws hands its turn on`() async {
+    @Test func `a body that throws hands its turn on`() async throws {
         let turns = Turns()
         for _ in 0..<3 {
             await #expect(throws: TokenError.missing("x")) {

@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Persistence
@@ -48,54 +49,54 @@ struct GathererTests {
         }
     }
 
-    private func calls(_ count: Int) async {
-        while oracle.asked.count < count { await Task.yield() }
+    private func calls(_ count: Int) async throws {
+        try await eventually { oracle.asked.count >= count }
     }
 
-    private func waiting(_ count: Int, in group: String = "a") async {
-        while gatherer.waiting(in: group) < count { await Task.yield() }
+    private func waiting(_ count: Int, in group: String = "a") async throws {
+        try await eventually { gatherer.waiting(in: group) >= count }
     }
 
     /// One question under way, and others, numbered from 1, who wait.
-    private func underWay(waiting count: Int) async -> [Task<Result<String, StoreError>, Never>] {
+    private func underWay(waiting count: Int) async throws -> [Task<Result<String, StoreError>, Never>] {
         var tasks = [asking("a", 0)]
-        await calls(1)
+        try await calls(1)
         for question in 1...count {
             tasks.append(asking("a", question))
-            await waiting(question)
+            try await waiting(question)
         }
         return tasks
     }
 
     @Test("who comes alone is asked for at once")
-    func alone() async {
+    func alone() async throws {
         let one = asking("a", 1)
-        await calls(1)
+        try await calls(1)
         oracle.answer(0)
         #expect(await one.value == .success("a 1"))
         let two = asking("a", 2)
-        await calls(2)
+        try await calls(2)
         oracle.answer(1)
         #expect(await two.value == .success("a 2"))
         #expect(oracle.asked == [[1], [2]])
     }
 
     @Test("who comes meanwhile is asked for together, and each gets an answer of its own")
-    func together() async {
-        let tasks = await underWay(waiting: 3)
+    func together() async throws {
+        let tasks = try await underWay(waiting: 3)
         oracle.answer(0)
-        await calls(2)
+        try await calls(2)
         #expect(oracle.asked[1] == [1, 2, 3])
         oracle.answer(1)
         for (index, task) in tasks.enumerated() { #expect(await task.value == .success("a \(index)")) }
     }
 
     @Test("groups never share a question nor wait for each other")
-    func groups() async {
+    func groups() async throws {
         let here = asking("a", 1)
-        await calls(1)
+        try await calls(1)
         let there = asking("b", 2)
-        await calls(2)
+        try await calls(2)
         oracle.answer(1)
         #expect(await there.value == .success("b 2"))
         oracle.answer(0)
@@ -103,14 +104,14 @@ struct GathererTests {
     }
 
     @Test("a failure is for those who were asked for together, and for nobody after them")
-    func failure() async {
-        let tasks = await underWay(waiting: 2)
+    func failure() async throws {
+        let tasks = try await underWay(waiting: 2)
         oracle.answer(0)
-        await calls(2)
+        try await calls(2)
         let later = asking("a", 3)
-        await waiting(1)
+        try await waiting(1)
         oracle.answer(1, failing: .timedOut)
-        await calls(3)
+        try await calls(3)
         oracle.answer(2)
         #expect(await tasks[0].value == .success("a 0"))
         #expect(await tasks[1].value == .failure(.timedOut))
@@ -119,12 +120,12 @@ struct GathererTests {
     }
 
     @Test("when the one who asked for others is cancelled, they ask again")
-    func cancelledLeader() async {
-        let tasks = await underWay(waiting: 2)
+    func cancelledLeader() async throws {
+        let tasks = try await underWay(waiting: 2)
         oracle.answer(0)
-        await calls(2)
+        try await calls(2)
         oracle.answer(1, failing: .cancelled)
-        await calls(3)
+        try await calls(3)
         #expect(oracle.asked[2] == [2])
         oracle.answer(2)
         #expect(await tasks[2].value == .success("a 2"))
@@ -133,11 +134,11 @@ struct GathererTests {
     }
 
     @Test("more than may wait are refused at once")
-    func full() async {
-        let tasks = await underWay(waiting: 3)
+    func full() async throws {
+        let tasks = try await underWay(waiting: 3)
         #expect(await asking("a", 4).value == .failure(.unavailable(.tooManyWaiters)))
         oracle.answer(0)
-        await calls(2)
+        try await calls(2)
         oracle.answer(1)
         for task in tasks { #expect((try? await task.value.get()) != nil) }
         #expect(gatherer.isIdle)
