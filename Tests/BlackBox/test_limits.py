@@ -341,7 +341,7 @@ def forwarding(world):
 def rested(world):
     """Budgets are full again."""
     world.time_travel(86400)
-    world.settle()
+    world.pause()
 
 
 @pytest.mark.usefixtures("rested")

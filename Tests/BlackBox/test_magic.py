@@ -294,7 +294,7 @@ def test_guessing_is_bounded_and_harms_nobody(world):
     counted = collections.Counter((a.status, a.error) for a in answers)
     assert set(counted) == {(400, "invalid_grant"), (429, "rate_limited")} and 60 <= counted[(400, "invalid_grant")] <= 61, counted
     world.time_travel(605)
-    world.settle()
+    world.pause()
     assert links.redeem(link).status == 200
     assert links.app.sign_in(email)["access_token"]
 

@@ -71,6 +71,11 @@ UPDATE postern.service_account SET tokens_since = 'epoch' \g /dev/null
 SELECT admin.put_client('a', 'robot', enabled => true) \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT ok(pg_temp.since() > extract(epoch FROM clock_timestamp()) - 1, 'nor does what was made while it was being closed live on');
+SELECT set_config('test.since', pg_temp.since()::text, true) \g /dev/null
+RESET ROLE;
+SELECT admin.put_client('a', 'robot', enabled => false), admin.put_client('a', 'robot', enabled => true) \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT ok(pg_temp.since() > current_setting('test.since')::float8, 'nor, after a second stop in that second, what was made after the first');
 RESET ROLE;
 SELECT results_eq($$SELECT name, client_id, last_audited_at = now() FROM admin.service_accounts$$, $$VALUES ('robot', 'robot', true)$$, 'the view');
 SELECT is(pg_temp.refusal($$SELECT admin.delete_service_account('a', 'robot')$$),
