@@ -1,6 +1,7 @@
-"""The README and the pages for administrators and app teams do what they say: every block is run, and what it prints compared."""
+"""The README and the pages for administrators, operators and app teams do what they say: every block is run, and what it prints compared."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from harness.realm import Admin
 from harness.world import World
 
 ROOT = settings.REPOSITORY
-README, PROVISION, INTEGRATE = ROOT / "README.md", ROOT / "docs/provision.md", ROOT / "docs/integrate.md"
+DOCS = ROOT / "docs"
+README, PROVISION, INTEGRATE, OPERATE = ROOT / "README.md", DOCS / "provision.md", DOCS / "integrate.md", DOCS / "operate.md"
+IOS = DOCS / "integrate-ios.md"
 needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="no jq")
 
 
@@ -58,11 +61,6 @@ def test_provision(psql):
     run(to_run(PROVISION), sql=psql)
 
 
-def test_readme_for_administrators(psql):
-    """The README's SQL."""
-    run(to_run(README), sql=psql)
-
-
 def test_readme_for_everybody(dev, tmp_path):
     """The README's commands, against `postern dev`."""
     os.symlink(dev.data, tmp_path / ".postern")
@@ -80,10 +78,19 @@ def test_integrate(world, psql, tmp_path):
         run(to_run(INTEGRATE), world.settle, sql=psql, sh=shell)
 
 
+def test_operate(world, psql, tmp_path):
+    """The operator's questions to a running server and its database get the answers that the page shows."""
+    shell = Shell(tmp_path, {**clean_environment(), **world.node.environment}, [
+        ("127.0.0.1:9090", f"127.0.0.1:{world.node.ops_port}"),
+        ("postern doctor --config /etc/postern/postern.env", f"{settings.BINARY} doctor"),
+    ])
+    run(to_run(OPERATE), sql=psql, sh=shell)
+
+
 @pytest.mark.skipif(shutil.which("swiftc") is None, reason="no swiftc")
 def test_swift(tmp_path):
     """The Swift of the page: what needs Foundation alone is type-checked, what needs Apple's frameworks is parsed."""
-    swift = [block for block in blocks(INTEGRATE) if block.language == "swift"]
+    swift = [block for block in blocks(IOS) if block.language == "swift"]
     assert swift
     for number, block in enumerate(swift):
         apple = "import AuthenticationServices" in block.text
@@ -94,6 +101,29 @@ def test_swift(tmp_path):
         mode = ["-parse"] if apple else ["-typecheck", "-swift-version", "6", "-warnings-as-errors"]
         done = subprocess.run(["swiftc", *mode, str(file)], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, f"{block}: {done.stderr}"
+
+
+def pages():
+    """Every page of the repository but the decisions."""
+    return [README, ROOT / "CONTRIBUTING.md", ROOT / "deploy/README.md", *sorted(DOCS.glob("*.md"))]
+
+
+def anchors(page):
+    """What links to the headings of a page end in, as GitHub makes it."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    """Files and headings that a page links to are there."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        if "://" in path:
+            continue
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in anchors(file), f"{page.name}: {target}"
 
 
 def test_an_output_that_differs_is_found():
