@@ -2,8 +2,8 @@ public import Persistence
 
 /// `client_credentials` (RFC 6749 §4.4): a confidential client acts as its service account.
 ///
-/// No user, hence no `id_token`, no session, no refresh token, and no row for a token: the account's salt proves it, and another
-/// salt ends all of them (docs/decisions/0014).
+/// No user, hence no `id_token`, no session, no refresh token, and no row for a token: the account's salt proves it,
+/// and another salt ends all of them (docs/decisions/0014).
 public struct ClientCredentialsGrant: Grant {
     /// `client_credentials`.
     public let grantType = GrantType.clientCredentials
@@ -24,7 +24,7 @@ public struct ClientCredentialsGrant: Grant {
     /// None.
     public func requireParameters(_ form: FormParameters) throws(TokenError) {}
 
-    /// Takes permits and asks whose account it is, in one statement.
+    /// Takes permits and reads the client's service account, in one statement.
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
         let client = request.client

@@ -3,8 +3,9 @@ import Synchronization
 
 /// Bounds what forged assertions cost: each is a signature to verify, and their sender pays nothing.
 ///
-/// A source that has used up its budget of refused calls (policy `refused`) gets only so many verifications a second, of whatever
-/// clients. A client that has authenticated from there lately is verified all the same, so that its good calls are served.
+/// A source that has used up its budget of refused calls (policy `refused`) gets a bounded number of verifications a
+/// second, over all clients. A client that authenticated from there lately is always verified, so that its good calls
+/// are served.
 final class AssertionChecks: Sendable {
     private struct Key: Hashable {
         let realm: UUIDValue

@@ -2,7 +2,8 @@ import Crypto
 import Persistence
 import WebAuthnVerify
 
-/// A JWT by which a client says who it is (RFC 7523 §2.2, §3; OpenID Connect Core §9 `private_key_jwt`), not yet verified.
+/// A JWT by which a client authenticates (RFC 7523 §2.2, §3; OpenID Connect Core §9 `private_key_jwt`), not yet
+/// verified.
 struct ClientAssertion {
     /// `iss`, which must be `sub`.
     let clientID: String
@@ -15,7 +16,8 @@ struct ClientAssertion {
     static let maximumLifetime = 300.0
     /// How far the client's clock may be off, in seconds.
     static let leeway = 30.0
-    /// Beyond its end an assertion is remembered as used for this long, in seconds: leeway, and a database clock that is ahead.
+    /// Beyond its end an assertion is remembered as used for this long, in seconds: leeway, and a database clock that
+    /// is ahead.
     static let memory = 120.0
 
     struct Claims {

@@ -1,6 +1,6 @@
 import Crypto
 
-/// How a client says who it is (RFC 6749 §2.3.1): in the `Authorization` header, in the body, or not at all.
+/// The client credentials a request carries (RFC 6749 §2.3.1): in the `Authorization` header, in the body, or none.
 public struct ClientCredentials: Sendable, Equatable {
     /// `client_id` and `client_secret` of an `Authorization: Basic` header, form-decoded.
     public struct Basic: Sendable, Equatable {
@@ -40,13 +40,15 @@ public struct ClientCredentials: Sendable, Equatable {
     private let forwardedFor: String?
 
     /// Wraps what the request carried.
-    /// - Parameter forwardedFor: on whose behalf the client says it calls: an address as limits count it.
+    /// - Parameter forwardedFor: the user's address that the client names (`Postern-Forwarded-For`), as limits count
+    ///   it.
     public init(header: Header, forwardedFor: String? = nil) {
         self.header = header
         self.forwardedFor = forwardedFor
     }
 
-    /// On whose behalf an authenticated client calls: believed of a trusted forwarder with `Basic` credentials and of nobody else.
+    /// The user's address that an authenticated client names. Only a confidential client with the permission
+    /// `cap:trusted-forwarder` and `Basic` credentials is believed.
     public func forwardedSource(by client: Client) -> String? {
         guard let forwardedFor, case .basic = header, client.isConfidential,
             client.permissions.contains("cap:trusted-forwarder")
@@ -56,10 +58,10 @@ public struct ClientCredentials: Sendable, Equatable {
 }
 
 extension Realm {
-    /// Authenticates the client of a request (contract §4.1 step 3).
+    /// Authenticates the client of a request by `client_id` and secret (RFC 6749 §2.3.1).
     ///
-    /// - Throws: `invalid_request` for two credentials, else `invalid_client` with one text for unknown, disabled, wrong or
-    ///   missing secret and a secret sent by a public client.
+    /// - Throws: `invalid_request` for two credentials, else `invalid_client` with one text for unknown, disabled,
+    ///   wrong or missing secret and a secret sent by a public client.
     public func authenticate(
         _ form: FormParameters, _ credentials: ClientCredentials
     ) throws(TokenError) -> Client {

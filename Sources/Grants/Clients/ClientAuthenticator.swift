@@ -21,10 +21,10 @@ public struct ClientAuthenticator: Sendable {
         self.clock = clock
     }
 
-    /// Contract §4.1 step 3. An assertion is used up here, whatever becomes of the request.
+    /// Authenticates the client of a request. An assertion is used up here, also when the request fails later.
     /// - Parameter source: where the request came from.
-    /// - Throws: `invalid_request` for two methods or half of one, `rate_limited` for an assertion of a source with too many refused
-    ///   calls, else `invalid_client` with one text.
+    /// - Throws: `invalid_request` for two methods or half of one, `rate_limited` for an assertion from a source with
+    ///   too many refused calls, else `invalid_client` with one text.
     public func authenticate(
         _ form: FormParameters, _ credentials: ClientCredentials, realm: Realm, source: String
     ) async throws(TokenError) -> Client {
@@ -52,7 +52,8 @@ public struct ClientAuthenticator: Sendable {
         {
             throw .limited(limit)
         }
-        // The issuer is what RFC 7523 is being narrowed to; the token endpoint is what OpenID Connect Core §9 told clients to send.
+        // The issuer is what RFC 7523 is being narrowed to. The token endpoint is what OpenID Connect Core §9 told
+        // clients to send.
         let audiences = [realm.issuer, realm.issuer + "/connect/token", realm.endpointOrigin + "/connect/token"]
         let use: ClientAssertion.Use
         switch assertion.verify(for: client, audiences: audiences, now: clock()) {

@@ -1,9 +1,9 @@
 import WebAuthnVerify
 
-/// A JWS in compact form (RFC 7515 §7.1) by somebody else, whose signature has not been looked at.
+/// A JWS in compact form (RFC 7515 §7.1) from a caller. Its signature is not verified yet.
 ///
-/// Read: `alg`, `kid`, `typ`. Refused: `crit` and `b64`, which would change what the rest means. Never used: `jwk`, `jku`, `x5c`,
-/// `x5u`: keys come from the registration alone.
+/// Read: `alg`, `kid`, `typ`. Refused: `crit` and `b64`, which would change what the rest means. Never used: `jwk`,
+/// `jku`, `x5c`, `x5u`: keys come from the registration alone.
 struct CompactJWS {
     let algorithm: ClientKey.Algorithm
     let kid: String?
@@ -14,7 +14,8 @@ struct CompactJWS {
 
     private static let maximumBytes = 8192
 
-    /// `nil` for anything that is not three parts of strict base64url with a JSON header and an algorithm accepted here.
+    /// `nil` for anything that is not three parts of strict base64url with a JSON header and an algorithm accepted
+    /// here.
     init?(_ text: String) {
         guard text.utf8.count <= Self.maximumBytes else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)

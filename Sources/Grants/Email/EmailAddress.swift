@@ -1,8 +1,8 @@
 /// An e-mail address that may be mailed to (RFC 5321 §4.1.2, dot-atom local part, DNS domain).
 ///
-/// Deliberately narrow: one mailbox, ASCII, no quoting, comments or address literals, so that nothing a stranger types can
-/// reach a header, a command line or a second recipient. Two addresses are the same account when ``key`` is equal: ASCII case
-/// folding only, so no Unicode twin is ever somebody else's mailbox.
+/// Deliberately narrow: one mailbox, ASCII, no quoting, comments or address literals, so that typed text cannot reach a
+/// header, a command line or a second recipient. Two addresses are the same account when ``key`` is equal. Only ASCII
+/// case is folded, so a Unicode look-alike of an address never names the same account.
 public struct EmailAddress: Sendable, Hashable {
     /// As typed, without surrounding ASCII blanks.
     public let text: String

@@ -1,9 +1,10 @@
 public import Persistence
 
-/// Moves long-lived secrets to the newest line of the key file: first what version 0 sealed directly under a line, then data keys.
+/// Moves long-lived secrets to the newest line of the key file: first what version 0 sealed directly under a line, then
+/// data keys.
 ///
-/// Any node and any number of them may do it at once, beside everything else: each row is changed only if it is still the one
-/// that was read.
+/// Any node and any number of them may do it at once, beside everything else: each row is changed only if it is still
+/// the one that was read.
 public struct KeyResealing: Sendable {
     private let store: DataKeyStore
     private let keyring: Keyring
@@ -23,7 +24,8 @@ public struct KeyResealing: Sendable {
         public internal(set) var moved: [DataKey.Purpose: Int] = [:]
         /// How many could not be opened: their line is not in the key file.
         public internal(set) var unopened = 0
-        /// Connections of version 0. While there are any nothing is moved, since such a server could not read it any more.
+        /// Connections of version 0. While there are any nothing is moved, since such a server could not read it any
+        /// more.
         public internal(set) var version0Connections = 0
 
         /// Nothing yet.
@@ -79,10 +81,10 @@ public struct KeyResealing: Sendable {
         }
     }
 
-    /// Seals every data key that stands on another line anew, by the newest one.
+    /// Re-seals every data key that is sealed by an older line of the key file under the newest line.
     /// - Parameter progress: called after each batch with the number done so far.
     /// - Returns: how many there were.
-    /// - Throws: ``KeyringError`` when one stands on a line that the key file lacks.
+    /// - Throws: ``KeyringError`` when a data key needs a line that the key file lacks.
     public func resealDataKeys(progress: (Int) -> Void) async throws -> Int {
         var done = 0
         while true {

@@ -1,7 +1,7 @@
 import Persistence
 
-/// What one process knows of budgets: permits it has leased, refusals that still stand, and whom it is asking for at this moment.
-/// Losing it costs leases, never a permit more.
+/// Per-process cache of leased permits, remembered refusals and in-flight database requests. Losing it only forfeits
+/// leases; it never grants a permit beyond the limit.
 struct PermitLedger {
     struct Key: Hashable {
         let realm: UUIDValue
@@ -17,7 +17,7 @@ struct PermitLedger {
         case refused(seconds: Double)
         /// From the database, so many at once.
         case ask(wanted: Int)
-        /// From whatever comes of the question another request is asking.
+        /// From the answer to the database request that another request of this process has in flight.
         case wait
     }
 
@@ -33,13 +33,13 @@ struct PermitLedger {
         var recheckAt: ContinuousClock.Instant
     }
 
-    /// Is told whether the question got an answer.
+    /// Resumed with whether the database answered.
     typealias Waiter = CheckedContinuation<Bool, Never>
 
     private var entries: [Key: Entry] = [:]
-    /// Keys about which a statement is on its way to the database, and who waits for the answer.
+    /// Keys with a statement in flight to the database, each with the requests that wait for its answer.
     private var asked: [Key: [Waiter]] = [:]
-    /// How many have been told of an answer and not drawn since.
+    /// Per key, the number of waiters that were resumed and have not drawn since.
     private var awoken: [Key: Int] = [:]
 
     /// Keys remembered at once, some 30 MB; beyond it the memory starts anew.
@@ -76,7 +76,7 @@ struct PermitLedger {
         }
         var wanted = 1
         if refusedUntil != nil {
-            // This one asks; whoever comes while it does is refused.
+            // This request asks; requests that arrive meanwhile are refused from memory.
             entry?.recheckAt = now + Self.refusalMemory
         } else if let known = entry {
             // Used up in time: twice as many; lapsed: back to one.
@@ -88,7 +88,7 @@ struct PermitLedger {
         return .ask(wanted: max(wanted, min(demand, limit.burst)))
     }
 
-    /// How long a remembered refusal still stands, in seconds. Takes nothing and asks nobody.
+    /// How long a remembered refusal remains valid, in seconds. Takes no permit and does not ask the database.
     func refusal(of key: Key, _ limit: RateLimit, _ now: ContinuousClock.Instant) -> Double? {
         guard let entry = entries[key], entry.limit == limit, let until = entry.refusedUntil, until > now else {
             return nil
@@ -101,28 +101,29 @@ struct PermitLedger {
         entries[key]?.leased += 1
     }
 
-    /// Waits for the answer about a key. - Returns: `false` when nobody is asking any more.
+    /// Waits for the answer about a key. - Returns: `false` when no request is in flight any more.
     mutating func wait(for key: Key, _ waiter: Waiter) -> Bool {
         guard asked[key] != nil else { return false }
         asked[key]?.append(waiter)
         return true
     }
 
-    /// The question about a key has been answered, or never will be. - Returns: who waited for it.
+    /// Ends the request in flight for a key, answered or not. - Returns: its waiters.
     mutating func answer(_ key: Key) -> [Waiter] {
         guard let waiters = asked.removeValue(forKey: key), !waiters.isEmpty else { return [] }
         awoken[key, default: 0] += waiters.count
         return waiters
     }
 
-    /// One who waited is about to draw. - Returns: how many want a permit now: this one and those still to come.
+    /// A resumed waiter is about to draw. - Returns: how many want a permit now: this one and the others resumed with
+    /// it.
     mutating func returned(to key: Key) -> Int {
         let others = (awoken[key] ?? 1) - 1
         awoken[key] = others > 0 ? others : nil
         return others + 1
     }
 
-    /// Books a block, of which one permit is for whoever asked.
+    /// Books a block, of which one permit goes to the request that asked.
     mutating func granted(_ permits: Int, _ key: Key, _ limit: RateLimit, _ now: ContinuousClock.Instant) {
         guard permits > 1 || Self.maximumBlock(limit, key.subject.dimension) > 1 else {
             entries[key] = nil
@@ -154,8 +155,8 @@ struct PermitLedger {
         entries[key] = changed
     }
 
-    /// Narrow dimensions are asked for one by one, or for as many as are waiting; broad ones in blocks of at most a sixty-fourth of
-    /// the burst.
+    /// Permits of narrow dimensions are requested one by one, or one per waiting request; those of broad dimensions in
+    /// blocks of at most a sixty-fourth of the burst.
     private static func maximumBlock(_ limit: RateLimit, _ dimension: RateLimit.Dimension) -> Int {
         switch dimension {
         case .target, .targetTotal, .failures, .registrations, .wrongCodes: 1

@@ -1,4 +1,4 @@
-/// One configured limit: GCRA with `permits` per `per` seconds sustained and `burst` at once (contract §3, §4.5).
+/// One configured limit: GCRA with `permits` per `per` seconds sustained and `burst` at once.
 public struct RateLimit: Sendable, Equatable {
     /// What is limited.
     public enum Policy: String, Sendable, Hashable, CaseIterable {
@@ -18,7 +18,7 @@ public struct RateLimit: Sendable, Equatable {
     public enum Dimension: String, Sendable, Hashable, CaseIterable {
         /// The mail address as asked for from one source.
         case target
-        /// The mail address, whoever asks.
+        /// The mail address, counted over all sources.
         case targetTotal = "target-total"
         /// The caller's address; IPv6 by /64, and by /48 with sixteen times the permits.
         case source
@@ -47,7 +47,7 @@ public struct RateLimit: Sendable, Equatable {
     enum Part: Sendable, Hashable {
         /// All of it.
         case whole
-        /// What everybody may take from: all but the reserve.
+        /// The part open to all requests: the whole budget less the reserve.
         case open
         /// The fifth that is kept for known devices.
         case reserve

@@ -9,7 +9,8 @@ extension RateLimiter {
         try await take(try await claim(policy, subjects, realm: realm))
     }
 
-    /// How long a remembered refusal of one of the subjects still stands, in whole seconds; `nil` when none does. Takes nothing.
+    /// How long a remembered refusal of one of the subjects remains valid, in whole seconds; `nil` for none. Takes no
+    /// permit.
     func standingRefusal(_ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm) -> TokenError.ExceededLimit? {
         let now = clock()
         for subject in SourceNetwork.counted(subjects) {

@@ -1,18 +1,19 @@
 public import Persistence
 import Synchronization
 
-/// Decides limits together with the database, without an extra round trip (contract §4.5).
+/// Applies rate limits together with the database, without an extra round trip (docs/decisions/0004).
 ///
-/// PostgreSQL holds the truth: one GCRA row per key. So that a thousand users behind one address do not queue for one row lock,
-/// this process leases permits of the broad dimensions in blocks: one at first, twice as many each time a block was used up in
-/// its time. A block is part of the same exact budget, so no number of nodes ever passes more than the limit, and a lone request
-/// never costs more than its own permit. A refusal is remembered until a permit could be there; of the requests refused meanwhile
-/// one in about a second asks the database whether that is still so, and the others never reach it.
+/// PostgreSQL is the authority: one GCRA row per key. To keep a thousand users behind one address from queueing for one
+/// row lock, this process leases permits of the broad dimensions in blocks: one permit at first, twice as many each
+/// time a block was used up before its lease ended. A block is part of the same exact budget, so all nodes together
+/// never pass more than the limit, and a lone request costs exactly its own permit. A refusal is remembered until a
+/// permit could be available. About once a second one of the refused requests asks the database again; the others do
+/// not reach it.
 ///
-/// About one key one request of this process asks at a time; others wait for its answer, and the next one asks for all of them.
-/// So whoever floods one key occupies one connection of the pool, not all of them.
+/// Per key, one request of this process asks the database at a time. Others wait for its answer, and the next one asks
+/// for as many permits as there are waiters. So a flood on one key occupies one connection of the pool.
 public final class RateLimiter: Sendable {
-    /// One thing to count: a dimension and whose budget it is.
+    /// One budget to count against: a dimension and the value (an address, a client …) it belongs to.
     public struct Subject: Sendable, Hashable {
         let dimension: RateLimit.Dimension
         let value: String
@@ -44,7 +45,7 @@ public final class RateLimiter: Sendable {
         let subjects: [(subject: Subject, limit: RateLimit)]
         /// The parallel arrays the statement takes.
         public let permits: PermitRequest
-        /// Lets go of those who wait for the answer, should none come.
+        /// Resumes the waiting requests if this claim is dropped without an answer.
         fileprivate let question: Question?
     }
 
@@ -54,7 +55,7 @@ public final class RateLimiter: Sendable {
         public let realm: String
         /// Which limit, and when it will have a permit.
         public let limit: TokenError.ExceededLimit
-        /// Whose budget; `nil` when it names a person.
+        /// The value the budget belongs to; `nil` when it would name a person.
         public let subject: String?
         /// `false` when the limit is only watched (mode `log-only`) and the request went on.
         public let enforced: Bool
@@ -90,7 +91,7 @@ public final class RateLimiter: Sendable {
     var waitingRequests: Int { ledger.withLock { $0.waiting } }
 
     /// Takes what this process has leased already and names what the database must still grant.
-    /// - Throws: `rate_limited` when a remembered refusal still stands.
+    /// - Throws: `rate_limited` while a remembered refusal is valid.
     public func claim(
         _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
     ) async throws(TokenError) -> Claim {
@@ -104,7 +105,8 @@ public final class RateLimiter: Sendable {
             case .claimed(let claim): return claim
             case .refused(let limit): throw .limited(limit)
             case .busy(let key):
-                // Where there was no answer nobody waits a second time: a database that is away is not asked one by one.
+                // After a failed request no waiter waits again: an unavailable database would otherwise be asked one by
+                // one.
                 switch await answer(about: key) {
                 case .came: patience -= 1
                 case .failed: patience = 0
@@ -234,7 +236,7 @@ public final class RateLimiter: Sendable {
                     continue
                 }
                 guard index == verdict.refused || !limit.enforced else { continue }
-                // A limit that is only watched says when a permit will be there no better than by its rate.
+                // In log-only mode the database returns no retry time; estimate it from the rate.
                 let wait = index == verdict.refused ? verdict.retryAfter : limit.per / Double(max(limit.permits, 1))
                 let seconds = min(max(wait, 0.001), 86_400)
                 ledger.refused(for: seconds, key, limit, now)
@@ -266,7 +268,7 @@ public final class RateLimiter: Sendable {
     }
 }
 
-/// A claim's question to the database, on its way. When it is forgotten without an answer, those who wait for it are told so.
+/// The database request of a claim, in flight. If it is released without an answer, its waiters are resumed as failed.
 private final class Question: Sendable {
     private let limiter: RateLimiter
     private let keys: [PermitLedger.Key]

@@ -1,13 +1,14 @@
 public import Persistence
 
-/// Takes the permits of a request for a code or a link, and records the request with them (decision 25).
+/// Takes the permits of a request for a code or a link, and records the request with them (docs/decisions/0025).
 ///
-/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client and the App.
-/// One with an ID-token hint is counted under the hint's own session instead of the address, and may take from the fifth that
-/// strangers leave. Whether the hint fits the address only a worker may look up, so a hint that does not fit gains nothing here
-/// that its holder can use against others: the worker takes the address's permits afterwards, before any mail.
+/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client and
+/// the App. One with an ID-token hint is counted under the hint's own session instead of the address, and may take from
+/// the fifth that strangers leave. Whether the hint fits the address only a worker may look up, so a hint that does not
+/// fit gains nothing here that its holder can use against others: the worker takes the address's permits afterwards,
+/// before any mail.
 public struct RequestAdmission: Sendable {
-    /// Whose budgets a request is counted under.
+    /// The budgets a request is counted against.
     public struct Asker: Sendable {
         let emailKey: String
         let source: String
@@ -34,8 +35,8 @@ public struct RequestAdmission: Sendable {
         self.limiter = limiter
     }
 
-    /// Runs the statement that records the request, once it has its permits. The statement is run again, without having recorded
-    /// anything, when a hinted request found a broad limit used up and takes from the reserve.
+    /// Runs the statement that records the request, once it has its permits. The statement is run again, without having
+    /// recorded anything, when a hinted request found a broad limit used up and takes from the reserve.
     /// - Parameter statement: answers `nil` when it was refused a permit.
     /// - Throws: `rate_limited`, `temporarily_unavailable`.
     public func admit<Answer: Sendable>(
@@ -67,7 +68,7 @@ public struct RequestAdmission: Sendable {
         }
     }
 
-    /// In one order for everybody, so that two requests never wait for each other's permits.
+    /// Always in the same order, so that two requests never deadlock over permits.
     private static func subjects(
         of asker: Asker, realm: Realm, fromReserve reserved: Set<RateLimit.Dimension>
     ) -> [RateLimiter.Subject] {
@@ -83,7 +84,8 @@ public struct RequestAdmission: Sendable {
         if let client = asker.client { add(.client, client.clientID) }
         if let app = realm.app { add(.app, app.slug) }
         if let hint = asker.hint {
-            // No address has these keys: they hold no "@". One account takes no more from the reserve than one device may ask for.
+            // No address has these keys: they hold no "@". One account takes no more from the reserve than one device
+            // may ask for.
             if !reserved.isEmpty { subjects.append(.init(.targetTotal, "reserve|\(hint.user)")) }
             subjects.append(.init(.targetTotal, "device|\(hint.session)"))
         }

@@ -1,4 +1,5 @@
-/// IPv6 sources are counted by /64, and by their /48 with sixteen times the permits: a provider gives a customer either.
+/// IPv6 sources are counted by /64, and by their /48 with sixteen times the permits: a provider gives a customer
+/// either.
 ///
 /// Works on the texts that the HTTP layer makes of addresses (`a:b:c:d:0:0:0:0/64`), so that every policy counts alike.
 enum SourceNetwork {
@@ -21,7 +22,7 @@ enum SourceNetwork {
         return counted
     }
 
-    /// The limit of a subject, for whose dimension `limit` is configured.
+    /// The limit that applies to a subject, given the limit configured for its dimension.
     static func limit(_ limit: RateLimit?, of subject: RateLimiter.Subject) -> RateLimit? {
         guard let limit, subject.dimension == .source, subject.value.hasSuffix(wide) else { return limit }
         return RateLimit(

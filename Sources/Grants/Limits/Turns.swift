@@ -2,11 +2,12 @@ import Synchronization
 
 /// Runs one body at a time per key in this process.
 ///
-/// A body that will lock the row or the address named by its key runs here first, so callers of one hot key wait in memory and
-/// not on a database connection. Callers of a key are served in the order they came. A free key costs one lock and no task.
+/// A body that will lock the row or the address named by its key runs here first, so callers of one hot key wait in
+/// memory and not on a database connection. Callers of a key are served in the order they came. A free key costs one
+/// lock and no task.
 ///
-/// Locking: `state` guards the keys that run and their waiters. A continuation is taken out under the lock and resumed after the
-/// lock was released, so it is resumed exactly once. The turn is handed on in the same step in which it ends.
+/// Locking: `state` guards the keys that run and their waiters. A continuation is taken out under the lock and resumed
+/// after the lock was released, so it is resumed exactly once. The turn is handed on in the same step in which it ends.
 public final class Turns: Sendable {
     /// How many callers may wait, and how long.
     public struct Limits: Sendable {
@@ -60,8 +61,8 @@ public final class Turns: Sendable {
     /// Runs `body` when no other body of `key` runs.
     ///
     /// `key` must name the realm too, for two realms may know the same address.
-    /// - Throws: what `body` threw; `temporarily_unavailable` when too many callers wait, when the turn did not come in time, and
-    ///   when the task was cancelled while it waited. `body` did not run in these three cases.
+    /// - Throws: what `body` threw; `temporarily_unavailable` when too many callers wait, when the turn did not come in
+    ///   time, and when the task was cancelled while it waited. `body` did not run in these three cases.
     public func run<T>(_ key: String, _ body: () async throws(TokenError) -> T) async throws(TokenError) -> T {
         if !takesFree(key) { try await wait(for: key) }
         defer { handOn(key) }

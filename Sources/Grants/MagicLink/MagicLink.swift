@@ -1,7 +1,7 @@
 import Crypto
 public import Persistence
 
-/// What a link carries: whose it is, and 256 random bits of which the database knows the SHA-256.
+/// The content of a link: the user, and 256 random bits of which the database holds the SHA-256.
 public struct MagicLink: Sendable, Equatable {
     /// The account it signs in to.
     public let user: UUIDValue
@@ -14,7 +14,7 @@ public struct MagicLink: Sendable, Equatable {
         token = randomBytes(32)
     }
 
-    /// Reads `user_id` and `magic_token`; `nil` for every spelling but the one in the link (MG-03, MG-07).
+    /// Reads `user_id` and `magic_token`. Returns `nil` unless both are spelled exactly as in the link.
     public init?(userID: String?, token: String?) {
         guard let userID, let user = UUIDValue(userID), user.description == userID,
             let token, token.utf8.count == 43, let bytes = Base64.urlDecode(token), bytes.count == 32
@@ -33,14 +33,14 @@ public struct MagicLink: Sendable, Equatable {
         token = bytes
     }
 
-    /// A decoy derived from a query that names no link, so that its page has the shape of any other.
+    /// A decoy link derived from an invalid query, so that the page looks the same for valid and invalid links.
     public init(standingInFor text: String) {
         let digest = Array(SHA512.hash(data: Array(text.utf8)))
         user = UUIDValue(bytes: digest[..<16]) ?? .random()  // 16 bytes are one
         token = Array(digest[16..<48])
     }
 
-    /// The user in hexadecimal, for the page's form: nothing that was sent comes back in the same spelling.
+    /// The user in hexadecimal, for the page's form, so that no part of the query is reflected in the page.
     public var formUserID: String { Hex.encode(user.bytes) }
     /// The token in hexadecimal.
     public var formToken: String { Hex.encode(token) }
@@ -48,7 +48,7 @@ public struct MagicLink: Sendable, Equatable {
     /// What the database keeps of the token.
     var tokenHash: [UInt8] { Array(SHA256.hash(data: token)) }
 
-    /// The address to open. The origin is the realm's own, never a request's (MG-11).
+    /// The address to open. The origin is the realm's configured one, never that of a request.
     func url(origin: String) -> String {
         "\(origin)/magic-login?userId=\(user)&token=\(Base64.urlEncode(token))"
     }

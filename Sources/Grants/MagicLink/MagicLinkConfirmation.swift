@@ -1,6 +1,7 @@
 public import Persistence
 
-/// `/magic-login`: what the page tells about a request, and what an answer does. Looking changes nothing; only an answer does.
+/// `/magic-login`: what the page tells about a request, and what an answer does. Looking changes nothing; only an
+/// answer does.
 public struct MagicLinkConfirmation: Sendable {
     /// An answer to the page's question.
     public enum Choice: Sendable, Equatable {

@@ -1,6 +1,6 @@
 public import Persistence
 
-/// `urn:cocoar:magic`: sign-in by a link from the mailbox (contract §4.1, §4.2), opened in the app or confirmed elsewhere.
+/// `urn:cocoar:magic`: sign-in by a link from the mailbox, opened in the app or confirmed on a web page.
 public struct MagicLinkGrant: Grant {
     /// `urn:cocoar:magic`.
     public let grantType = GrantType.magic
@@ -63,7 +63,7 @@ public struct MagicLinkGrant: Grant {
             AuthSessionHandle($0, realm: request.realm.id, keyring: keyring)
         }
         guard let link = MagicLink(userID: request.form["user_id"], token: request.form["magic_token"]),
-            // One that the app names must be a handle.
+            // An `auth_session` that the app sends must be a handle.
             handle == nil || handle != .some(.none)
         else {
             try await limiter.take(claim)

@@ -1,6 +1,6 @@
 public import Persistence
 
-/// `POST /api/account/magic-link/request`: records that somebody asked (contract §4.2). Never reads the users table.
+/// `POST /api/account/magic-link/request`: records the request for a worker to decide. Never reads the users table.
 public struct MagicLinkRequests: Sendable {
     /// What was asked for, decoded and bounded.
     public struct Request: Sendable {
@@ -53,8 +53,8 @@ public struct MagicLinkRequests: Sendable {
         self.wakeWorker = wakeWorker
     }
 
-    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for another
-    /// App's, `temporarily_unavailable`.
+    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for
+    /// another App's, `temporarily_unavailable`.
     public func record(_ request: Request, realm: Realm, source: String) async throws(TokenError) -> Receipt {
         var client: Client?
         if let clientID = request.clientID {

@@ -2,11 +2,11 @@ extension Turns {
     /// How often a statement runs that keeps finding its lock taken: about half a second in all.
     private static let tries = 12
 
-    /// Runs a statement that takes a lock only if it is free. When it is taken, the statement runs again after a random pause,
-    /// for one caller of this process at a time. No database connection is held meanwhile.
+    /// Runs a statement that takes a lock only if it is free. When it is taken, the statement runs again after a random
+    /// pause, for one caller of this process at a time. No database connection is held meanwhile.
     ///
-    /// The first try waits for no turn: it carries the permits of the request, about which others of the same source may be
-    /// waiting to hear.
+    /// The first try waits for no turn: it carries the permits of the request, about which others of the same source
+    /// may be waiting to hear.
     /// - Parameter statement: answers `nil` when the lock was taken; it must not have consumed anything then.
     /// - Throws: what `statement` threw; `temporarily_unavailable` when the lock never was free.
     func untilFree<T>(_ key: String, _ statement: () async throws -> T?) async throws -> T {

@@ -1,6 +1,6 @@
 public import Persistence
 
-/// `urn:cocoar:otp`: sign-in by a code from the mailbox (contract §4.1, "Codes").
+/// `urn:cocoar:otp`: sign-in by a code from the mailbox.
 public struct OTPGrant: Grant {
     /// `urn:cocoar:otp`.
     public let grantType = GrantType.otp
@@ -35,8 +35,8 @@ public struct OTPGrant: Grant {
     }
 
     /// - Parameters:
-    ///   - turns: keeps those who try codes of one address or handle from waiting on database connections.
-    ///   - observe: told of every refusal worth counting.
+    ///   - turns: queues requests for one address or handle before they take a database connection.
+    ///   - observe: called for every refusal worth counting.
     public init(
         signIns: SignInStore, sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, keyring: Keyring,
         turns: Turns, observe: @escaping @Sendable (Event) -> Void = { _ in }
@@ -57,8 +57,8 @@ public struct OTPGrant: Grant {
         guard form["otp_code"] != nil else { throw .missing("otp_code") }
     }
 
-    /// Counts the try, compares, consumes the address's codes and opens the session in one statement; in two when the account
-    /// has a second factor, the first of which consumes nothing.
+    /// Counts the try, compares, consumes the address's codes and opens the session in one statement. An account with a
+    /// second factor takes two statements; the first one consumes nothing.
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
         let signIn = try await NewSignIn(request, issuer: issuer)
@@ -129,13 +129,13 @@ public struct OTPGrant: Grant {
 }
 
 extension OTPGrant {
-    /// Whose code is presented, and its HMAC under each server key.
+    /// The account and handle that the code is presented for, and the code's HMAC under each server key.
     private struct Target {
         let emailKey: String
         let handle: [UInt8]?
         let keyed: [[UInt8]]
 
-        /// Whose turn it is: those who hold a handle do not stand in line with whoever knows the address.
+        /// The key to queue under. Requests with a handle queue apart from requests that name only the address.
         func turn(in realm: UUIDValue) -> String {
             "code|\(realm)|" + (handle.map { "handle|" + Base64.urlEncode($0) } ?? "address|" + emailKey)
         }
@@ -156,7 +156,7 @@ extension OTPGrant {
                 return nil
             }
             handle = (opened ?? nil)?.id
-            // Blanks around the digits come from copying; nothing else is forgiven (OT-02).
+            // Spaces around the digits come from copying and are trimmed. Any other deviation is a wrong code.
             let code = (form["otp_code"] ?? "").utf8.drop { $0 == 0x20 }.reversed().drop { $0 == 0x20 }.reversed()
             let text = String(decoding: code, as: UTF8.self)
             keyed = OneTimeCode.candidates(text, realm: realm, emailKey: emailKey, keyring: keyring)

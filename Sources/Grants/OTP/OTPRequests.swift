@@ -1,6 +1,7 @@
 public import Persistence
 
-/// `POST /api/account/native/otp/request` and `…/register`: records that somebody asked (contract §4.2). Never reads the users table.
+/// `POST /api/account/native/otp/request` and `…/register`: records the request for a worker to decide. Never reads the
+/// users table.
 public struct OTPRequests: Sendable {
     /// What was asked for, decoded and bounded.
     public struct Request: Sendable {
@@ -52,8 +53,8 @@ public struct OTPRequests: Sendable {
         self.wakeWorker = wakeWorker
     }
 
-    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for another
-    /// App's, `temporarily_unavailable`.
+    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for
+    /// another App's, `temporarily_unavailable`.
     public func record(_ request: Request, realm: Realm, source: String) async throws(TokenError) -> Receipt {
         var client: Client?
         if let clientID = request.clientID {

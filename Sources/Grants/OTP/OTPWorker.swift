@@ -2,8 +2,8 @@ public import Logging
 public import Persistence
 import Synchronization
 
-/// Decides recorded requests for codes and links: the only place that looks whether an address has an account, out of any caller's sight.
-/// Realms take turns (decision 27).
+/// Decides recorded requests for codes and links: the only place that looks whether an address has an account, out of
+/// any caller's sight. Realms take turns (docs/decisions/0027).
 public struct OTPWorker: Sendable {
     private let signIns: SignInStore
     private let keyring: Keyring
@@ -58,8 +58,8 @@ public struct OTPWorker: Sendable {
         return decided
     }
 
-    /// The realm whose requests were decided last; the next batch begins with the one that follows. Begins anywhere, so that nodes do
-    /// not walk in step.
+    /// The realm whose requests were decided last; the next batch begins with the realm after it. Starts at random, so
+    /// that nodes do not walk in step.
     private final class Turn: Sendable {
         let last = Mutex(UUIDValue.random())
     }

@@ -8,9 +8,9 @@ package enum OneTimeCode {
         String((0..<digits).map { _ in "0123456789".randomElement() ?? "0" })
     }
 
-    /// What the database may know of a code: an HMAC under a key it does not hold (design decision 8).
+    /// What the database sees of a code: an HMAC under a key it does not hold (docs/decisions/0002).
     ///
-    /// The row's salt is added by an outer SHA-256 in the statement, so that one round trip compares without a read first.
+    /// The statement adds the row's salt by an outer SHA-256, so that one round trip compares without a read first.
     package static func keyed(_ code: String, realm: UUIDValue, emailKey: String, under key: ServerKey) -> [UInt8] {
         key.hmac(.codePepper, parts(code, realm: realm, emailKey: emailKey))
     }
@@ -20,8 +20,8 @@ package enum OneTimeCode {
         key.hmac(parts(code, realm: realm, emailKey: emailKey))
     }
 
-    /// Everything the database may hold of a code: its HMAC under each line of the key file, newest first, and in realms with test
-    /// identities under the data keys of their codes.
+    /// Everything the database may hold of a code: its HMAC under each line of the key file, newest first, and in
+    /// realms with test identities under the data keys of their codes.
     static func candidates(_ code: String, realm: Realm, emailKey: String, keyring: Keyring) -> [[UInt8]] {
         var candidates = keyring.keys.map { keyed(code, realm: realm.id, emailKey: emailKey, under: $0) }
         for sealed in realm.testCodeKeys {
@@ -37,9 +37,10 @@ package enum OneTimeCode {
     }
 }
 
-/// The `auth_session` handle returned to whoever asked for a code (design decision 9).
+/// The `auth_session` handle returned to the app that requested a code or a link (docs/decisions/0025).
 ///
-/// Text: `pas_` + base64url of the sealed id and address, so that redemption by handle alone knows the address without asking.
+/// Text: `pas_` + base64url of the sealed id and address, so that redemption by handle alone needs no lookup of the
+/// address.
 package struct AuthSessionHandle: Equatable {
     static let prefix = "pas_"
     /// 16 random bytes: `auth_session.id`.

@@ -1,13 +1,13 @@
-/// A given or family name as somebody typed it: trimmed of white space, of 1 to 100 code points, none of which is a control, a line
-/// separator or a bidirectional override, the first no combining mark.
+/// A given or family name as typed: trimmed of white space, 1 to 100 code points, without controls, line separators and
+/// bidirectional overrides. The first code point is not a combining mark.
 ///
-/// Counted and trimmed by code point, as PostgreSQL does (`postern.person_name`): by `Character`, `" \u{301}x"` begins with one
-/// that is no white space.
+/// Counted and trimmed by code point, as PostgreSQL does (`postern.person_name`): by `Character`, `" \u{301}x"` begins
+/// with one that is no white space.
 public struct PersonName: Sendable, Equatable {
     /// What is stored.
     public let text: String
 
-    /// `nil` for what is no name.
+    /// `nil` if the text is not a valid name.
     public init?(_ typed: String) {
         let scalars = Self.trimmed(typed)
         guard let first = scalars.first, scalars.count <= 100, !Self.isCombiningMark(first),

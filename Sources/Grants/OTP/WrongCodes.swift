@@ -1,10 +1,10 @@
 public import Persistence
 import Synchronization
 
-/// Tells the database how many codes of a realm were compared and wrong, for the realm's limit `wrong-codes`.
+/// Reports to the database how many codes of a realm were compared and wrong, for the realm's limit `wrong-codes`.
 ///
-/// However many codes are tried, a process writes the one row of a realm a few times a second at most. What the row says is read
-/// by every try, on every node.
+/// A process writes the realm's row a few times a second at most, however many codes are tried. Every try on every node
+/// reads the row.
 ///
 /// Locking: `state` guards what is not reported yet, and whether a task is reporting. No lock is held over an `await`.
 public final class WrongCodes: Sendable {
@@ -20,7 +20,8 @@ public final class WrongCodes: Sendable {
 
     private let signIns: SignInStore
     private let state = Mutex(State())
-    /// How long codes are gathered; with the statement itself, a brake is known everywhere well within a second.
+    /// The time between two reports. Together with the statement itself, a brake takes effect on all nodes within a
+    /// second.
     private static let interval = Duration.milliseconds(200)
 
     /// Reports to `signIns`.
@@ -28,7 +29,8 @@ public final class WrongCodes: Sendable {
         self.signIns = signIns
     }
 
-    /// Counts what a refused try compared, if anything: that of an address with codes costs no statement more than another.
+    /// Counts the codes that a refused try compared, possibly none. A try at an address with codes costs no extra
+    /// statement, so that its time does not reveal the address.
     func count(_ wrong: Int, of realm: Realm) {
         guard realm.rateLimits[.token]?[.wrongCodes] != nil else { return }
         let reports = state.withLock { state in
@@ -46,7 +48,7 @@ public final class WrongCodes: Sendable {
         }
     }
 
-    /// - Returns: `false` when there was nothing to report; then nobody reports any more.
+    /// - Returns: `false` when there was nothing to report; then reporting has ended.
     private func reportOnce() async -> Bool {
         let pending = state.withLock { state in
             defer { state.pending = [:] }
@@ -60,7 +62,7 @@ public final class WrongCodes: Sendable {
                     realm: id, wrong: Int32(clamping: count.wrong),
                     Budget(limit), enforced: limit.enforced)
             } catch {
-                // Kept for the next time; more than the limit holds is as good as the limit.
+                // Kept for the next report. A count above the limit has the effect of the limit, so it is capped there.
                 state.withLock { state in
                     var kept = count
                     kept.wrong = min(kept.wrong + (state.pending[id]?.wrong ?? 0), limit.burst)
@@ -84,7 +86,7 @@ extension Budget {
         return Budget(limit)
     }
 
-    /// The failure budget of an account presented by address alone. Where it is only watched, one that nobody uses up.
+    /// The failure budget of an account presented by address alone. In log-only mode, a budget too large to be used up.
     static func failures(of realm: Realm) -> Budget {
         guard let limit = realm.rateLimits[.token]?[.failures], limit.enforced else {
             return Budget(permits: 1_000_000, per: 60, burst: 1_000_000)

@@ -1,9 +1,9 @@
 package import Persistence
 
-/// A WebAuthn ceremony between begin and redemption: a sealed blob, nothing in the database (design decision 10).
+/// A WebAuthn ceremony between begin and redemption: a sealed blob held by the app; nothing is stored in the database.
 ///
-/// Text: `pcm_` + base64url of the sealed fields. Bound to realm, kind, client and RP-ID, an enrolment also to its session.
-/// Single use comes from inserting ``id`` when it is presented.
+/// Text: `pcm_` + base64url of the sealed fields. Bound to realm, kind, client and RP-ID, an enrolment also to its
+/// session. Single use comes from inserting ``id`` when it is presented.
 package struct PasskeyCeremony: Sendable, Equatable {
     enum Kind: UInt8 {
         case login = 1

@@ -1,7 +1,7 @@
 public import Persistence
 import WebAuthnVerify
 
-/// `urn:cocoar:passkey`: sign-in by a WebAuthn assertion (contract §4.3). Two round trips: spend and fetch, then record.
+/// `urn:cocoar:passkey`: sign-in by a WebAuthn assertion. Two round trips: spend and fetch, then record.
 public struct PasskeyGrant: Grant {
     /// `urn:cocoar:passkey`.
     public let grantType = GrantType.passkey
@@ -31,7 +31,8 @@ public struct PasskeyGrant: Grant {
         guard form["assertion"] != nil else { throw .missing("assertion") }
     }
 
-    /// Spends the ceremony whatever comes of it, verifies (WebAuthn L3 §7.2), then records counter and session in one statement.
+    /// Spends the ceremony, verifies (WebAuthn L3 §7.2), then records counter and session in one statement. The
+    /// ceremony stays spent when a later step fails.
     public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
         let realm = request.realm
         let client = request.client
@@ -49,7 +50,8 @@ public struct PasskeyGrant: Grant {
         guard let response else { throw Self.refused("malformed assertion") }
         let verified = try verify(response, credential, ceremony, realm: realm, client: client)
 
-        // RFC 8176: a key bound to the device, or one that is synchronised; user presence and verification were both checked.
+        // RFC 8176: a key bound to the device, or one that is synchronised; user presence and verification were both
+        // checked.
         let amr = [verified.flags.contains(.backupEligible) ? "swk" : "hwk", "user", "mfa"]
         guard let credential else { throw Self.refused("unknown credential") }
         let redemption = PasskeyStore.Redemption(
@@ -82,7 +84,7 @@ public struct PasskeyGrant: Grant {
         }
     }
 
-    /// An unknown credential is verified against a key nobody has, so that it fails like a bad signature and takes as long.
+    /// An unknown credential is verified against a decoy key, so that it fails like a bad signature and takes as long.
     private func verify(
         _ response: AuthenticationResponseJSON, _ credential: PasskeyStore.StoredCredential?,
         _ ceremony: PasskeyCeremony,

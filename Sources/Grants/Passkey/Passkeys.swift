@@ -2,7 +2,7 @@ import FoundationEssentials
 public import Persistence
 import WebAuthnVerify
 
-/// Passkey ceremonies and management over the native wire (contract §4.3), without HTTP.
+/// Passkey ceremonies and management for native apps, without HTTP.
 public struct Passkeys: Sendable {
     private let store: PasskeyStore
     private let limiter: RateLimiter
@@ -104,7 +104,7 @@ public struct Passkeys: Sendable {
 
     /// Why an enrolment did not happen.
     public enum EnrolmentFailure: Error, Equatable, Sendable {
-        /// The ceremony is unknown, spent, expired or somebody else's.
+        /// The ceremony is unknown, spent, expired or belongs to another session.
         case session
         /// The registration did not verify or cannot be stored. The reason is for logs.
         case refused(String)
@@ -142,7 +142,7 @@ public struct Passkeys: Sendable {
             uvInitialized: credential.uvInitialized,
             transports: credential.transports.filter { (1...32).contains($0.utf8.count) }.prefix(8).map { $0 },
             format: registration.format.rawValue, displayName: displayName)
-        // The mail does not quote the display name: whoever holds a token chooses it.
+        // The mail does not quote the display name, because the holder of the token chooses it.
         let notice = try notice(.passkeyAdded(name: AuthenticatorNames.name(of: aaguid)), realm: realm)
         guard
             let id = try await store.add(
@@ -156,7 +156,7 @@ public struct Passkeys: Sendable {
         try await store.list(realm: realm.id, user: user)
     }
 
-    /// Renames a passkey of the user. - Returns: it, or `nil` when there is no such.
+    /// Renames a passkey of the user. - Returns: the passkey, or `nil` if the user has no such passkey.
     public func rename(
         realm: Realm, user: UUIDValue, id: UUIDValue, to name: String
     ) async throws(StoreError) -> PasskeyStore.Listed? {

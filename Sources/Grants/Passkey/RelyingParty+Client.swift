@@ -1,8 +1,8 @@
 import WebAuthnVerify
 
 extension Realm {
-    /// The client's RP-ID, else the realm's primary domain (contract §4.3); `nil` when there is neither.
-    /// An address or a single label, which the primary domain may be, is no RP-ID.
+    /// The client's RP-ID, else the realm's primary domain; `nil` when there is neither.
+    /// The primary domain may be an IP address or a single label; those are not valid RP-IDs.
     public func rpID(for client: Client) -> String? {
         Self.usable(client.rpID ?? primaryDomain)
     }
@@ -17,8 +17,8 @@ extension Realm {
         return isDomain || rpID == "localhost" ? rpID : nil
     }
 
-    /// Where the client's ceremonies may come from: `https://<rpId>`, its registered web origins at or below the RP-ID, and its
-    /// Android apps. Exact strings, per client; plain http only for `localhost`.
+    /// Where the client's ceremonies may come from: `https://<rpId>`, its registered web origins at or below the RP-ID,
+    /// and its Android apps. Exact strings, per client; plain http only for `localhost`.
     func relyingParty(for client: Client, rpID: String) -> RelyingParty {
         let web = client.webOrigins.filter { origin in
             guard let host = Self.host(of: origin) else { return false }

@@ -1,6 +1,6 @@
 public import Persistence
 
-/// An App of a realm (contract §3 `admin.put_app`): a host of its own, its clients, and whether strangers may register there.
+/// An App of a realm (`admin.put_app`): a host of its own, its clients, and whether new users may register there.
 public struct App: Sendable, Equatable {
     /// The name administrators use.
     public let slug: String
@@ -17,11 +17,11 @@ public struct App: Sendable, Equatable {
     /// The row keys of its clients.
     public let clients: Set<UUIDValue>
 
-    /// The registration posture (contract §4.2).
+    /// The registration posture: whether and how an unknown address gets an account.
     public enum Registration: String, Sendable {
-        /// Nobody registers.
+        /// No registration.
         case off = "Off"
-        /// Who proves an address by a code asked for in the ordinary way has an account.
+        /// Redeeming an ordinary sign-in code creates the account of an unknown address.
         case jitOnOTP = "JitOnOtp"
         /// The same by way of `POST /api/account/native/register` only.
         case explicitEndpoint = "ExplicitEndpoint"
@@ -29,18 +29,20 @@ public struct App: Sendable, Equatable {
 }
 
 extension Realm {
-    /// The realm as it shows itself on one of its hosts: on an App's, with the App's switch, required names and posture.
+    /// The realm as it shows itself on one of its hosts: on an App's, with the App's switch, required names and
+    /// posture.
     ///
-    /// Everything behind it (gates, discovery, endpoints) reads the realm it is given and needs no second thought about Apps.
+    /// Everything behind it (gates, discovery, endpoints) reads the realm it is given and needs no second thought about
+    /// Apps.
     public func seen(from host: String) -> Realm {
         views.isEmpty ? self : views[host] ?? self
     }
 
-    /// The posture of the host; without an App nobody registers.
+    /// The posture of the host; `off` without an App.
     public var registration: App.Registration { app?.registration ?? .off }
 
-    /// First-signal consistency: whether a client may be used on this host. On an App's host only its own clients and those that
-    /// belong to no App; on the realm's own hosts any.
+    /// First-signal consistency: whether a client may be used on this host. On an App's host only its own clients and
+    /// those that belong to no App; on the realm's own hosts any.
     public func admits(_ client: Client) -> Bool {
         guard let app else { return true }
         return app.clients.contains(client.key) || !clientsOfApps.contains(client.key)
@@ -54,14 +56,16 @@ extension Realm {
         }
     }
 
-    /// Where the endpoints of the host are, without a trailing slash: the issuer, or the App's host under the issuer's scheme and port.
+    /// Where the endpoints of the host are, without a trailing slash: the issuer, or the App's host under the issuer's
+    /// scheme and port.
     public var endpointOrigin: String {
         guard let host = app?.host, let scheme = issuer.firstRange(of: "://") else { return issuer }
         let port = issuer[scheme.upperBound...].firstIndex(of: ":").map { issuer[$0...] } ?? ""
         return issuer[..<scheme.upperBound] + host + port
     }
 
-    /// The RP-ID to expect on the host before a client is named: the one all passkey clients of the App share, else the realm's.
+    /// The RP-ID to expect on the host before a client is named: the one all passkey clients of the App share, else the
+    /// realm's.
     public var advertisedRPID: String? {
         let ofApp = clients.values.filter { client in
             client.enabled && client.mayUse(.passkey) && app?.clients.contains(client.key) == true

@@ -4,7 +4,8 @@ import Persistence
 struct DirectoryState {
     typealias Instant = ContinuousClock.Instant
 
-    /// Names the state in which a load began. A load whose ticket is no longer valid may have read what was there before a change.
+    /// Names the state in which a load began. A load whose ticket is no longer valid may have read data from before a
+    /// change.
     struct Ticket: Equatable, CustomStringConvertible {
         fileprivate let epoch: Int
         fileprivate let changes: Int
@@ -105,7 +106,8 @@ struct DirectoryState {
         realms[id] = nil
     }
 
-    /// These were the versions of all realms at `instant` or later: whatever agrees with them is confirmed, the rest goes.
+    /// Takes the versions of all realms as read at `instant` or later. Snapshots with an equal version are confirmed,
+    /// the others are dropped.
     mutating func take(_ new: [UUIDValue: Int64], asOf instant: Instant) {
         epoch += 1
         changeOfRealm = [:]

@@ -53,7 +53,7 @@ extension App {
         slug = record.slug
         displayName = record.displayName
         host = record.subdomain
-        // What this binary does not know lets nobody in.
+        // An unknown posture is treated as `off`.
         registration = .init(rawValue: record.registration) ?? .off
         nativeGrantsEnabled = record.nativeGrantsEnabled
         registrationFields = RegistrationFields(record.registrationFirstname, record.registrationLastname)

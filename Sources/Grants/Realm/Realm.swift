@@ -2,7 +2,7 @@ public import Persistence
 
 /// One tenant as the token endpoint sees it: an immutable snapshot of everything an administrator configured.
 ///
-/// A snapshot is swapped whole (design decision 1). The gates of the contract are decided against it, and the statement that
+/// A snapshot is replaced as a whole, never changed. The checks before a grant run against it; the statement that
 /// consumes a factor checks again in the database.
 public struct Realm: Sendable {
     /// `realm.id`.
@@ -35,7 +35,7 @@ public struct Realm: Sendable {
     var hintKeys: [HintKey] = []
     /// What the codes of test identities are compared under; empty in a realm that never had one.
     var testCodeKeys: [SealedDataKey] = []
-    /// The App whose host was asked; `nil` on the realm's own hosts.
+    /// The App whose host the request named; `nil` on the realm's own hosts.
     public internal(set) var app: App?
     /// The realm as each App's host shows it, by host.
     var views: [String: Realm] = [:]
@@ -65,7 +65,7 @@ public struct Realm: Sendable {
     }
 }
 
-/// Which names a request for a code may or must carry (contract §3 `admin.set_registration_fields`).
+/// Which names a request for a code may or must carry (`admin.set_registration_fields`).
 public struct RegistrationFields: Sendable, Equatable {
     /// What the administrator decided for one field.
     public enum Rule: String, Sendable {
@@ -80,7 +80,7 @@ public struct RegistrationFields: Sendable, Equatable {
     public let lastName: Rule
 }
 
-/// A scope the realm knows (contract §3 `admin.put_scope`).
+/// A scope the realm knows (`admin.put_scope`).
 public struct Scope: Sendable, Equatable {
     /// The scope's name, a `scope-token` of RFC 6749 §3.3.
     public let name: String
@@ -144,7 +144,7 @@ public struct Client: Sendable, Equatable {
         permissions.contains(grantType.permission)
     }
 
-    /// Whether the client may ask for a scope. `openid` and `offline_access` need no `scp:` permission (contract §3).
+    /// Whether the client may ask for a scope. `openid` and `offline_access` need no `scp:` permission.
     public func mayRequest(scope: String) -> Bool {
         scope == "openid" || scope == "offline_access" || permissions.contains("scp:" + scope)
     }

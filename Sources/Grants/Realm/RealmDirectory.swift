@@ -23,11 +23,13 @@ extension ConfigurationStore: ConfigurationSource {
     }
 }
 
-/// Realms by host: immutable snapshots, swapped whole, never older than a second (design decision 1).
+/// Realms by host: immutable snapshots, each replaced as a whole, and never used for more than a second without a
+/// confirmation.
 ///
-/// The listening connection confirms several times a second that the configuration is what it was. A notification names the realm
-/// that changed, and only that realm's snapshot goes. When a heartbeat shows a change, the versions of all realms are compared, so
-/// that a lost notification is made good and no other realm is loaded again. Without a confirmation a snapshot lives one second.
+/// The listening connection confirms several times a second that the configuration is unchanged. A notification names
+/// the realm that changed, and only that realm's snapshot is dropped. When a heartbeat shows another stamp, the
+/// versions of all realms are compared: this repairs a lost notification and reloads no unchanged realm. Without a
+/// confirmation a snapshot lives one second.
 public final class RealmDirectory: Sendable {
     private let source: any ConfigurationSource
     private let loader = SharedLoads()
@@ -83,7 +85,8 @@ public final class RealmDirectory: Sendable {
         if mustCompare { Task { await compare() } }
     }
 
-    /// A realm's configuration changed. - Parameter id: what the notification carries; all realms change when it is none.
+    /// A realm's configuration changed. - Parameter id: what the notification carries; all realms change when it is
+    /// none.
     public func changed(_ id: String) {
         guard let id = UUIDValue(id) else { return invalidate() }
         state.withLock { $0.changed(id) }

@@ -3,11 +3,12 @@ import Synchronization
 
 /// Lets many requests that miss the same snapshot wait for one load.
 ///
-/// No actor: requests come from event loops, and a task that leaves an actor may go on where another task entered it (decision 22).
+/// No actor: requests come from event loops, and a task that leaves an actor may go on where another task entered it
+/// (docs/decisions/0022).
 final class SharedLoads: Sendable {
     private let running = Mutex<[String: Task<any Sendable, any Error>]>([:])
 
-    /// What `body` returns, or what it returns to those who asked for `name` before and still wait.
+    /// Runs `body` and returns its result. Callers that ask for the same `name` while it runs share that result.
     func load<Value: Sendable>(
         _ name: String, _ body: @escaping @Sendable () async throws -> Value
     ) async throws(StoreError) -> Value {

@@ -1,6 +1,7 @@
 public import Persistence
 
-/// `refresh_token` (RFC 6749 §6): always rotates; a lost answer never signs a user out (contract §4.1, "Refresh").
+/// `refresh_token` (RFC 6749 §6). Always rotates. Within the realm's retry window the predecessor gets the same
+/// successor again, so that a lost answer does not sign the user out.
 public struct RefreshGrant: Grant {
     /// `refresh_token`.
     public let grantType = GrantType.refreshToken
@@ -66,7 +67,8 @@ public struct RefreshGrant: Grant {
         do {
             var (outcome, verdict) = try await sessions.rotate(rotation)
             if case .busy = outcome {
-                // Others wait for the verdict about these permits: they are taken before this request waits for its row.
+                // Other requests wait for the verdict about these permits, so take them before this request waits for
+                // its row.
                 try await limiter.take(claim)
                 outcome = try await sessions.rotateWhenFree(rotation)
             } else {

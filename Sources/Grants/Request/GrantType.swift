@@ -1,6 +1,6 @@
 /// A `grant_type` value (RFC 6749 §4), compared byte for byte.
 public struct GrantType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The value as it stands on the wire.
+    /// The value as sent on the wire.
     public let rawValue: String
 
     /// Wraps a wire value.
@@ -15,7 +15,7 @@ public struct GrantType: RawRepresentable, Hashable, Sendable, CustomStringConve
     /// Refresh (RFC 6749 §6).
     public static let refreshToken = GrantType(rawValue: "refresh_token")
 
-    /// The permission string a client needs for this grant (contract §3).
+    /// The permission string a client needs for this grant.
     public var permission: String { "gt:" + rawValue }
 
     /// The wire value.

@@ -1,4 +1,4 @@
-/// The scope and resource of a token request, checked against realm and client (contract §4.1 step 6).
+/// The scope and resource of a token request (RFC 6749 §3.3, RFC 8707 §2), checked against realm and client.
 struct RequestedAccess: Sendable, Equatable {
     /// Distinct scope names in the order asked for; empty when no scope was asked for.
     let scope: [String]
@@ -49,7 +49,7 @@ struct RequestedAccess: Sendable, Equatable {
             guard let scope = realm.scopes[name], scope.enabled else { throw TokenError.invalidScope("unknown") }
             if !names.contains(name) { names.append(name) }
         }
-        // Unknown scopes are named before forbidden ones (contract §4.1 step 6).
+        // A scope that is unknown anywhere in the request is reported before one that is forbidden.
         for name in names {
             guard client.mayRequest(scope: name) else {
                 throw TokenError(.invalidRequest, "The client may not request this scope.", reason: "scp permission")

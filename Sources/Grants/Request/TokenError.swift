@@ -1,7 +1,7 @@
 /// A refusal of the token endpoint: an RFC 6749 §5.2 code and the one text that goes with it.
 ///
-/// The reason is for logs and metrics; the client never sees it. Two refusals with the same ``code`` and ``description`` are
-/// the same bytes on the wire.
+/// The reason is for logs and metrics; the client never sees it. Two refusals with the same ``code`` and
+/// ``description`` are the same bytes on the wire.
 public struct TokenError: Error, Equatable, Sendable {
     /// The `error` member.
     public enum Code: String, Sendable {
@@ -16,9 +16,9 @@ public struct TokenError: Error, Equatable, Sendable {
         case authorizationPending = "authorization_pending"
         /// Polled sooner than the interval, which is five seconds longer from now on (RFC 8628 §3.5).
         case slowDown = "slow_down"
-        /// Somebody picked a wrong number (RFC 8628 §3.5).
+        /// The request was refused on the page of its link (RFC 8628 §3.5).
         case accessDenied = "access_denied"
-        /// Our own fault; an app must keep its session (contract §4.1 rule 8).
+        /// The server cannot answer now. An app must keep its session and try again.
         case temporarilyUnavailable = "temporarily_unavailable"
         case rateLimited = "rate_limited"
     }
@@ -32,7 +32,7 @@ public struct TokenError: Error, Equatable, Sendable {
     /// Set for ``Code/rateLimited``.
     public let limit: ExceededLimit?
 
-    /// Which limit was hit (contract §4.1 rule 8).
+    /// Which limit was hit, as the answer 429 reports it.
     public struct ExceededLimit: Equatable, Sendable {
         /// `policy` member.
         public let policy: RateLimit.Policy

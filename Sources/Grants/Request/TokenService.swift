@@ -11,7 +11,7 @@ public struct TokenRequest: Sendable {
     /// What the request calls itself, for the list of sessions; printable and bounded.
     let userAgent: String?
 
-    /// Whose budgets of policy `token` it uses.
+    /// The budgets of policy `token` it is counted against.
     var subjects: [RateLimiter.Subject] {
         let subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, client.clientID)]
         return realm.app.map { subjects + [.init(.app, $0.slug)] } ?? subjects
@@ -30,14 +30,15 @@ public protocol Grant: Sendable {
     func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse
 }
 
-/// The token endpoint's dispatcher (contract §4.1): the order of checks is the source order of ``token(_:credentials:realm:source:)``.
+/// The token endpoint's dispatcher. The order of checks is the source order of
+/// ``token(_:credentials:realm:source:userAgent:)``.
 public struct TokenService: Sendable {
     private let grants: [GrantType: any Grant]
     private let clients: ClientAuthenticator
     private let databaseClock: DatabaseClock
 
     /// Two grants with one name stop the start, not a request.
-    /// - Parameter databaseClock: a node whose clock is wrong refuses before anything is consumed.
+    /// - Parameter databaseClock: a node whose clock is wrong refuses before a factor is consumed.
     public init(_ grants: [any Grant], clients: ClientAuthenticator, databaseClock: DatabaseClock) {
         self.clients = clients
         self.databaseClock = databaseClock
@@ -54,7 +55,7 @@ public struct TokenService: Sendable {
         grants[GrantType(rawValue: grantType)] != nil
     }
 
-    /// Steps 2 to 8; step 1 (method, content type, form syntax, body size) is the HTTP layer's.
+    /// Runs all checks that follow the HTTP layer's (method, content type, body size, form syntax), then redeems.
     public func token(
         _ form: FormParameters, credentials: ClientCredentials, realm: Realm, source: String,
         userAgent: String? = nil

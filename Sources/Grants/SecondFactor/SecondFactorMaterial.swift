@@ -1,7 +1,8 @@
 import Persistence
 
-/// What SQL gives to compare a second factor with: the sealed seed, and the data keys that open it and compare recovery codes.
-/// They travel together, so that a sign-in asks for no key (`postern.second_factor_material`).
+/// What SQL gives to compare a second factor with: the sealed seed, and the data keys that open it and compare recovery
+/// codes. Both come in one answer, so that a sign-in needs no extra statement for a key
+/// (`postern.second_factor_material`).
 struct SecondFactorMaterial: Sendable, Redacted {
     let sealedSeed: [UInt8]
     /// The data key that seals the seed, sealed; `nil` where version 0 sealed the seed.
@@ -11,8 +12,8 @@ struct SecondFactorMaterial: Sendable, Redacted {
 
     private static let marker: [UInt8] = [0x03] + Array("pdk".utf8)
 
-    /// `03 "pdk"`, then framed values (length in 4 bytes): the seed's data key, the seed, each recovery key's id and seal. Or a seed alone,
-    /// as version 0 sealed it.
+    /// `03 "pdk"`, then framed values (length in 4 bytes): the seed's data key, the seed, each recovery key's id and
+    /// seal. Or a seed alone, as version 0 sealed it.
     init(_ bytes: [UInt8]) {
         guard bytes.starts(with: Self.marker), let values = Self.values(bytes.dropFirst(Self.marker.count)),
             values.count >= 2
@@ -62,7 +63,8 @@ struct SecondFactorMaterial: Sendable, Redacted {
         return seed
     }
 
-    /// What the database may hold of a recovery code: its HMAC under each data key, and under each line as version 0 made it.
+    /// What the database may hold of a recovery code: its HMAC under each data key, and under each line as version 0
+    /// made it.
     func candidates(
         for code: String, keyring: Keyring, realm: UUIDValue, factor: UUIDValue
     ) throws(TokenError) -> [[UInt8]] {

@@ -24,7 +24,7 @@ extension SecondFactorProof {
 }
 
 extension TokenError {
-    /// The first factor was right; said to nobody else (contract §4.1 item 7).
+    /// The account has a second factor and the request carries none. Sent only when the first factor was right.
     static var secondFactorRequired: TokenError {
         TokenError(
             .invalidGrant, "Two-factor authentication is required; supply totp_code.", reason: "second factor required")

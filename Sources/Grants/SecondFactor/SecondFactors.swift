@@ -1,6 +1,6 @@
 public import Persistence
 
-/// TOTP enrolment and removal over the native wire (contract §4.3), without HTTP.
+/// TOTP enrolment and removal for native apps, without HTTP.
 public struct SecondFactors: Sendable {
     private let store: SecondFactorStore
     private let keyring: Keyring
@@ -21,7 +21,8 @@ public struct SecondFactors: Sendable {
         public let uri: String
     }
 
-    /// Begins an enrolment for the user of a live session. Writes nothing: what the account has stays until the new seed is proven.
+    /// Begins an enrolment for the user of a live session. Writes nothing: what the account has stays until the new
+    /// seed is proven.
     public func begin(realm: Realm, client: Client, verified: VerifiedAccessToken) throws(TokenError) -> Begun {
         let ceremony = TOTPCeremony(
             client: client.key, session: verified.token.session,
@@ -33,7 +34,7 @@ public struct SecondFactors: Sendable {
 
     /// Why a second factor was not enrolled or removed.
     public enum Failure: Error, Equatable, Sendable {
-        /// The ceremony is unknown, spent, expired or somebody else's.
+        /// The ceremony is unknown, spent, expired or belongs to another session.
         case session
         /// The code is not of the secret that was handed out.
         case code
@@ -46,7 +47,7 @@ public struct SecondFactors: Sendable {
     }
 
     /// Completes an enrolment with a code of the new secret.
-    /// - Returns: the recovery codes, which nobody can show again.
+    /// - Returns: the recovery codes. They cannot be shown again.
     public func enrol(
         ceremonyID: String, code: String, realm: Realm, client: Client, verified: VerifiedAccessToken, source: String
     ) async throws -> [String] {

@@ -1,6 +1,7 @@
 import Crypto
 
-/// Time-based one-time passwords (RFC 6238) with what every authenticator app supports: SHA-1, six digits, steps of 30 seconds.
+/// Time-based one-time passwords (RFC 6238) with what every authenticator app supports: SHA-1, six digits, steps of 30
+/// seconds.
 enum TOTP {
     /// Seconds.
     static let step = 30
@@ -23,9 +24,9 @@ enum TOTP {
     }
 
     /// The newest step of `now` and its two neighbours (RFC 6238 §5.2, §6) whose code was presented and that began
-    /// after `lastStepAt`; `nil` when there is none. All three are compared, whatever comes of the first.
+    /// after `lastStepAt`; `nil` when there is none. All three are always compared, so that the time reveals no match.
     /// - Parameters:
-    ///   - presented: as typed; spaces, which apps show between the digits, do not count.
+    ///   - presented: as typed; spaces, which apps show between the digits, are ignored.
     ///   - now: seconds since the epoch, by the database clock.
     ///   - lastStepAt: the start of the newest step that was accepted before, likewise; `nil` for none.
     static func match(_ presented: String, seed: [UInt8], now: Double, after lastStepAt: Double?) -> Int64? {

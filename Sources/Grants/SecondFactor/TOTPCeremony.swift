@@ -1,9 +1,9 @@
 import Persistence
 
-/// A TOTP enrolment between begin and proof: a sealed blob, nothing in the database (design decision 10).
+/// A TOTP enrolment between begin and proof: a sealed blob held by the app; nothing is stored in the database.
 ///
-/// Text: `ptc_` + base64url of the sealed fields. Bound to realm, client and session. Completed once: its id is inserted with
-/// the enrolment. A mistyped code does not spend it, or the secret would have to be scanned again.
+/// Text: `ptc_` + base64url of the sealed fields. Bound to realm, client and session. Completed once: its id is
+/// inserted with the enrolment. A mistyped code does not spend it, so the user need not scan the secret again.
 struct TOTPCeremony: Sendable, Equatable {
     static let prefix = "ptc_"
     private static let version: UInt8 = 1

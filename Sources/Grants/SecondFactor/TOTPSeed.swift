@@ -22,7 +22,8 @@ struct TOTPSeed: Sendable, Equatable, Redacted {
             + "&digits=\(TOTP.digits)&period=\(TOTP.step)"
     }
 
-    /// As the column `totp_factor.sealed_seed` holds it: sealed for this realm and row only. ``SecondFactorMaterial`` opens it.
+    /// As the column `totp_factor.sealed_seed` holds it: sealed for this realm and row only. ``SecondFactorMaterial``
+    /// opens it.
     func sealed(under key: DataKey, realm: UUIDValue, factor: UUIDValue) throws(TokenError) -> [UInt8] {
         guard let sealed = try? key.seal(bytes, aad: Self.aad(realm, factor)) else { throw .unavailable("seal") }
         return sealed

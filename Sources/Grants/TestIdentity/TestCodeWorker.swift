@@ -7,7 +7,7 @@ public struct TestCodeWorker: Sendable {
     private let keyring: Keyring
     private let logger: Logger
 
-    /// How long a code stands in the database in clear.
+    /// The longest time a code is stored in clear.
     private static let interval = Duration.seconds(1)
 
     /// Creates a worker.

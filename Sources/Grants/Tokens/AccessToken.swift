@@ -40,10 +40,11 @@ public struct AccessToken: Sendable, Equatable {
 
 /// The opaque form: `pat_` (`psa_` for a service account) + base64url of a sealed reference to the row it hangs on.
 ///
-/// Nothing is stored per token, so a dump of the database holds none, and revoking the session ends all of its tokens at once.
-/// The seal is the server's key; `proof` is keyed with the row's salt, so the key file alone mints nothing either.
+/// Nothing is stored per token, so a dump of the database holds none, and revoking the session ends all of its tokens
+/// at once. The seal is the server's key; `proof` is keyed with the row's salt, so the key file alone mints nothing
+/// either.
 package struct SealedReference {
-    /// Whose row it refers to.
+    /// The kind of row it refers to.
     package enum Kind: Sendable {
         case session, serviceAccount
 

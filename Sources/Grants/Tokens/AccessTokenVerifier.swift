@@ -35,15 +35,16 @@ public struct AccessTokenVerifier: Sendable {
         self.accounts = accounts
     }
 
-    /// Whose token it is.
+    /// The owner of a token.
     public enum Holder: Sendable {
-        /// Somebody who signed in.
+        /// A user who signed in.
         case user(VerifiedAccessToken)
         /// A client that acts for itself.
         case service(VerifiedServiceToken)
     }
 
-    /// - Returns: `nil` for a token that is not ours, expired, revoked, or whose session, account, user or client is gone.
+    /// - Returns: `nil` for a token that another server made, is expired or revoked, or has lost its session, account,
+    ///   user or client.
     public func identify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> Holder? {
         if presented.hasPrefix(SealedReference.Kind.session.prefix) {
             guard let reference = SealedReference(presented, realm: realm.id, keyring: keyring),
@@ -90,8 +91,8 @@ public struct AccessTokenVerifier: Sendable {
         return VerifiedServiceToken(token: token, account: account)
     }
 
-    /// Life beyond what the statement checked: the token's own end by the database clock, and the client, which the statement
-    /// leaves to the snapshot, never older than a second.
+    /// Life beyond what the statement checked: the token's own end by the database clock, and the client, which the
+    /// statement leaves to the snapshot, never older than a second.
     static func alive(_ token: AccessToken, _ session: LiveSession, realm: Realm) -> VerifiedAccessToken? {
         guard session.now < Double(token.expiresAt), let client = realm.clients[session.clientID], client.enabled,
             client.key == session.client
@@ -99,8 +100,8 @@ public struct AccessTokenVerifier: Sendable {
         return VerifiedAccessToken(token: token, session: session)
     }
 
-    /// RFC 9068 §4. The header must be, character for character, one this realm writes: no `alg`, `jwk`, `crit` or `typ` of the
-    /// token's own choosing is ever read.
+    /// RFC 9068 §4. The header must be, character for character, one this realm writes: no `alg`, `jwk`, `crit` or
+    /// `typ` of the token's own choosing is ever read.
     private func jwt(
         _ presented: String, realm: Realm, now: Double
     ) -> (token: AccessToken, isSession: Bool, clientID: String)? {

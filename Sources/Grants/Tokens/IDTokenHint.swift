@@ -1,11 +1,12 @@
 import Foundation
 public import Persistence
 
-/// Who an app says is signed in on its device: an ID token of the realm, sent with a request for a code or a link.
+/// An ID token of the realm that an app sends with a request for a code or a link (`id_token_hint`).
 ///
-/// It signs nobody in. It tells a device that this account has signed in on before from a stranger, so that what strangers do to an
-/// account costs its owner nothing (decision 25). Hence its age does not count, nor whether its session still lives; what counts
-/// is that this realm signed it. Whether its `sub` is the account asked for is decided where users may be looked at.
+/// It grants no access. It marks the request as one from a device that the account has signed in on before, so that
+/// requests of strangers do not use up the owner's limits (docs/decisions/0025). It only has to be signed by this
+/// realm: its age and the state of its session do not matter. The worker, which may read users, checks that its `sub`
+/// is the requested account.
 public struct IDTokenHint: Sendable, Equatable {
     /// `sub`: the account it was made for.
     public let user: UUIDValue
@@ -16,9 +17,9 @@ public struct IDTokenHint: Sendable, Equatable {
     static let maximumLength = 4096
 
     /// - Parameters:
-    ///   - text: what was presented.
-    ///   - client: where the request names one, only an ID token made for that client (`aud`) fits.
-    /// - Returns: `nil` for whatever is no ID token of this realm.
+    ///   - text: the presented token.
+    ///   - client: the client that the request names, if any; the token must be made for it (`aud`).
+    /// - Returns: `nil` if the text is not an ID token of this realm.
     public init?(_ text: String, realm: Realm, client: Client?) {
         guard text.utf8.count <= Self.maximumLength else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)

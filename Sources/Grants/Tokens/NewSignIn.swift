@@ -44,7 +44,7 @@ struct NewSignIn: Sendable {
         return record
     }
 
-    /// The answer, once the database said who signed in.
+    /// The answer, made after the database confirmed the sign-in.
     func respond(_ signedIn: SignedIn, amr: [String]) throws(TokenError) -> TokenResponse {
         let authentication = Authentication(
             session: session, user: signedIn.user, amr: amr, authTime: Int(signedIn.now), scope: scope,
@@ -55,7 +55,7 @@ struct NewSignIn: Sendable {
     }
 }
 
-/// Who signed in; times are seconds since the epoch by the database clock.
+/// The outcome of a sign-in; times are seconds since the epoch by the database clock.
 struct SignedIn: Sendable {
     let user: UUIDValue
     let now: Double
@@ -63,9 +63,9 @@ struct SignedIn: Sendable {
 }
 
 extension NewSignIn {
-    /// Runs the statement that decides and says who signed in.
+    /// Runs the statement that redeems and returns the sign-in.
     ///
-    /// When its answer was lost (design decision 4), the session row, which only a success writes, tells.
+    /// If the answer was lost (`StoreError.inDoubt`), the session row decides, because only a success inserts it.
     /// - Parameter refused: the grant's one refusal; its argument is the reason for the log.
     func decide(
         sessions: SessionStore, refused: (String) -> TokenError, _ statement: () async throws -> SignInOutcome

@@ -1,16 +1,16 @@
 internal import COpenSSL
 
-/// An RSA key made and used by libcrypto, which signs more than twice as fast as swift-crypto (design decision 12).
+/// An RSA key made and used by libcrypto, which signs with RS256 more than twice as fast as swift-crypto.
 ///
-/// `@unchecked Sendable`: the `EVP_PKEY` is never changed after the initialiser; every signature has a context of its own, and
-/// libcrypto locks what it caches inside a key.
+/// `@unchecked Sendable`: the `EVP_PKEY` is never changed after the initialiser; every signature has a context of its
+/// own, and libcrypto locks what it caches inside a key.
 final class RSAPrivateKey: @unchecked Sendable {
     private let key: OpaquePointer
 
     /// 2048 bits: accepted everywhere, above 112 bits of strength, and keys are easily rotated.
     static let bits: Int32 = 2048
 
-    /// Why there is no key or signature.
+    /// libcrypto could not make the key or the signature.
     struct Failure: Error {}
 
     /// A new key; takes some tenths of a second, so not on a thread of Swift concurrency.

@@ -3,11 +3,11 @@ public import Persistence
 
 /// A refresh token: self-identifying, authenticated, and followed by a successor that is derived, never stored.
 ///
-/// Text: `prt_` + base64url of `keyID (4) ‖ session (16) ‖ generation (4, big endian) ‖ secret (32) ‖ tag (16)`.
-/// The tag proves that this server issued the token, so a forged or altered one is refused without touching the database, and
-/// an authentic token of an older generation is proof of reuse. The database holds SHA-256 of the live token's text only.
-/// The successor's secret is `HMAC-SHA-256(server key, session ‖ generation ‖ presented secret)`: a repeated request yields the
-/// same successor even when the first answer was lost (design decision 6).
+/// Text: `prt_` + base64url of `keyID (4) ‖ session (16) ‖ generation (4, big endian) ‖ secret (32) ‖ tag (16)`. The
+/// tag proves that this server issued the token, so a forged or altered one is refused without touching the database,
+/// and an authentic token of an older generation is proof of reuse. The database holds SHA-256 of the live token's text
+/// only. The successor's secret is `HMAC-SHA-256(server key, session ‖ generation ‖ presented secret)`: a repeated
+/// request yields the same successor even when the first answer was lost.
 public struct RefreshToken: Sendable, Equatable {
     /// The refresh family, which is the session (`sid`).
     public let session: UUIDValue

@@ -46,7 +46,8 @@ public struct SigningKey: Sendable {
         return Base64.urlEncode(header.finish())
     }
 
-    /// A compact JWS over `claims` (RFC 7515 §3.1): our own few lines over the signature primitive (design decision 12).
+    /// A compact JWS over `claims` (RFC 7515 §3.1), built directly on the signature primitive, which costs less than a
+    /// JWT library.
     func sign(_ claims: [UInt8], typ: String) throws(TokenError) -> String {
         let input = header(typ: typ) + "." + Base64.urlEncode(claims)
         guard let signature = try? signature(for: Array(input.utf8)) else { throw .unavailable("sign") }
@@ -77,7 +78,8 @@ public struct SigningKey: Sendable {
         }
     }
 
-    /// The left half of the hash that goes with the algorithm (OpenID Connect Core §3.1.3.6); Ed25519 goes with SHA-512.
+    /// The left half of the hash that goes with the algorithm (OpenID Connect Core §3.1.3.6); Ed25519 goes with
+    /// SHA-512.
     func accessTokenHash(_ accessToken: String) -> String {
         let text = Array(accessToken.utf8)
         return switch privateKey {

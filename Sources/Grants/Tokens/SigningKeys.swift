@@ -3,7 +3,7 @@ public import Persistence
 import Synchronization
 
 extension SealedSigningKey {
-    /// The private half. - Throws: when the key file lacks the line it stands on.
+    /// The private half. - Throws: when the key file lacks the line that seals its data key.
     func opened(with keyring: Keyring, realm: UUIDValue) throws(KeyringError) -> [UInt8] {
         let aad = SigningKeys.aad(realm, kid)
         guard let dataKey else { return try keyring.openVersion0(sealedPrivateKey, aad: aad) }
@@ -25,7 +25,8 @@ extension Realm {
     }
 }
 
-/// Opens the realm's sealed signing keys once, makes a realm's first key when it is needed, and the next when it is asked for.
+/// Opens the realm's sealed signing keys once, makes a realm's first key when it is needed, and the next when it is
+/// asked for.
 public final class SigningKeys: Sendable {
     private let store: SigningKeyStore
     private let keyring: Keyring
@@ -37,8 +38,8 @@ public final class SigningKeys: Sendable {
         self.keyring = keyring
     }
 
-    /// The key to sign with now: the newest active one of the client's own algorithm, else the newest active one of the realm.
-    /// A realm without one gets its first on first use, in the client's algorithm if it has its own.
+    /// The key to sign with now: the newest active one of the client's own algorithm, else the newest active one of the
+    /// realm. A realm without one gets its first on first use, in the client's algorithm if it has its own.
     /// - Parameter now: seconds since the epoch.
     public func current(for realm: Realm, client: Client, now: Double) async throws(TokenError) -> SigningKey {
         var own: SealedSigningKey?
@@ -75,7 +76,8 @@ public final class SigningKeys: Sendable {
     }
 
     /// Makes and publishes the next key of an algorithm.
-    /// - Returns: the next key, which is an earlier one when it was still waiting; `nil` when another server was faster.
+    /// - Returns: the next key, which is an earlier one when it was still waiting; `nil` when another server was
+    ///   faster.
     public func rotate(
         realm: UUIDValue, _ algorithm: SigningAlgorithm, _ rotation: Rotation, source: String
     ) async throws(TokenError) -> SealedSigningKey? {
