@@ -1,12 +1,13 @@
 import Glibc
 import Synchronization
 
-/// Tells a connection's thread, which may be waiting for the server, that nobody wants the answer any more.
+/// Tells a connection's thread, which may be waiting for the server, that the caller was cancelled.
 ///
-/// Writable from any thread without blocking; the thread polls ``fileDescriptor`` next to the socket. Operations are numbered,
-/// so that a late signal cannot hit the next one on the same connection.
+/// Writable from any thread without blocking; the thread polls ``fileDescriptor`` next to the socket. Operations are
+/// numbered, so that a late signal cannot hit the next one on the same connection.
 final class CancellationSignal: Sendable {
-    /// Readable after ``cancel(_:)``, until ``drain()``. Negative when the process is out of descriptors: then nothing is cancelled.
+    /// Readable after ``cancel(_:)``, until ``drain()``. Negative when the process is out of descriptors: then nothing
+    /// is cancelled.
     let fileDescriptor: Int32
     private let writeEnd: Int32
     private let cancelled = Atomic<UInt64>(0)

@@ -7,7 +7,8 @@ extension Connection {
     enum CancellationPolicy {
         /// Ask the server to stop (`PQcancel`) and wait for its word.
         case stop
-        /// Let it finish: a cancel that hits a synchronous commit's wait would be answered with success before the standby has it.
+        /// Let it finish: a cancel that hits a synchronous commit's wait would be answered with success before the
+        /// standby has it.
         case finish
     }
 
@@ -90,7 +91,8 @@ extension Connection {
         return (descriptors.0.revents != 0, isCancelled)
     }
 
-    /// Notices what happened to an idle session: a server that ended it has said so, or closed the socket. No round trip.
+    /// Notices what happened to an idle session: a server that ended it has said so, or closed the socket. No round
+    /// trip.
     func isDead(_ session: OpaquePointer) -> Bool {
         // The last word (57P01) and the end of the stream may need two reads.
         for _ in 0..<3 {

@@ -1,8 +1,8 @@
 import CLibPQ
 
 extension Connection {
-    /// Runs one statement in a transaction of its own on the connection's thread: one round trip, two when it must be prepared
-    /// first.
+    /// Runs one statement in a transaction of its own on the connection's thread: one round trip, two when it must be
+    /// prepared first.
     func runBlocking<R: Sendable>(
         _ statement: Statement, _ values: [Parameter], operation: UInt64,
         _ decode: (borrowing Row) throws(StoreError) -> R

@@ -1,8 +1,8 @@
 import CLibPQ
 
-/// Where a transaction stands.
+/// The state of a transaction.
 enum TransactionState {
-    /// Statements stand on their own.
+    /// No transaction is open; each statement is its own transaction.
     case none
     /// Promised but not begun: BEGIN travels with the first statement.
     case pending

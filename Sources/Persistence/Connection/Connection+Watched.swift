@@ -1,14 +1,15 @@
 import CLibPQ
 
-/// The ordinary course of a statement: prepared, sent at once, answered well. Nothing in it blocks, so the caller's own thread
-/// does it, and sleeps in ``Watch`` for the server. Everything else is left, as it is, to the connection's thread.
+/// Fast path for a statement that is already prepared: it is sent and received on the caller's thread without blocking,
+/// and the caller suspends in ``Watch`` until the server answers. Everything else continues on the connection's own
+/// thread.
 extension Connection {
-    /// Where a statement stands after a step on the caller's thread.
+    /// The state of a statement after a step on the caller's thread.
     enum Progress<R: Sendable>: Sendable {
-        /// Sent; the answer, or its rest, is to come on this socket.
+        /// Sent; the answer, or the rest of it, will arrive on this socket.
         case waiting(socket: Int32)
         case done(Outcome<[R]>)
-        /// To be taken up by the connection's thread where it stands.
+        /// The connection's thread must continue it from its present state.
         case leftToThread
     }
 
@@ -52,7 +53,7 @@ extension Connection {
         }
     }
 
-    /// Takes what has arrived.
+    /// Reads the part of the answer that has arrived.
     private func receive<R>(
         _ statement: Statement, _ decode: (borrowing Row) throws(StoreError) -> R
     ) -> Progress<R> {

@@ -1,7 +1,7 @@
 import CLibPQ
 
-/// One PostgreSQL session. libpq allows one thread at a time per `PGconn`: the one that has the executor's turn. That is the
-/// connection's own thread, the only one that ever blocks, or for a moment the thread of the caller who holds the lease
+/// One PostgreSQL session. libpq allows one thread at a time per `PGconn`: the thread that has the executor's turn.
+/// That is the connection's own thread, which alone may block, or briefly the thread of the caller that holds the lease
 /// (``here(_:)``).
 ///
 /// Applications meet it as the argument of ``Database/transaction(_:)``; its one public verb is ``query(_:_:_:)``.
@@ -24,7 +24,7 @@ public actor Connection {
     var parameters = ParameterBuffer()
     /// The number of the operation under way.
     var operation: UInt64 = 0
-    /// What has come of an answer whose end is still to come: the first failed result, or the last.
+    /// The result so far of an answer that is not complete: the first failed result, or the last one.
     var received: ResultHandle?
     var transaction = TransactionState.none
 
@@ -47,8 +47,8 @@ public actor Connection {
     nonisolated func here<R: Sendable>(_ body: (isolated Connection) -> R) -> R? {
         thread.here {
             assert(thread.isIsolatingCurrentContext() == true)
-            // What `assumeIsolated` does, without the question which thread this is: the turn, a lock that was taken in this very
-            // call, is the proof. A wrong answer of the runtime must not end the process.
+            // What `assumeIsolated` does, without the question which thread this is: the turn, a lock that was taken in
+            // this very call, is the proof. A wrong answer of the runtime must not end the process.
             return withoutActuallyEscaping(body) { body in unsafeBitCast(body, to: ((Connection) -> R).self)(self) }
         }
     }
@@ -62,7 +62,8 @@ public actor Connection {
     /// The libpq session, `nil` before ``connect(timeouts:)``.
     var session: OpaquePointer? { handle?.pointer }
 
-    /// Connects, trying every host of the connection string, and verifies the settings. Blocks this connection's thread only.
+    /// Connects, trying every host of the connection string, and verifies the settings. Blocks this connection's thread
+    /// only.
     /// - Parameter timeouts: whether statement and lock timeouts apply; a migration has none.
     func connect(timeouts: Bool = true) throws(ConnectFailure) {
         let settings = try SessionSettings(configuration, conninfo: configuration.conninfo, timeouts: timeouts)
@@ -81,8 +82,8 @@ public actor Connection {
         try verifySettings()
     }
 
-    /// What `synchronous_commit` really is decides whether an answered commit survives a crash, and the functions are written for
-    /// READ COMMITTED: ask, do not assume.
+    /// What `synchronous_commit` really is decides whether an answered commit survives a crash, and the functions are
+    /// written for READ COMMITTED: ask, do not assume.
     private func verifySettings() throws(ConnectFailure) {
         let names = ["synchronous_commit", "default_transaction_isolation", "transaction_read_only"]
         let sql = "SELECT " + names.map { "current_setting('\($0)')" }.joined(separator: ", ")
@@ -119,7 +120,7 @@ public actor Connection {
         return notices.isTerminating || PQstatus(session) != CONNECTION_OK
     }
 
-    /// Closes the session at once; whatever was under way is rolled back by the server.
+    /// Closes the session at once; the server rolls back an open transaction.
     func disconnect() {
         received = nil
         handle = nil

@@ -1,7 +1,7 @@
 /// Where the database is and how patient to be with it.
 public struct DatabaseConfiguration: Sendable {
-    /// The libpq connection string (`host=… user=…` or `postgresql://…`, several hosts allowed), read afresh for every new
-    /// connection: a source that reads a file makes a rotated password count without a restart.
+    /// The libpq connection string (`host=… user=…` or `postgresql://…`, several hosts allowed), read afresh for every
+    /// new connection: a source that reads a file makes a rotated password count without a restart.
     public var conninfoSource: @Sendable () -> String
     /// The number of connections to keep, each with its own thread.
     public var connections: Int
@@ -15,8 +15,8 @@ public struct DatabaseConfiguration: Sendable {
     public var statementTimeout: Duration = .seconds(5)
     /// How long a statement waits for a lock. Short: a waiting statement keeps a connection from its realm.
     public var lockTimeout: Duration = .milliseconds(500)
-    /// Shown in `pg_stat_activity`. The number tells servers apart from those of version 0, which named themselves just `postern`
-    /// and cannot read what is under a data key (`postern.version_0_connections`).
+    /// Shown in `pg_stat_activity`. The number tells servers apart from those of version 0, which named themselves just
+    /// `postern` and cannot read what is under a data key (`postern.version_0_connections`).
     public var applicationName: String = "postern/1"
 
     /// A database at a fixed connection string.

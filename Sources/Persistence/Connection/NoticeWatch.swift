@@ -1,7 +1,7 @@
 import CLibPQ
 
-/// Receives what the server says unasked. Nothing is printed or kept, since the text may hold data; only whether the session
-/// is being ended (class 57P) is remembered: an idle session learns of its termination in no other way.
+/// Receives what the server says unasked. Nothing is printed or kept, since the text may hold data; only whether the
+/// session is being ended (class 57P) is remembered: an idle session learns of its termination in no other way.
 ///
 /// Lives as long as the session that calls it, and is called on that session's thread only.
 final class NoticeWatch {
@@ -15,7 +15,8 @@ final class NoticeWatch {
                 guard let context, let result, let sqlstate = PQresultErrorField(result, POSTERN_DIAG_SQLSTATE) else {
                     return
                 }
-                // 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P04 database_dropped, 57P05 idle_session_timeout
+                // 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P04 database_dropped, 57P05
+                // idle_session_timeout
                 if String(cString: sqlstate).hasPrefix("57P") {
                     Unmanaged<NoticeWatch>.fromOpaque(context).takeUnretainedValue().isTerminating = true
                 }

@@ -1,7 +1,7 @@
 import CLibPQ
 
-/// The parameters of one statement in PostgreSQL's binary format. Kept per connection, so that encoding allocates nothing
-/// once the buffer has grown.
+/// The parameters of one statement in PostgreSQL's binary format. Kept per connection, so that encoding allocates
+/// nothing once the buffer has grown.
 struct ParameterBuffer {
     private(set) var types: [Oid] = []
     private var bytes: [UInt8] = []
@@ -26,7 +26,7 @@ struct ParameterBuffer {
             types.append(type)
             if case .null = parameter { ranges.append(nil) } else { ranges.append((start, count)) }
             lengths.append(Int32(count))
-            // An untyped value travels as text, which the server parses as whatever type the place has.
+            // An untyped value is sent as text, which the server parses as the type it inferred for the parameter.
             let isText = type == TypeOID.unspecified
             if isText { bytes.append(0) }
             formats.append(isText ? 0 : 1)
@@ -114,7 +114,8 @@ struct ParameterBuffer {
         withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
     }
 
-    /// The layout of `array_send`: dimensions, has-NULL flag, element type, size and lower bound, then length and value each.
+    /// The layout of `array_send`: dimensions, has-NULL flag, element type, size and lower bound, then length and value
+    /// each.
     private mutating func appendArray<Element>(
         _ values: [Element], of type: Oid, _ append: (inout ParameterBuffer, Element) throws(StoreError) -> Void
     ) throws(StoreError) {

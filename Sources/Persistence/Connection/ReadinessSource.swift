@@ -2,8 +2,8 @@ import CEpoll
 import Glibc
 import Synchronization
 
-/// One thread that waits, by epoll, for the sockets of many connections and wakes who waits for them. It never reads, writes or
-/// calls libpq: the session stays with the holder of its lease.
+/// One thread that waits, by epoll, for the sockets of many connections and resumes their waiters. It never reads,
+/// writes or calls libpq: only the holder of a connection's lease uses the session.
 final class ReadinessSource: Sendable {
     private let poller: Poller
 

@@ -1,12 +1,13 @@
 import CLibPQ
 
-/// The keywords a connection starts with. Settings travel in the start-up packet, so neither a round trip nor a `DISCARD ALL`
-/// changes them; `options` given by the operator are kept and ours follow.
+/// The keywords a connection starts with. Settings travel in the start-up packet, so neither a round trip nor a
+/// `DISCARD ALL` changes them; `options` given by the operator are kept and ours follow.
 struct SessionSettings {
-    /// Keyword and value, in libpq's order: what stands later wins, so an operator can override what precedes `dbname`.
+    /// Keyword and value, in libpq's order: a later one wins, so an operator can override those before `dbname`.
     let keywords: [(String, String)]
 
-    /// - Throws: `.connectFailed` when the connection string cannot be read. Its text is not repeated: it may hold a password.
+    /// - Throws: `.connectFailed` when the connection string cannot be read. Its text is not repeated: it may hold a
+    ///   password.
     init(_ configuration: DatabaseConfiguration, conninfo: String, timeouts: Bool) throws(ConnectFailure) {
         guard let given = PQconninfoParse(conninfo, nil) else {
             throw ConnectFailure(reason: .connectFailed, message: "the connection string is malformed")

@@ -1,15 +1,16 @@
 import Glibc
 import Synchronization
 
-/// Runs an actor's jobs one after another on one thread of its own, where blocking is harmless; and, between them, what does not
-/// block on the thread of whoever asks (``here(_:)``).
+/// Runs an actor's jobs one after another on a thread of its own, where blocking is harmless. Between jobs,
+/// non-blocking work may run on a caller's thread (``here(_:)``).
 ///
-/// Locking: the thread that runs code of the actor, its own or a caller's, holds `turn` meanwhile and has its identity in `holder`,
-/// which ``isIsolatingCurrentContext()`` compares: that is the proof of isolation. `turn` is a mutex of pthread, whose `trylock`
-/// reports a lock that is held and never traps, not even for the thread that holds it. `jobs` guards the queue; `wake` counts the jobs in it (plus one
-/// for ``stop()``), so that the thread sleeps in the kernel until there is one. A job is appended before the semaphore is posted
-/// and taken after it was waited for, hence never lost. The thread holds the executor until ``stop()``, which the actor calls
-/// from its `deinit`, when no job can be left: jobs keep their actor alive. So the executor outlives its actor.
+/// Locking: a thread that runs code of the actor, the executor's own or a caller's, holds `turn` and stores its
+/// identity in `holder`. ``isIsolatingCurrentContext()`` compares that identity; this is the proof of isolation. `turn`
+/// is a pthread mutex, whose `trylock` reports a lock that is held and never traps, not even on the thread that holds
+/// it. `jobs` guards the queue. `wake` counts the jobs in it (plus one for ``stop()``), so that the thread sleeps in
+/// the kernel until there is one. A job is appended before the semaphore is posted and taken after the wait, so no job
+/// is lost. The thread retains the executor until ``stop()``, which the actor calls from its `deinit`. No job can be
+/// left then, because jobs retain their actor. So the executor outlives its actor.
 final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     private struct Jobs {
         var waiting: [UnownedJob] = []
@@ -50,11 +51,12 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         UnownedSerialExecutor(ordinary: self)
     }
 
-    /// Runs `body`, which must not block, on the calling thread in place of a job; `nil` while a job runs, also when this is the
-    /// thread that runs it: after an `await` the caller may still be on the connection's thread.
+    /// Runs `body`, which must not block, on the calling thread in place of a job; `nil` while a job runs, also when
+    /// this is the thread that runs it: after an `await` the caller may still be on the connection's thread.
     ///
-    /// Never inlined: C declares `pthread_self` a constant, so the optimiser reuses its value in an async function, also after an
-    /// `await` that went on in another thread. In a function that is not async, and stays one, it is asked anew at each call.
+    /// Never inlined: C declares `pthread_self` a constant, so the optimiser reuses its value in an async function,
+    /// also after an `await` that went on in another thread. In a function that is not async, and stays one, it is
+    /// asked anew at each call.
     @inline(never)
     func here<R: Sendable>(_ body: () -> R) -> R? {
         guard pthread_mutex_trylock(turn) == 0 else { return nil }
@@ -62,7 +64,8 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         return holding(body)
     }
 
-    /// Traps unless the calling thread has the turn. The runtime asks only when ``isIsolatingCurrentContext()`` gave no answer.
+    /// Traps unless the calling thread has the turn. The runtime asks only when ``isIsolatingCurrentContext()`` gave no
+    /// answer.
     func checkIsolated() {
         precondition(isIsolatingCurrentContext() == true, "not on this connection's turn")
     }

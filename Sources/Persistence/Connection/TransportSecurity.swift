@@ -3,13 +3,14 @@ import Glibc
 
 /// Whether a connection string protects the way to the database.
 ///
-/// libpq's default, `sslmode=prefer`, takes any certificate and goes on in the clear when TLS is refused: between here and a remote
-/// host anybody could read every salt and hash, and answer that a sign-in was right.
+/// libpq's default, `sslmode=prefer`, accepts any certificate and continues in the clear when TLS is refused. On the
+/// way to a remote host an attacker could then read every salt and hash, and forge the answer that a sign-in was right.
 public enum TransportSecurity {
     /// What an operator must change before `conninfo` may be used; `nil` when nothing.
     ///
-    /// A remote host needs `sslmode=verify-full`, or an `sslmode` written in the connection string, which then is the operator's word.
-    /// A host is local when it is a socket directory or a loopback name or address; the host and the `hostaddr` of each place must be.
+    /// A remote host needs `sslmode=verify-full`, or an `sslmode` written in the connection string, which then is the
+    /// operator's word. A host is local when it is a socket directory or a loopback name or address; the host and the
+    /// `hostaddr` of each place must be.
     public static func problem(with conninfo: String) -> String? {
         guard let given = options(PQconninfoParse(conninfo, nil)) else { return nil }  // connecting says what is wrong
         if given["sslmode"] != nil { return nil }
@@ -45,7 +46,7 @@ public enum TransportSecurity {
     }
 
     private static func list(_ hosts: String?) -> [String] {
-        // An empty place stands for the default, a socket.
+        // An empty entry means the default, a socket.
         (hosts ?? "").split(separator: ",").map(String.init)
     }
 

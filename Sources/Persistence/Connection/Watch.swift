@@ -1,13 +1,15 @@
 import Synchronization
 
-/// Where the holder of a connection's lease waits for the server to speak: at most one waiter, woken exactly once.
+/// The place where the holder of a connection's lease waits for the server: at most one waiter, resumed exactly once.
 ///
-/// Locking: `waiter` is taken out under the lock by whoever wakes it, and woken after the lock was released. A cancellation is
-/// marked before ``interrupt()`` takes the lock and looked for after the waiter was put in, so one of the two sees the other.
+/// Locking: the thread that resumes the waiter removes it under the lock and resumes it after the lock was released. A
+/// cancellation is first marked and then calls ``interrupt()``. A caller first stores its waiter and then checks the
+/// mark. So either the cancellation finds the waiter or the caller finds the mark.
 final class Watch: Sendable {
     /// Why the waiter was woken.
     enum Signal: Sendable {
-        /// There is something to read, or the end of the stream; or nothing, on an event left over from before: look again.
+        /// There is something to read, or the end of the stream; or nothing, on an event left over from before: look
+        /// again.
         case readable
         /// Cancelled, overdue, or impossible to wait for.
         case interrupted
@@ -39,17 +41,17 @@ final class Watch: Sendable {
         }
     }
 
-    /// Wakes whoever waits.
+    /// Resumes the waiter.
     func interrupt() {
         wake(.interrupted)
     }
 
-    /// Wakes whoever waits because the socket has something.
+    /// Resumes the waiter because the socket is readable.
     func isReadable() {
         wake(.readable)
     }
 
-    /// Wakes whoever has waited too long.
+    /// Resumes the waiter if its deadline has passed.
     func expire(at now: ContinuousClock.Instant) {
         waiter.withLock { waiter in
             guard let overdue = waiter, overdue.deadline <= now else { return nil as Waiter? }

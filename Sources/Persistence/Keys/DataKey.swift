@@ -4,7 +4,7 @@ import Crypto
 ///
 /// 32 random bytes, stored sealed by a line: a new line re-wraps them and leaves what they protect alone.
 public struct DataKey: Sendable, Redacted {
-    /// What a data key protects. The raw values stand in the column `data_key.purpose`.
+    /// What a data key protects. The raw values are those of the column `data_key.purpose`.
     public enum Purpose: String, Sendable, CaseIterable {
         /// Private halves of signing keys; seals.
         case signingKey = "signing-key"
@@ -22,7 +22,8 @@ public struct DataKey: Sendable, Redacted {
     /// One; more only where version 0 did not say which of several lines it had used.
     private let macs: [HMAC<SHA256>]
 
-    /// Begins whatever is sealed under a data key; the key's id follows. `postern.data_key_of` reads the same.
+    /// The first bytes of everything sealed under a data key; the key's id follows. `postern.data_key_of` reads the
+    /// same layout.
     static let marker: [UInt8] = [0x02] + Array("pdk".utf8)
     private static let headerCount = marker.count + 16
 

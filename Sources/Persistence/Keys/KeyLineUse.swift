@@ -1,8 +1,8 @@
 /// What each line of the key file still protects, over all realms: whether a line may go, and whether one is missing.
 public struct KeyLineUse: Sendable, Equatable {
-    /// What stands on a line.
+    /// What depends on a line of the key file.
     public enum Kind: String, Sendable, CaseIterable {
-        /// A data key itself, whatever it protects.
+        /// A data key, for any purpose.
         case dataKey = "data-key"
         case signingKey = "signing-key"
         case totpSeed = "totp-seed"
@@ -34,7 +34,7 @@ public struct KeyLineUse: Sendable, Equatable {
     /// Nothing yet.
     public init() {}
 
-    /// Adds to a line's count. - Parameter line: its id, 4 bytes; `nil` when nobody knows.
+    /// Adds to a line's count. - Parameter line: its id, 4 bytes; `nil` when the row does not name its line.
     public mutating func add(_ count: Int, _ kind: Kind, to line: [UInt8]?) {
         guard count > 0 else { return }
         if let line {
@@ -44,23 +44,24 @@ public struct KeyLineUse: Sendable, Equatable {
         }
     }
 
-    /// Lines that something stands on and the file lacks, by name.
+    /// The names of lines that are still needed and missing in the file.
     public func missing(from keyring: Keyring) -> [String] {
         let present = Set(keyring.keys.map(\.name))
         return counts.keys.filter { !present.contains($0) }.sorted()
     }
 
-    /// Older lines of the file that nothing stands on: they may be removed.
+    /// Older lines of the file that nothing depends on: they may be removed.
     public func removable(from keyring: Keyring) -> [String] {
-        // What does not say where it stands may stand on any of them.
+        // A row that does not name its line may depend on any of them.
         guard unknown.isEmpty else { return [] }
         return keyring.keys.dropFirst().map(\.name).filter { counts[$0] == nil }
     }
 
-    /// What stands on a line, for people: "2 data keys (1 signing key, 40 TOTP seeds), 12 live sessions"; `nil` for nothing.
+    /// What depends on a line, as text: "2 data keys (1 signing key, 40 TOTP seeds), 12 live sessions"; `nil` for
+    /// nothing.
     public func sentence(for line: String) -> String? { Self.sentence(counts[line] ?? [:]) }
 
-    /// What does not say where it stands, for people; `nil` for nothing.
+    /// What does not name its line, as text; `nil` for nothing.
     public var unknownSentence: String? { Self.sentence(unknown) }
 
     private static func sentence(_ counts: [Kind: Int]) -> String? {

@@ -4,13 +4,13 @@ extension Keyring {
     /// The largest key file that is read.
     private static var maximumFileSize: Int { 64 * 1024 }
 
-    /// Reads a key file that nobody but its owner may read: mode 0400 or 0600, of this process's user or root.
+    /// Reads a key file. Only its owner may have access to it: mode 0400 or 0600, owned by this process's user or root.
     public init(contentsOf path: String) throws(KeyringError) {
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw .unreadable(path: path, reason: Self.lastError) }
         defer { close(descriptor) }
 
-        // The opened file is judged, not whatever the path names a moment later.
+        // Check the opened file, not the path: the path may name another file a moment later.
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .unreadable(path: path, reason: Self.lastError) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile(path: path) }

@@ -1,14 +1,16 @@
 import Crypto
 import FoundationEssentials
 
-/// The server's keys, newest first. They are not in the database, so that a copy of the database alone signs nobody in.
+/// The server's keys, newest first. They are not in the database, so that a copy of the database alone grants no
+/// sign-in.
 ///
-/// The key file has one base64 line of 32 bytes per key; empty lines and lines beginning with `#` are skipped. A new key is
-/// added, then moved to the top; an old one stays until nothing stands on it (`postern keys reseal` tells).
+/// The key file has one base64 line of 32 bytes per key; empty lines and lines beginning with `#` are skipped. A new
+/// key is added, then moved to the top. An old key stays until nothing depends on it; `postern keys reseal` reports
+/// that.
 public struct Keyring: Sendable, Redacted {
     /// Newest first; never empty.
     public let keys: [ServerKey]
-    /// The key for whatever is made now.
+    /// The key for everything made now.
     public let newest: ServerKey
 
     /// Reads the text of a key file.
@@ -49,8 +51,8 @@ public struct Keyring: Sendable, Redacted {
         try newest.sealingKey(purpose, realm: realm).seal(plaintext, header: [Self.format] + newest.id, aad: aad)
     }
 
-    /// Opens what ``seal(_:for:realm:aad:)`` made under any key of the ring, for the same purpose and realm; and what version 0
-    /// made with the same `aad`.
+    /// Opens what ``seal(_:for:realm:aad:)`` made under any key of the ring, for the same purpose and realm; and what
+    /// version 0 made with the same `aad`.
     public func open(
         _ sealed: [UInt8], for purpose: SealPurpose, realm: UUIDValue, aad: [UInt8]
     ) throws(KeyringError) -> [UInt8] {
@@ -70,7 +72,8 @@ public struct Keyring: Sendable, Redacted {
         }
     }
 
-    /// Opens what version 0 sealed: `key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)`, one key for all purposes and realms.
+    /// Opens what version 0 sealed: `key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)`, one key for all purposes and
+    /// realms.
     public func openVersion0(_ sealed: [UInt8], aad: [UInt8]) throws(KeyringError) -> [UInt8] {
         guard sealed.count >= 4 + 12 + 16 else { throw .cannotOpen }
         guard let key = key(id: sealed[..<4]) else { throw .unknownKey }

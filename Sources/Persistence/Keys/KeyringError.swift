@@ -12,7 +12,7 @@ public enum KeyringError: Error, Equatable, Sendable, CustomStringConvertible {
     case noKey
     /// A line is not base64 of 32 bytes.
     case malformedLine(Int)
-    /// A key stands in the file twice.
+    /// The file contains a key twice.
     case duplicateKey(line: Int)
     /// Encryption failed.
     case cannotSeal

@@ -1,5 +1,5 @@
-/// What a line of the key file seals. Each purpose has, in each realm, a key of its own: nothing that was sealed for one opens for
-/// another, and no key serves more than one tenant.
+/// What a line of the key file seals. Each purpose has, in each realm, a key of its own: nothing that was sealed for
+/// one opens for another, and no key serves more than one tenant.
 public enum SealPurpose: UInt8, Sendable, CaseIterable {
     /// Opaque access tokens of sessions.
     case accessToken

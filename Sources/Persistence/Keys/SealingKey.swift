@@ -3,9 +3,9 @@ import FoundationEssentials
 
 /// Encrypts and authenticates any number of messages under one key.
 ///
-/// Each message has an AES-256-GCM key of its own, `HMAC-SHA-256(key, nonce)` over 24 random bytes, so the nonce of AES-GCM itself
-/// is always zero and its limits (2³² messages with random nonces, SP 800-38D §8.3) are never met: two messages share a key only
-/// if 192 random bits repeat, after 2⁴⁸ messages with probability 2⁻⁹⁷ (docs/decisions/0024).
+/// Each message has an AES-256-GCM key of its own, `HMAC-SHA-256(key, nonce)` over 24 random bytes, so the nonce of
+/// AES-GCM itself is always zero and its limits (2³² messages with random nonces, SP 800-38D §8.3) are never met: two
+/// messages share a key only if 192 random bits repeat, after 2⁴⁸ messages with probability 2⁻⁹⁷ (docs/decisions/0024).
 struct SealingKey: Sendable, Redacted {
     /// With its key mixed in already: half the work of a short HMAC.
     private let keyed: HMAC<SHA256>

@@ -1,10 +1,11 @@
 import Crypto
 import Synchronization
 
-/// One 32-byte line of the key file, held as the subkeys derived from it (HKDF-SHA-256, RFC 5869): one per purpose, and for
-/// whatever is sealed one per purpose and realm.
+/// One 32-byte line of the key file, held as the subkeys derived from it (HKDF-SHA-256, RFC 5869): one per purpose for
+/// keyed hashes, one per purpose and realm for sealing.
 public struct ServerKey: Sendable, Redacted {
-    /// What a keyed hash is for. Each purpose has a key of its own, so that no hash can stand for another.
+    /// The purpose of a keyed hash. Each purpose has a key of its own, so that a hash made for one is never valid for
+    /// another.
     public enum Purpose: Int, Sendable, CaseIterable {
         /// One-time codes as the database knows them (docs/decisions/0002).
         case codePepper
@@ -62,12 +63,13 @@ public struct ServerKey: Sendable, Redacted {
         id.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// HMAC-SHA-256 of `parts`, each preceded by its length (8 bytes, big endian), so that no two lists of parts are alike.
+    /// HMAC-SHA-256 of `parts`, each preceded by its length (8 bytes, big endian), so that no two lists of parts are
+    /// alike.
     public func hmac(_ purpose: Purpose, _ parts: [[UInt8]]) -> [UInt8] {
         macs[purpose.rawValue].authenticationCode(of: parts)
     }
 
-    /// The key behind ``hmac(_:_:)``, for what version 0 keyed with it and nobody can key again.
+    /// The key behind ``hmac(_:_:)``, for HMACs made by version 0, which cannot be recomputed without the code.
     func version0Key(_ purpose: Purpose) -> [UInt8] {
         version0Keys[purpose]?.withUnsafeBytes { Array($0) } ?? []
     }

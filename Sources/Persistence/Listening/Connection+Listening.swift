@@ -19,7 +19,8 @@ extension Connection {
         }
     }
 
-    /// Waits for notifications until there are some, `deadline` has passed (then none), or the operation is cancelled (none).
+    /// Waits for notifications until there are some, `deadline` has passed (then none), or the operation is cancelled
+    /// (none).
     func notifications(until deadline: ContinuousClock.Instant) throws(Interruption) -> [ListenConnection.Event] {
         guard let session else { throw .lost }
         while true {

@@ -2,9 +2,9 @@ import Synchronization
 
 /// How far this machine's clock is from the database's, as the listening connection last saw it.
 ///
-/// A reading says what the database's clock showed between two moments of ours, so the difference is known to within a round trip,
-/// and only what the round trip cannot explain counts. The monotonic clock carries a reading forward: a step of this machine's
-/// clock is noticed at once, not at the next heartbeat.
+/// A reading says what the database's clock showed between two moments of ours, so the difference is known to within a
+/// round trip, and only what the round trip cannot explain counts. The monotonic clock carries a reading forward: a
+/// step of this machine's clock is noticed at once, not at the next heartbeat.
 public final class DatabaseClock: Sendable {
     /// A difference beyond this is a fault: such a node must not sign or consume anything. Seconds.
     public static let maximumDifference = 60.0

@@ -1,10 +1,11 @@
 public import Logging
 public import ServiceLifecycle
 
-/// A connection of its own that hears `NOTIFY` and proves, a few times a second, that it still would.
+/// A dedicated connection that receives `NOTIFY` and verifies, a few times a second, that it is alive.
 ///
-/// A notification that is sent while nobody listens is lost for good. So whoever depends on them must distrust what it knows
-/// from ``Event/lost`` until ``Event/connected``, and can compare the heartbeat's value, which is read on the same connection.
+/// A notification that is sent while no connection listens is lost for good. So a cache that depends on notifications
+/// is not valid between ``Event/lost`` and ``Event/connected``. It can also compare the heartbeat's value, which is
+/// read on the same connection.
 public struct ListenConnection: Service {
     /// What is heard, in the order it happens.
     public enum Event: Sendable, Equatable {
@@ -36,7 +37,8 @@ public struct ListenConnection: Service {
     /// - Parameters:
     ///   - configuration: which database; pool settings do not matter.
     ///   - channels: what to listen to.
-    ///   - heartbeat: a statement without parameters that returns one text, and the clock's seconds beside it if they are wanted.
+    ///   - heartbeat: a statement without parameters that returns one text, and the clock's seconds beside it if they
+    ///     are wanted.
     ///   - interval: time between two heartbeats, and the longest wait for the answer to one.
     ///   - clock: this machine's clock, seconds since the epoch.
     ///   - onEvent: called on the task of ``run()``, one event at a time; must not block.
@@ -89,7 +91,7 @@ public struct ListenConnection: Service {
         return true
     }
 
-    /// The whole time of a connection is one operation: cancelling it ends whatever it waits for.
+    /// The whole lifetime of a connection is one operation: cancelling it ends every wait.
     private static let operation: UInt64 = 1
 
     private func hear(_ connection: Connection) async {

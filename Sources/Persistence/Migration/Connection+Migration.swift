@@ -86,7 +86,7 @@ extension Connection {
         """
     }
 
-    /// Owned and readable like the table of migrations, whoever runs this.
+    /// Has the owner and the rights of the table of migrations, independent of the role that runs this.
     private static var createFunctionTable: String {
         """
         CREATE TABLE IF NOT EXISTS postern.schema_function (

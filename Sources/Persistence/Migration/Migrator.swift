@@ -1,16 +1,16 @@
 /// Brings the schema to what this binary needs: migrations once each, functions whenever their file changed.
 ///
 /// Runners take turns by an advisory lock. Each migration is one transaction and is recorded with its checksum in
-/// `postern.schema_migration`; all changed files of functions are applied in one transaction, in name order, and recorded in
-/// `postern.schema_function`.
+/// `postern.schema_migration`; all changed files of functions are applied in one transaction, in name order, and
+/// recorded in `postern.schema_function`.
 public struct Migrator: Sendable {
     private let configuration: DatabaseConfiguration
     private let migrations: [SQLFile]
     private let functions: [SQLFile]
 
     /// - Parameters:
-    ///   - conninfo: libpq connection string of a role that may create roles and schemas; for ``check()`` the application's
-    ///     role is enough.
+    ///   - conninfo: libpq connection string of a role that may create roles and schemas; for ``check()`` the
+    ///     application's role is enough.
     ///   - migrations: `NNNN_what.sql`, in any order.
     ///   - functions: files that may be applied any number of times.
     public init(

@@ -1,6 +1,6 @@
 import Crypto
 
-/// A file of SQL as it stands in `sql/`.
+/// A file of SQL from `sql/`.
 public struct SQLFile: Sendable, Equatable {
     /// `0001_roles_and_schemas.sql`.
     public let name: String
@@ -29,7 +29,7 @@ public struct SQLFile: Sendable, Equatable {
         }.joined()
     }
 
-    /// Names stand in SQL literals: letters, digits, underscore, hyphen and full stop only.
+    /// Names are put into SQL literals: letters, digits, underscore, hyphen and full stop only.
     var hasPlainName: Bool {
         !name.isEmpty
             && name.utf8.allSatisfy { unit in

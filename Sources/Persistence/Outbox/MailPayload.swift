@@ -9,7 +9,8 @@ public struct MailPayload: Codable, Sendable, Equatable {
     public enum Content: Codable, Sendable, Equatable {
         /// A one-time code, valid for `minutes`.
         case otp(code: String, minutes: Int)
-        /// A link that signs in, valid for `minutes`. `https`, or `http` on `localhost`. `origin`: who asked; `nil` from an older server.
+        /// A link that signs in, valid for `minutes`. `https`, or `http` on `localhost`. `origin`: who asked; `nil`
+        /// from an older server.
         case magicLink(link: String, minutes: Int, origin: RequestOrigin? = nil)
         /// A passkey was enrolled; `name` is that of the product.
         case passkeyAdded(name: String)
@@ -51,7 +52,7 @@ public struct MailPayload: Codable, Sendable, Equatable {
         if case .magicLink(let link, _, _) = content { link } else { nil }
     }
 
-    /// After how many minutes the mail is of no use to anybody; `nil` for notices.
+    /// The number of minutes after which the mail is useless; `nil` for notices.
     public var usefulMinutes: Int? {
         switch content {
         case .otp(_, let minutes), .magicLink(_, let minutes, _): minutes

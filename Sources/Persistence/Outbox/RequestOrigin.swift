@@ -1,6 +1,7 @@
-/// What a link's mail and page say about the request that caused the link, so that its owner can tell a stranger's from their own.
+/// What a link's mail and page say about the request that caused the link, so that its owner can tell a stranger's from
+/// their own.
 public struct RequestOrigin: Codable, Sendable, Equatable {
-    /// Who asks: the App's display name, else the client's, else the realm's.
+    /// The name shown for the requester: the App's display name, else the client's, else the realm's.
     public let application: String
     /// When it was asked for, in seconds since 1970.
     public let time: Double

@@ -1,9 +1,9 @@
 public import Logging
 public import ServiceLifecycle
 
-/// A PostgreSQL database behind a bounded pool of connections, each with a thread of its own for whatever blocks.
+/// A PostgreSQL database behind a bounded pool of connections, each with a thread of its own for blocking work.
 ///
-/// Add it to the service group before whatever uses it: groups stop in reverse order, so work in flight ends first.
+/// Add it to the service group before its users: groups stop in reverse order, so work in flight ends first.
 public final class Database: Service, Sendable {
     private let configuration: DatabaseConfiguration
     private let pool: Pool
@@ -27,15 +27,15 @@ public final class Database: Service, Sendable {
         }
     }
 
-    /// Runs one statement in a transaction of its own: one round trip. The realm named by the first parameter pays for the
-    /// connection with its share of the pool (``Statement/payer``). Sent and decoded on the
-    /// caller's thread, which never blocks; what is not the ordinary course goes to the connection's thread.
+    /// Runs one statement in a transaction of its own: one round trip. The connection counts against the pool share of
+    /// the realm named by the first parameter (``Statement/payer``). The statement is sent and decoded on the caller's
+    /// thread, which never blocks; everything outside the fast path runs on the connection's thread.
     ///
-    /// A lost connection is repaired behind the caller's back where that is harmless: always before anything was sent, and once
-    /// more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``; when no connection is to be
-    /// had for that, an idempotent one is ``StoreError/inDoubt``. Serialization failures
-    /// and deadlocks are retried three times. Cancelling the task stops a read-only statement on the server; one that writes
-    /// is allowed to finish.
+    /// A lost connection is repaired behind the caller's back where that is harmless: always before anything was sent,
+    /// and once more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``; when no
+    /// connection is to be had for that, an idempotent one is ``StoreError/inDoubt``. Serialization failures and
+    /// deadlocks are retried three times. Cancelling the task stops a read-only statement on the server; one that
+    /// writes is allowed to finish.
     /// - Returns: the decoded rows.
     public func query<R: Sendable>(
         _ statement: Statement, _ parameters: [Parameter],
@@ -53,9 +53,9 @@ public final class Database: Service, Sendable {
 
     /// Runs `body` between BEGIN and COMMIT on the connection's thread.
     ///
-    /// `body` is synchronous, so nothing interleaves with the transaction, and may run more than once: a connection lost before
-    /// COMMIT was sent, a serialization failure and a deadlock start it again. It must have no effect but its statements.
-    /// The connection counts as the server's own, not as a realm's.
+    /// `body` is synchronous, so nothing interleaves with the transaction, and may run more than once: a connection
+    /// lost before COMMIT was sent, a serialization failure and a deadlock start it again. It must have no effect but
+    /// its statements. The connection counts as the server's own, not as a realm's.
     /// - Throws: ``StoreError/inDoubt`` when the answer to COMMIT was lost.
     public func transaction<R: Sendable>(
         _ body: @Sendable (isolated Connection) throws(StoreError) -> R
@@ -119,7 +119,8 @@ struct Patience {
             deadConnections -= 1
             return deadConnections >= 0 ? .zero : nil
         case .onceMore:
-            // Whoever ended this session may be ending its neighbours too: the next one gets a moment to be noticed as dead.
+            // The server may be ending other sessions too: wait a moment, so that the next connection is noticed as
+            // dead.
             repetitions -= 1
             return repetitions >= 0 ? .milliseconds(50) : nil
         case .backOff:

@@ -1,21 +1,21 @@
 import Synchronization
 
-/// Batches concurrent questions of one group. While a group has ``lanes`` questions under way, callers that arrive join the next
-/// batch, and one of them asks for all as soon as a lane is free.
+/// Batches concurrent questions of one group. At most ``lanes`` statements per group run at once; callers that arrive
+/// meanwhile join the next batch, and one of them runs the statement for all as soon as a lane is free.
 ///
-/// A caller does not wait while there is a free lane, so an idle database answers each question at once; under load one round trip,
-/// with one waking of a backend and of this process, serves many. A failure is shared by the batch: each caller then decides
-/// whether to go on by itself.
+/// A caller does not wait while a lane is free, so an idle database answers each question at once. Under load one round
+/// trip, with one wake-up of a backend and of this process, serves many callers. A failure is shared by the batch; each
+/// caller then decides whether to retry alone.
 ///
-/// Locking: `groups` guards the lanes and who waits. A continuation is taken out under the lock by whoever resumes it, after the
-/// lock was released; whoever frees a lane hands it on in the same step, so a waiter implies a busy lane.
+/// Locking: `groups` guards the lanes and the waiters. A continuation is removed under the lock and resumed after the
+/// lock was released. A lane that becomes free goes to the waiters in the same step, so a waiter implies a busy lane.
 final class Gatherer<Group: Hashable & Sendable, Question: Sendable, Answer: Sendable>: Sendable {
     /// Asks the questions of one group; answers in the same order, as many.
     typealias Ask = @Sendable (Group, [Question]) async throws(StoreError) -> [Answer]
 
     private enum Turn {
         case answered(Result<Answer, StoreError>)
-        /// A lane is one's own, to ask one's question and those of the others.
+        /// The caller has a lane and runs the statement for itself and these waiters.
         case lead([Waiter])
     }
 
@@ -35,8 +35,8 @@ final class Gatherer<Group: Hashable & Sendable, Question: Sendable, Answer: Sen
     private let groups = Mutex<[Group: Line]>([:])
 
     /// - Parameters:
-    ///   - lanes: questions under way at once in a group.
-    ///   - maximumWaiting: how many of a group may wait, and be asked for together.
+    ///   - lanes: statements of a group that run at once.
+    ///   - maximumWaiting: callers of a group that may wait, and the largest batch.
     init(lanes: Int, maximumWaiting: Int, ask: @escaping Ask) {
         self.lanes = lanes
         self.maximumWaiting = maximumWaiting
@@ -49,16 +49,16 @@ final class Gatherer<Group: Hashable & Sendable, Question: Sendable, Answer: Sen
         while true {
             switch takesLane(group) ? .lead([]) : await turn(group, question) {
             case .lead(let others): return try await lead(group, question, others)
-            // Whoever asked for us was cancelled; we were not.
+            // The caller that ran the batch was cancelled; retry for this caller.
             case .answered(.failure(.cancelled)) where !Task.isCancelled: continue
             case .answered(let result): return try result.get()
             }
         }
     }
 
-    /// How many of a group wait.
+    /// The number of waiters in a group.
     func waiting(in group: Group) -> Int { groups.withLock { $0[group]?.waiting.count ?? 0 } }
-    /// Whether nothing is under way and nothing is remembered.
+    /// Whether no statement runs and no group is remembered.
     var isIdle: Bool { groups.withLock { $0.isEmpty } }
 
     private func takesLane(_ group: Group) -> Bool {
@@ -72,7 +72,7 @@ final class Gatherer<Group: Hashable & Sendable, Question: Sendable, Answer: Sen
     private func turn(_ group: Group, _ question: Question) async -> Turn {
         await withCheckedContinuation { continuation in
             let turn = groups.withLock { groups -> Turn? in
-                // The lane may have become free since.
+                // A lane may have become free since.
                 guard groups[group, default: Line()].busy >= lanes else {
                     groups[group, default: Line()].busy += 1
                     return .lead([])
@@ -102,7 +102,7 @@ final class Gatherer<Group: Hashable & Sendable, Question: Sendable, Answer: Sen
         return try result.get()[0]
     }
 
-    /// Gives the lane to all who wait, or frees it.
+    /// Gives the lane to the waiters as one batch, or frees it.
     private func handOn(_ group: Group) {
         let waiting = groups.withLock { groups in
             let waiting = groups[group]?.waiting ?? []

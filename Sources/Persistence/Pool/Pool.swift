@@ -1,8 +1,8 @@
 import Logging
 import Synchronization
 
-/// The bounded set of connections behind a ``Database``: a ``PoolStateMachine`` under one lock, and the hands that perform its
-/// actions after the lock is released.
+/// The bounded set of connections behind a ``Database``: a ``PoolStateMachine`` under one lock, and the hands that
+/// perform its actions after the lock is released.
 final class Pool: Sendable {
     /// A connection on loan. The number identifies the loan, so that it can be cancelled and no other.
     struct Lease: Sendable {

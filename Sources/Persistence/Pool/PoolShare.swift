@@ -1,15 +1,15 @@
-/// Who uses a connection of the pool: a realm's requests, or the server's own work.
+/// The share a pool connection counts against: a realm's, or the server's own.
 enum PoolShare: Hashable, Sendable {
     /// Configuration, mail, sweeping, readiness.
     case server
     case realm(UUIDValue)
 }
 
-/// Who holds how many connections, and who may have one more.
+/// How many connections each share holds, and whether it may take one more.
 ///
-/// A realm may hold up to three times as many as then stay free, and at least one. So a single busy realm leaves a quarter of the
-/// pool to the others, several busy realms hold equally many, and there is nearly always a free one for a realm that holds none.
-/// The server's own work is not bounded, and one connection is kept for it.
+/// A realm may hold up to three times as many as then stay free, and at least one. So a single busy realm leaves a
+/// quarter of the pool to the others, several busy realms hold equally many, and there is nearly always a free one for
+/// a realm that holds none. The server's own work is not bounded, and one connection is kept for it.
 struct Loans {
     let capacity: Int
     private(set) var total = 0

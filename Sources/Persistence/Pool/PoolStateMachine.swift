@@ -1,22 +1,23 @@
-/// Decides who gets which connection, and when to make a new one. A value without threads, clock or database: events come in,
-/// actions go out, and whoever holds the lock performs them after letting go of it.
+/// Decides which caller gets which connection, and when to make a new one. A value without threads, clock or database:
+/// events come in, actions go out, and the caller that held the lock performs them after releasing it.
 ///
-/// The pool keeps `capacity` connections, lends the one returned last (its caches are warm), queues at most `maximumWaiters`
-/// callers for at most `checkoutTimeout`, and after a failed attempt tries again after a growing back-off, but at least every
-/// `demandInterval` while somebody waits.
+/// The pool keeps `capacity` connections, lends the one returned last (its caches are warm), queues at most
+/// `maximumWaiters` callers for at most `checkoutTimeout`, and after a failed attempt tries again after a growing
+/// back-off, but at least every `demandInterval` while somebody waits.
 ///
-/// Every connection is lent on a share (``Loans``). A realm whose share is used up waits, though connections may be free, and the
-/// waiter of the realm that holds fewest comes first. The rule that bounds a realm's connections bounds its waiters, too.
+/// Every connection is lent on a share (``Loans``). A realm whose share is used up waits, though connections may be
+/// free, and the waiter of the realm that holds fewest comes first. The rule that bounds a realm's connections bounds
+/// its waiters, too.
 struct PoolStateMachine<Connection, Waiter> {
     struct Limits {
         var capacity: Int
         var maximumWaiters: Int
         var checkoutTimeout: Duration
-        /// Attempts are at most this far apart while somebody waits.
+        /// Attempts are at most this far apart while callers wait.
         var demandInterval: Duration = .milliseconds(200)
         /// The first pause after a failed attempt; doubled up to ``maximumBackOff``.
         var minimumBackOff: Duration = .milliseconds(25)
-        /// Attempts are at most this far apart when nobody waits.
+        /// Attempts are at most this far apart when no caller waits.
         var maximumBackOff: Duration = .seconds(2)
     }
 
@@ -34,7 +35,7 @@ struct PoolStateMachine<Connection, Waiter> {
         case resume(Waiter, Connection)
         /// Tell a caller who waited that there is none.
         case fail(Waiter, Reason)
-        /// Make `count` connections; each attempt ends in ``connected(_:at:)`` or ``connectFailed(_:at:)``.
+        /// Make `count` connections; each attempt ends in ``connected(_:now:)`` or ``connectFailed(_:now:)``.
         case connect(Int)
         /// Call ``timePassed(now:)`` then.
         case wake(at: Instant)
@@ -95,7 +96,7 @@ struct PoolStateMachine<Connection, Waiter> {
     /// A caller wants a connection now; no waiter is made yet.
     mutating func checkout(for share: PoolShare) -> Checkout {
         guard phase == .running else { return .refuse(.notRunning) }
-        // Those of this share who wait came first; those of other shares wait because they have had theirs.
+        // Waiters of this share come first. Waiters of other shares wait because their share is used up.
         if waiters.count(of: share) == 0, loans.mayGrow(share), let connection = available.popLast() {
             loans.add(1, to: share)
             return .lend(connection)
@@ -170,7 +171,7 @@ struct PoolStateMachine<Connection, Waiter> {
         return serve()
     }
 
-    /// Lends what is free to those who wait, as far as their shares go.
+    /// Lends free connections to waiters, within their shares.
     private mutating func serve() -> [Action] {
         var actions: [Action] = []
         while !available.isEmpty {
@@ -224,7 +225,7 @@ struct PoolStateMachine<Connection, Waiter> {
         return min(backOff, waiters.isEmpty ? limits.maximumBackOff : limits.demandInterval)
     }
 
-    /// One alarm for whatever is due first; an alarm already set for then or earlier is enough.
+    /// One timer for the earliest deadline; a timer already set for that time or earlier is enough.
     private mutating func wake(now: Instant) -> [Action] {
         guard phase == .running else { return [] }
         let mayAttempt = limits.capacity > available.count + lent + connecting && (connecting == 0 || !waiters.isEmpty)

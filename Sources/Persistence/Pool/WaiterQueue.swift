@@ -1,5 +1,6 @@
-/// Callers who wait, each with a number, a deadline and the share it belongs to. The share that holds least comes first, equals take
-/// turns, and within a share the first comes first. All wait equally long, so the first to come is the first to be due.
+/// Waiting callers, each with a number, a deadline and the share it belongs to. The share that holds fewest connections
+/// is served first; equal shares take turns; within a share the order is first in, first out. All have the same maximum
+/// wait, so the first to arrive is the first to be due.
 struct WaiterQueue<Waiter> {
     private struct Entry {
         let waiter: Waiter
@@ -7,7 +8,7 @@ struct WaiterQueue<Waiter> {
     }
 
     private var entries: [UInt64: Entry] = [:]
-    /// Everybody in the order they came, for the deadlines.
+    /// All waiters in the order of arrival, for the deadlines.
     private var order = NumberQueue<ContinuousClock.Instant>()
     private var lines: [PoolShare: (queue: NumberQueue<Void>, count: Int)] = [:]
     /// Shares with waiters, the one whose turn is next first.
@@ -42,8 +43,8 @@ struct WaiterQueue<Waiter> {
         return entry.waiter
     }
 
-    /// The first waiter of the share that ranks lowest; among equals, of the one whose turn it is. That share's next turn comes after
-    /// all others'.
+    /// The first waiter of the share that ranks lowest; among equals, of the one whose turn it is. That share's next
+    /// turn comes after all others'.
     /// - Parameter rank: 0 or more, `nil` for a share that may have nothing now.
     mutating func popFirst(by rank: (PoolShare) -> Int?) -> (waiter: Waiter, share: PoolShare)? {
         var best: (index: Int, rank: Int)?

@@ -47,7 +47,7 @@ public struct AccountStore: Sendable {
         case signedOut
     }
 
-    /// The account; `nil` when there is no such enabled user.
+    /// The account; `nil` if no enabled user has this id.
     public func account(realm: UUIDValue, user: UUIDValue) async throws(StoreError) -> Account? {
         try await database.query(Self.read, [.uuid(realm), .uuid(user)]) { (row) throws(StoreError) in
             Account(
@@ -68,7 +68,8 @@ public struct AccountStore: Sendable {
         ) { (row) throws(StoreError) in try row.bool(0) }.first ?? false
     }
 
-    /// Deletes the account with all it has. Asked again it says ``Deletion/signedOut``, so a lost answer is in doubt and not repeated.
+    /// Deletes the account with all it has. Asked again it says ``Deletion/signedOut``, so a lost answer is in doubt
+    /// and not repeated.
     /// - Parameter maximumAge: how old the session's sign-in may be, in seconds.
     public func delete(
         realm: UUIDValue, user: UUIDValue, session: UUIDValue, maximumAge: Int32, source: String

@@ -7,8 +7,8 @@ public struct DataKeyStore: Sendable {
         self.database = database
     }
 
-    /// The data key for new secrets, made when the realm has none yet. Of any number of servers that make one at once, all get
-    /// the same.
+    /// The data key for new secrets, made when the realm has none yet. Of any number of servers that make one at once,
+    /// all get the same.
     /// - Throws: ``StoreError``, or ``KeyringError`` when the key file lacks the line that seals it.
     public func current(_ purpose: DataKey.Purpose, realm: UUIDValue, keyring: Keyring) async throws -> DataKey {
         let existing = try await database.query(
@@ -18,7 +18,8 @@ public struct DataKeyStore: Sendable {
         return try await add(keyring.makeDataKey(purpose, realm: realm), realm: realm, derivedFrom: nil, keyring)
     }
 
-    /// The data key that holds what `lines` gave version 0 for codes; made when the realm has none for the first of them.
+    /// The data key that holds what `lines` gave version 0 for codes; made when the realm has none for the first of
+    /// them.
     func derived(
         _ purpose: DataKey.Purpose, from lines: [ServerKey], realm: UUIDValue, keyring: Keyring
     ) async throws -> DataKey {
@@ -100,8 +101,8 @@ public struct DataKeyStore: Sendable {
             Self.moveSigningKey, [.uuid(secret.realm), .text(secret.name), .bytes(secret.sealed), .bytes(sealed)])
     }
 
-    /// Puts a seed under a data key, and names the one that holds the key of the recovery codes made with it: the line of the
-    /// seed gave it. - Returns: `false` when the row changed meanwhile.
+    /// Puts a seed under a data key, and names the one that holds the key of the recovery codes made with it: the line
+    /// of the seed gave it. - Returns: `false` when the row changed meanwhile.
     public func moveTOTPSeed(
         _ secret: Version0Secret, sealed: [UInt8], keyring: Keyring
     ) async throws -> Bool {
@@ -114,8 +115,8 @@ public struct DataKeyStore: Sendable {
             [.uuid(secret.realm), .uuid(factor), .bytes(secret.sealed), .bytes(sealed), .uuid(recovery.id)])
     }
 
-    /// Names the data key of a test identity's code. Version 0 did not say which line it had used: the data key holds what every
-    /// line of the file gave. - Returns: `false` when the row changed meanwhile.
+    /// Names the data key of a test identity's code. Version 0 did not say which line it had used: the data key holds
+    /// what every line of the file gave. - Returns: `false` when the row changed meanwhile.
     public func moveTestCode(_ secret: Version0Secret, keyring: Keyring) async throws -> Bool {
         guard let user = secret.row else { throw StoreError.malformedResult }
         let key = try await derived(.testCode, from: keyring.keys, realm: secret.realm, keyring: keyring)

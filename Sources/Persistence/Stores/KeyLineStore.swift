@@ -1,4 +1,4 @@
-/// Counts what stands on each line of the key file.
+/// Counts what depends on each line of the key file.
 public struct KeyLineStore: Sendable {
     private let database: Database
 

@@ -42,7 +42,7 @@ extension MagicLinkStore {
         return true
     }
 
-    /// To send a link: whom, and what its mail says about the request.
+    /// A decision to send a link: the recipient, and what the mail says about the request.
     private struct Decision: Sendable {
         let user: UUIDValue
         let origin: RequestOrigin

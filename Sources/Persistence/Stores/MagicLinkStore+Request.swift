@@ -75,7 +75,7 @@ extension MagicLinkStore {
 
     /// What the page says about the request behind a link, alive or ended. Changes nothing but the limits.
     public enum Page: Sendable {
-        /// `nil`: there is no such link.
+        /// `nil`: the link does not exist.
         case shown(RequestOrigin?)
         case limited
     }

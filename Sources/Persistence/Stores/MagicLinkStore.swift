@@ -1,4 +1,5 @@
-/// Magic links: requests, the page, confirmation, redemption and polling. Decisions are ``SignInStore``'s, with those about codes.
+/// Magic links: requests, the page, confirmation, redemption and polling. Decisions are ``SignInStore``'s, with those
+/// about codes.
 public struct MagicLinkStore: Sendable {
     let database: Database
 

@@ -54,7 +54,7 @@ public struct NewSession: Sendable {
     /// What `postern.opened_from` takes beside the source; the last parameter of every statement that opens a session.
     var userAgentParameter: Parameter { userAgent.map { .text($0) } ?? .null }
 
-    /// ``parameters``, and last the key that the session stands on (`p_server_key`).
+    /// ``parameters``, and last the line of the key file that the session depends on (`p_server_key`).
     var parametersWithKey: [Parameter] { parameters + [.bytes(serverKey)] }
 }
 

@@ -1,4 +1,5 @@
-/// How a refresh is carried out: gathered, never waiting long for a row, and repeated when an answer was lost (decisions 20 and 23).
+/// How a refresh runs: batched with others, with a short wait for a locked row, and repeated when an answer was lost
+/// (docs/decisions/0020 and 0023).
 extension SessionStore {
     /// Consumes a refresh token, or repeats the answer of its first use within the retry window. Safe to run again.
     ///
@@ -10,14 +11,14 @@ extension SessionStore {
             if case .busy = answer.0 { lockedRows.seen(in: rotation.realm) }
             return answer
         } catch {
-            // A locked row of one caller, or a refusal of one caller, must not fail the batch: each goes on by itself. An answer may
-            // also have been lost: the mark tells the database that this is the same request.
+            // One caller's locked row or error must not fail the others of its batch, so each caller retries by itself.
+            // An answer may also have been lost: the mark tells the database that this is the same request.
             if case .timedOut = error, waits { lockedRows.seen(in: rotation.realm) }
             return try await repeated(rotation, after: error)
         }
     }
 
-    /// Goes on with a rotation whose row was busy, without a connection while it waits. Takes no permits.
+    /// Retries a rotation whose row was busy. Holds no connection while it waits, and takes no permits.
     /// - Returns: `.busy` when the row stays locked for a second.
     public func rotateWhenFree(_ rotation: Rotation) async throws(StoreError) -> RotationOutcome {
         var rotation = rotation
@@ -40,8 +41,8 @@ extension SessionStore {
         return (outcome, PermitVerdict(granted: [], refused: nil, retryAfter: 0))
     }
 
-    /// Repeats: first with the others of a failed batch but without waiting for a row, then alone. When the rotation may have
-    /// happened, it goes on for as long as the database may need to come back after a short fault.
+    /// Retries: first in a batch that does not wait for a row, then alone. When the rotation may have happened, it
+    /// retries for about two seconds, so that a short fault of the database can pass.
     private func repeated(
         _ rotation: Rotation, after failure: StoreError
     ) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
@@ -99,7 +100,8 @@ extension SessionStore {
         return only
     }
 
-    /// Rotates several families in one transaction, in the order of their ids, so that two such transactions cannot deadlock.
+    /// Rotates several families in one transaction, in the order of their ids, so that two such transactions cannot
+    /// deadlock.
     static func rotate(
         _ database: Database, _ realm: UUIDValue, _ rotations: [Rotation], waiting: Bool
     ) async throws(StoreError) -> [RotationOutcome] {

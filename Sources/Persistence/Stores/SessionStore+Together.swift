@@ -1,4 +1,4 @@
-/// What several requests ask of one realm at the same moment, in one statement (decision 20).
+/// Batched lookups: the concurrent lookups of one realm in one statement (docs/decisions/0020).
 extension SessionStore {
     /// An access token to be looked up.
     struct Lookup: Sendable {

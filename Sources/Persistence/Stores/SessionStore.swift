@@ -48,7 +48,8 @@ public struct SessionStore: Sendable {
         public let serverKey: [UInt8]
         /// What must be granted first.
         public var permits: PermitRequest
-        /// Names this request: when an answer is lost the same request gets the same successor again, whatever the retry window.
+        /// Identifies this request. When an answer is lost, a retry with the same mark gets the same successor, also
+        /// outside the retry window.
         let mark = Int64.random(in: .min ... .max)
 
         /// Takes the parts as they are.

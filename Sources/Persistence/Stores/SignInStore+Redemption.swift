@@ -70,9 +70,11 @@ extension SignInStore {
         public let wrong: Int
     }
 
-    /// Counts the try, compares, consumes and opens the session, in one statement. For an account with a second factor nothing
-    /// is consumed until a call brings its proof; a wrong second factor is counted, and is no try at the first one.
-    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; the session's presence then tells.
+    /// Counts the try, compares, consumes and opens the session, in one statement. For an account with a second factor
+    /// nothing is consumed until a call brings its proof; a wrong second factor is counted, but not as a try at the
+    /// first one.
+    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
+    ///   happened.
     public func redeem(_ redemption: Redemption) async throws(StoreError) -> Redeemed {
         let parameters: [Parameter] =
             [

@@ -39,7 +39,7 @@ public struct SignInStore: Sendable {
         public let lastName: String?
         /// Where it came from: an address, IPv6 by /64.
         public let source: String
-        /// Whom an ID token that came with it was made for, and for which session.
+        /// `sub` and `sid` of the ID token that came with it.
         public let hint: (user: UUIDValue, session: UUIDValue)?
         /// Seconds the handle lives.
         public let lifetime: Int32
@@ -136,12 +136,13 @@ public struct SignInStore: Sendable {
         }
     }
 
-    /// Decides up to `limit` pending requests in one transaction: each becomes a code or a link and a queued mail, or nothing.
+    /// Decides up to `limit` pending requests in one transaction: each becomes a code or a link and a queued mail, or
+    /// nothing.
     /// - Parameters:
-    ///   - realm: whose turn was last: the realm that follows is the first in this batch.
+    ///   - realm: the realm served last; this batch begins with the realm after it.
     ///   - draft: makes a code, in case the decision is to send one.
     ///   - link: makes a link for a user, with a mail that says where the request came from.
-    /// - Returns: the number of requests decided and of mails queued, and whose turn was last.
+    /// - Returns: the number of requests decided and of mails queued, and the realm served last.
     public func decide(
         limit: Int32, after realm: UUIDValue,
         draft: @escaping @Sendable (PendingRequest) throws(StoreError) -> CodeDraft,

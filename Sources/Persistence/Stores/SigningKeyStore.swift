@@ -41,7 +41,7 @@ public struct SigningKeyStore: Sendable {
         ) { (row) throws(StoreError) in try row.textOrNil(0) }.first ?? nil
     }
 
-    /// What administrators asked for in any realm and nobody has done yet.
+    /// Rotations that administrators requested, in any realm, and that no server has carried out yet.
     public func requests() async throws(StoreError) -> [(realm: UUIDValue, alg: String)] {
         try await database.query(Self.requests, []) { (row) throws(StoreError) in (try row.uuid(0), try row.text(1)) }
     }

@@ -54,6 +54,7 @@ public struct TestIdentityStore: Sendable {
 }
 
 extension UUIDValue {
-    /// Whether it is the id of a test identity: a UUID of version 8, where every other user has version 4 (`postern.is_test_identity`).
+    /// Whether it is the id of a test identity: a UUID of version 8, where every other user has version 4
+    /// (`postern.is_test_identity`).
     public var isTestIdentity: Bool { version == 8 }
 }

@@ -1,7 +1,8 @@
 /// Product names of authenticators by AAGUID, for people's eyes only.
 ///
-/// The facts are those of the community list github.com/passkeydeveloper/passkey-authenticator-aaguids (as of 2026) and of vendors'
-/// own pages; many providers send all zeros, which is "Passkey". No decision may rest on a name: an AAGUID is unsigned without attestation.
+/// The facts are those of the community list github.com/passkeydeveloper/passkey-authenticator-aaguids (as of 2026) and
+/// of vendors' own pages; many providers send all zeros, which is "Passkey". No decision may rest on a name: an AAGUID
+/// is unsigned without attestation.
 public enum AuthenticatorNames {
     /// `Passkey` when the model is not known.
     public static func name(of aaguid: UUIDValue?) -> String {

@@ -1,6 +1,6 @@
 /// A bound value. Travels in PostgreSQL's binary format with its type, never inside SQL text.
 public enum Parameter: Sendable, Equatable {
-    /// NULL of whatever type the statement wants there.
+    /// NULL, of the type the statement has at that place.
     case null
     /// `uuid`.
     case uuid(UUIDValue)

@@ -1,5 +1,5 @@
-/// A value that must not be printed: logs, failures and crash reports show its type's name, whatever prints it
-/// (`print`, `String(reflecting:)`, `dump`, the reflection of an object that holds it).
+/// A value that must not be printed. Logs, failures and crash reports show only its type's name, for every way of
+/// printing (`print`, `String(reflecting:)`, `dump`, the reflection of an object that holds it).
 public protocol Redacted: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {}
 
 extension Redacted {

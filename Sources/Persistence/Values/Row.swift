@@ -2,8 +2,8 @@ import CLibPQ
 
 /// One row of a result, decoded straight from libpq's memory.
 ///
-/// Every accessor checks the column's existence, type and length and throws ``StoreError/malformedResult`` when one is not as
-/// expected: nothing that a server can send traps. A row is lent to the decoder and cannot outlive it.
+/// Every accessor checks the column's existence, type and length and throws ``StoreError/malformedResult`` when one is
+/// not as expected: nothing that a server can send traps. A row is lent to the decoder and cannot outlive it.
 public struct Row: ~Copyable {
     private let result: OpaquePointer
     private let index: Int32

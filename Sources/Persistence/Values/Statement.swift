@@ -12,7 +12,7 @@ public struct Statement: Sendable, Hashable {
         case once
     }
 
-    /// Whose share of the pool a statement takes its connection from.
+    /// The share of the pool that a statement's connection counts against.
     public enum Payer: Sendable {
         /// The realm that is the first parameter; the server itself when that is no UUID.
         case realm
@@ -26,7 +26,7 @@ public struct Statement: Sendable, Hashable {
     public let sql: String
     /// Whether it may be repeated.
     public let effect: Effect
-    /// Whose share of the pool it uses.
+    /// The share of the pool its connection counts against.
     public let payer: Payer
 
     /// A statement. By convention the first parameter of a statement about a realm is the realm's id.
@@ -37,7 +37,7 @@ public struct Statement: Sendable, Hashable {
         self.payer = payer
     }
 
-    /// Whose share of the pool this statement with these parameters uses.
+    /// The share of the pool that this statement with these parameters uses.
     func share(_ parameters: [Parameter]) -> PoolShare {
         if payer == .realm, case .uuid(let realm)? = parameters.first { return .realm(realm) }
         return .server

@@ -1,6 +1,7 @@
 import CLibPQ
 
-/// Object identifiers of the built-in types this module reads and writes; fixed in PostgreSQL's catalogue (`pg_type.dat`).
+/// Object identifiers of the built-in types this module reads and writes; fixed in PostgreSQL's catalogue
+/// (`pg_type.dat`).
 enum TypeOID {
     /// Lets the server infer the type from the statement.
     static let unspecified: Oid = 0
