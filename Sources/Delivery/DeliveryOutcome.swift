@@ -15,7 +15,8 @@ public enum DeliveryOutcome: Sendable, Hashable {
 public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     /// The server answered with this code, 400 to 599.
     case reply(Int)
-    /// The server answered to the recipient with this code, 500 to 599, and a status that says that the mailbox is not there.
+    /// The server answered to the recipient with this code, 500 to 599, and a status that says that the mailbox is not
+    /// there.
     case noSuchMailbox(Int)
     /// No connection, or it broke before the message was sent.
     case connection
@@ -25,7 +26,7 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     case tls
     /// The server refuses the credentials, or wants some.
     case authentication
-    /// The recipient is not an address that can stand in an envelope.
+    /// The recipient is not a valid envelope address.
     case recipient
     /// The stored payload cannot be opened or rendered.
     case payload
@@ -52,8 +53,9 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// True when every other mail would fail alike, so that waiting spares the server and the queue. Of replies to a mail
-    /// that may be tried again those are 421, with which a server stops, and 5xx, with which it refuses to talk at all.
+    /// True when every other mail would fail alike, so that waiting spares the server and the queue. Of replies to a
+    /// mail that may be tried again those are 421, with which a server stops, and 5xx, with which it refuses to talk at
+    /// all.
     public var concernsServer: Bool {
         switch self {
         case .connection, .timeout, .tls, .authentication: true

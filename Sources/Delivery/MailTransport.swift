@@ -1,9 +1,9 @@
 /// Where the outbox hands its mails: an SMTP server, or the memory of `postern dev`.
 public protocol MailTransport: Sendable {
-    /// Hands over one mail and says what became of it. Never throws: whatever happens is an outcome.
+    /// Hands over one mail and returns the outcome. Never throws: every failure is an outcome.
     ///
-    /// When the task is cancelled the attempt is abandoned, which the receiver may or may not have noticed.
-    /// - Parameter deadline: When the attempt has to be over: after it, another node may send the mail.
+    /// When the task is cancelled the attempt is abandoned; the receiver may or may not have the mail.
+    /// - Parameter deadline: When the attempt must be over: after it, another node may send the mail.
     func send(_ mail: OutgoingMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome
 
     /// Called when there is nothing to send: connections kept for the next mail of a burst may be closed.

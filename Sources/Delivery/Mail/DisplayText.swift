@@ -1,4 +1,4 @@
-/// Cleaning of names that people chose (realms, passkeys) before they stand in a subject, a header or a sentence.
+/// Cleans names that people chose (realms, passkeys) before they are put into a subject, a header or a sentence.
 public enum DisplayText {
     /// `text` on one line: controls, line and paragraph separators and all spaces become single spaces, invisible
     /// formatting (bidirectional overrides, zero-width characters except joiners, tags) disappears, and the result has

@@ -1,4 +1,5 @@
-/// The templates of `Sources/Delivery/Templates`, by name without `.mustache`. The build puts the files into the binary.
+/// The templates of `Sources/Delivery/Templates`, by name without `.mustache`. The build puts the files into the
+/// binary.
 enum EmbeddedTemplates {
     static let all = Dictionary(
         Embedded.templates.map { file in

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// Text as it stands in a header field: never a line break that is not a fold, never a byte beyond ASCII.
+/// Text encoded for a header field: no line break except folds, no byte beyond ASCII.
 enum HeaderText {
     /// Unstructured text (RFC 5322 §2.2.1): as it is if short printable ASCII, else as encoded words.
     static func unstructured(_ text: String) -> String {

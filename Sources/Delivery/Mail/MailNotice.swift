@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Persistence
 
-/// What an unsealed row of the outbox says: a notice about a change to an account (`postern.queue_notice`). Nothing in it is secret, so
-/// SQL alone can queue it.
+/// What an unsealed row of the outbox says: a notice about a change to an account (`postern.queue_notice`). Nothing in
+/// it is secret, so SQL alone can queue it.
 struct MailNotice: Sendable, Equatable {
     /// The change.
     enum Template: String, Sendable, CaseIterable {
@@ -21,7 +21,8 @@ struct MailNotice: Sendable, Equatable {
     }
 
     let template: Template
-    /// The product name of the passkey that the notice is about. Its holder chose the display name, so that is never quoted.
+    /// The product name of the passkey that the notice is about. Its holder chose the display name, so that is never
+    /// quoted.
     let passkey: String
 
     init(_ template: Template, aaguid: UUIDValue? = nil) {

@@ -1,7 +1,8 @@
 import Mustache
 public import Persistence
 
-/// Turns a ``MailPayload`` or a ``MailNotice`` into subject, text and HTML. The templates are part of the binary and parsed once.
+/// Turns a ``MailPayload`` or a ``MailNotice`` into subject, text and HTML. The templates are part of the binary and
+/// parsed once.
 public struct MailRenderer: Sendable {
     /// The words of a mail.
     public struct Rendered: Sendable, Equatable {
@@ -103,7 +104,8 @@ public struct MailRenderer: Sendable {
             && host.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E }
     }
 
-    /// The characters of RFC 3986 §2 without quotes and brackets, after a scheme and host that browsers treat as secure.
+    /// The characters of RFC 3986 §2 without quotes and brackets, after a scheme and host that browsers treat as
+    /// secure.
     private static func isLink(_ link: String) -> Bool {
         let prefixes = ["https://", "http://localhost/", "http://localhost:"]
         return link.utf8.count <= 2000 && prefixes.contains { link.hasPrefix($0) }

@@ -1,12 +1,12 @@
 import Persistence
 
-/// Whose turn it is: the realm that was served last, and the realms of the mails in hand.
+/// The state of the turns: the realm that was served last, and the realms of the mails in hand.
 struct MailTurns: Sendable {
     /// The next turn is that of the realm that follows. Begins anywhere, so that nodes do not walk in step.
     private(set) var last = UUIDValue.random()
     /// One entry for each mail in hand.
     private(set) var inHand: [UUIDValue] = []
-    /// One entry for each mail in hand that registers somebody.
+    /// One entry for each registration mail in hand.
     private(set) var registering: [UUIDValue] = []
 
     /// Mails were taken, in the order of their turns.

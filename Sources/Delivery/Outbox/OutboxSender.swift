@@ -3,13 +3,13 @@ public import Persistence
 public import ServiceLifecycle
 import Synchronization
 
-/// Empties the outbox: takes mails that are due on lease, renders and sends them, and records what became of them.
-/// Realms take turns, and none occupies all senders (decision 27).
+/// Empties the outbox: takes due mails on lease, renders and sends them, and records the outcome. Realms take turns,
+/// and none occupies all senders (docs/decisions/0027).
 ///
 /// Any number of these may run on any number of nodes. A mail whose sender dies is taken again when its lease ends, so
 /// none is lost, and one that had just been accepted arrives twice with the same `Message-ID`. An attempt that ended
-/// without an answer is repeated once, for the same reason only once. What is over the rate stays in the queue, free for
-/// other nodes to take.
+/// without an answer is repeated once, for the same reason only once. What is over the rate stays in the queue, free
+/// for other nodes to take.
 ///
 /// Logs name the row and the class of the SMTP answer, never the address, the code or the link.
 public final class OutboxSender: Service {
@@ -17,10 +17,10 @@ public final class OutboxSender: Service {
     public struct Configuration: Sendable {
         /// Mails in hand at once; the SMTP transport should have as many connections.
         public var concurrency = 6
-        /// Mails of one realm in hand at once, and one less that register somebody, so that slow recipients of one realm leave senders to
-        /// the others, and those who register to those who sign in.
+        /// Mails of one realm in hand at once; registration mails one less. So slow recipients of one realm leave
+        /// senders to other realms, and registrations leave senders to sign-ins.
         public var realmShare = 4
-        /// How long a mail is this sender's.
+        /// How long a mail is reserved for this sender.
         public var lease = Duration.seconds(90)
         /// The end of the lease that is left to recording the outcome: an attempt is over before it begins.
         public var recordingTime = Duration.seconds(15)
@@ -239,7 +239,7 @@ public final class OutboxSender: Service {
         await save(.mailFailed, parameters, mail)
     }
 
-    /// Records an outcome, patiently: what is not recorded before the lease ends is sent again.
+    /// Records an outcome and retries until the lease ends. A mail whose outcome is not recorded by then is sent again.
     private func save(_ statement: Statement, _ parameters: [Parameter], _ mail: LeasedMail) async {
         let giveUp = ContinuousClock.now + configuration.lease
         var pause = Duration.milliseconds(100)

@@ -12,7 +12,7 @@ struct LeasedMail: Sendable {
     let detail: String?
     /// The realm as people know it, or the App that a notice names in its place.
     let realmName: String
-    /// A code for somebody who has no account yet.
+    /// A code for an address that has no account yet.
     let isRegistration: Bool
     /// Counts this attempt.
     let attempt: Int
@@ -39,7 +39,7 @@ struct LeasedMail: Sendable {
 }
 
 extension Statement {
-    // A lost answer leaves rows on lease to nobody; they are due again when it ends.
+    // If the answer is lost, the rows stay leased without a sender and are due again when the lease ends.
     static let takeMail = Statement(
         name: "take_mail",
         sql: """

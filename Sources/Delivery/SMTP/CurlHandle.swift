@@ -1,6 +1,7 @@
 import CCurl
 
-/// A libcurl easy handle with the connection it keeps. Closing it says QUIT to the server without waiting for an answer.
+/// A libcurl easy handle with the connection it keeps. Closing it says QUIT to the server without waiting for an
+/// answer.
 struct CurlHandle: ~Copyable {
     private let raw: UnsafeMutableRawPointer
 
@@ -100,7 +101,7 @@ struct CurlHandle: ~Copyable {
             && postern_curl_set_pointer(raw, CURLOPT_DEBUGDATA, userData) == CURLE_OK
             && set(CURLOPT_FRESH_CONNECT, freshConnection ? 1 : 0)
         guard isSet else { return CURLE_OUT_OF_MEMORY }
-        // Said later, QUIT is no command of this upload, which may be gone by then.
+        // A later QUIT does not belong to this upload, which may be released by then.
         defer { _ = set(CURLOPT_VERBOSE, 0) }
         return withExtendedLifetime(upload) { perform() }
     }

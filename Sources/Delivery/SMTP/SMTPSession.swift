@@ -20,8 +20,8 @@ actor SMTPSession {
     /// Sends one message and waits for the server's answer.
     ///
     /// A server may have closed the connection since the last mail. When that shows before any of the message was sent,
-    /// the message is sent once more over a new connection. Both tries together are over at `deadline` and take no longer
-    /// than `limits.total`.
+    /// the message is sent once more over a new connection. Both tries together are over at `deadline` and take no
+    /// longer than `limits.total`.
     func send(
         _ message: [UInt8], from sender: MailAddress, to recipient: MailAddress, before deadline: ContinuousClock.Instant,
         unless abandoned: AbandonFlag

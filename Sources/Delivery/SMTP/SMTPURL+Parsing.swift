@@ -1,8 +1,8 @@
 extension SMTPURL {
     /// Reads the value of `POSTERN_SMTP_URL`.
     ///
-    /// - Throws: ``SMTPURLError`` naming the part that is wrong. Unknown and repeated options are errors, since a typing
-    ///   mistake in `starttls` must not weaken it silently.
+    /// - Throws: ``SMTPURLError`` naming the part that is wrong. Unknown and repeated options are errors, since a
+    ///   typing mistake in `starttls` must not weaken it silently.
     public init(parsing text: String) throws(SMTPURLError) {
         guard text.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7F }) else {
             throw SMTPURLError("the SMTP URL contains a space or control character; percent-encode it")

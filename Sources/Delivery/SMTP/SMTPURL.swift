@@ -15,8 +15,8 @@ public struct SMTPURL: Sendable, Equatable {
         case implicit
         /// STARTTLS (RFC 3207), with a verified certificate, or no mail.
         case required
-        /// STARTTLS when offered. Nothing proves who answers, so the certificate is verified only if `cafile` is given:
-        /// whoever could forge it could as well remove the offer.
+        /// STARTTLS when offered. The certificate is verified only if `cafile` is given: an attacker who can forge a
+        /// certificate can also remove the offer, so verification alone would prove nothing.
         case optional
         /// No encryption.
         case off

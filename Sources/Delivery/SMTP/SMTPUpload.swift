@@ -5,7 +5,8 @@ final class SMTPUpload {
     private let message: [UInt8]
     private let abandoned: AbandonFlag
     private var offset = 0
-    /// True while `MAIL FROM` is the last command of the mail that was sent: a refusal then is one of the sender, not of this mail.
+    /// True while `MAIL FROM` is the last command of the mail that was sent: a refusal then is one of the sender, not
+    /// of this mail.
     private(set) var hasNamedSenderOnly = false
     /// True once the answer to `RCPT TO` said that there is no such mailbox.
     private(set) var isDeniedMailbox = false
@@ -55,8 +56,8 @@ final class SMTPUpload {
         if isNamingRecipient, SMTPVerdict.deniesMailbox(reply: line) { isDeniedMailbox = true }
     }
 
-    /// `CURLOPT_DEBUGFUNCTION`, which hears of every command and answer; looks at the first four letters of the one, the
-    /// codes of the other and at nothing else.
+    /// `CURLOPT_DEBUGFUNCTION`, which hears of every command and answer; looks at the first four letters of the one,
+    /// the codes of the other and at nothing else.
     static let debugCallback: curl_debug_callback = { _, kind, text, count, userData in
         guard let text, count >= 4, let userData else { return 0 }
         let upload = Unmanaged<SMTPUpload>.fromOpaque(userData).takeUnretainedValue()

@@ -1,6 +1,6 @@
 import CCurl
 
-/// What libcurl's code, the server's last reply and the progress of the message say together.
+/// The outcome, derived from libcurl's code, the server's last reply and the progress of the message.
 enum SMTPVerdict {
     /// - Parameters:
     ///   - code: libcurl's result.
@@ -38,8 +38,9 @@ enum SMTPVerdict {
         }
     }
 
-    /// Whether an answer to `RCPT TO` says, by its enhanced status (RFC 3463 §3.2, §3.3; RFC 7505 §4.2), that nobody reads
-    /// what is sent there. The reply code alone does not: 550 also stands for policies, reputation and relaying.
+    /// Whether an answer to `RCPT TO` says, by its enhanced status (RFC 3463 §3.2, §3.3; RFC 7505 §4.2), that the
+    /// mailbox does not exist. The reply code alone does not say so: 550 is also used for policies, reputation and
+    /// relaying.
     static func deniesMailbox(reply line: some Collection<UInt8>) -> Bool {
         let start = String(decoding: line.prefix(12), as: UTF8.self)
         let words = start.split(maxSplits: 2) { $0 == " " || $0 == "-" || $0.isNewline }
