@@ -3,7 +3,8 @@ import HTTPTypes
 import Logging
 import Persistence
 
-/// A person's own data (contract §4.3): read, renamed and deleted by the app. Native grants need not be on: accounts outlive them.
+/// A user's own data: read, renamed and deleted by the app. Works with native grants off, because accounts outlive
+/// them.
 struct AccountRoutes: Sendable {
     let accounts: AccountStore
     let bearer: BearerAuthentication
@@ -76,7 +77,8 @@ struct AccountRoutes: Sendable {
         }
     }
 
-    /// Absent: the name stays. `null`: it is removed, unless everybody must have one. Else the rule of a registration.
+    /// Absent: the name stays. `null`: it is removed, unless the realm requires it. A text: checked as in a
+    /// registration.
     private static func change(
         _ body: JSONMembers, _ member: String, _ rule: RegistrationFields.Rule
     ) throws(Refusal) -> AccountStore.NameChange {

@@ -1,14 +1,14 @@
 import Grants
 import HTTPTypes
 
-/// `GET /api/app-info` (contract §4.2): what an app may want to know of a host before it shows its first page.
+/// `GET /api/app-info`: what an app needs to know about a host before it shows its first page.
 struct AppInfoRoutes: Sendable {
     var routes: [Route] { [Route("/api/app-info", [.get: { info($0) }])] }
 
     private func info(_ exchange: Exchange) -> Answer {
         let realm = exchange.realm
         var fields = JSONWriter(reserving: 128)
-        // The address is the account's name: always asked for, and there is no other.
+        // The address identifies the account, so it is always required.
         fields.member("Email", RegistrationFields.Rule.required.rawValue)
         fields.member("Username", RegistrationFields.Rule.off.rawValue)
         fields.member("Firstname", realm.registrationFields.firstName.rawValue)

@@ -11,7 +11,7 @@ public struct Server: Sendable {
 }
 
 extension Server {
-    /// Puts the application together: grants into the registry, endpoints into routes. The one place that knows all of them.
+    /// Composes the application: grants into the registry, endpoints into routes. No other place knows all of them.
     ///
     /// - Parameters:
     ///   - extraRoutes: the dev outbox under `postern dev`.
@@ -144,7 +144,8 @@ extension Server {
         return Server(services: services)
     }
 
-    /// What exceeds a limit is counted; of a limit that is only watched one line is written each time the database says so.
+    /// Counts every excess of a limit. For a limit in log-only mode, logs one line each time the database reports an
+    /// excess.
     private static func limiter(_ permits: PermitStore, _ metrics: Metrics, _ logger: Logger) -> RateLimiter {
         RateLimiter(
             permits: permits,
@@ -161,7 +162,8 @@ extension Server {
             })
     }
 
-    /// Keeps realm snapshots true: hears of changes, and confirms several times a second that there were none. Compares the clocks.
+    /// Keeps realm snapshots current: receives changes, and confirms several times a second that there were none.
+    /// Compares the clocks.
     private static func listener(
         _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ databaseClock: DatabaseClock,
         _ clock: @escaping @Sendable () -> Double, _ logger: Logger
@@ -192,7 +194,7 @@ extension Server {
         }
     }
 
-    /// Of an address that is no trusted proxy.
+    /// The limit for an address that is not a trusted proxy.
     private static let connectionsPerSource = 256
     private static let operationsConnections = 32
 

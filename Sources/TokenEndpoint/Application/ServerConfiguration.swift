@@ -1,4 +1,4 @@
-/// What the server needs to know beside the database (contract §2).
+/// The server's configuration, apart from the database.
 public struct ServerConfiguration: Sendable {
     /// Where clients connect.
     public var listen: ListenAddress

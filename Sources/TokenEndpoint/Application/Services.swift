@@ -21,7 +21,7 @@ struct TestCodeService: Service {
     }
 }
 
-/// Deletes expired rows in bounded batches; an advisory lock lets one node at a time do it (design decision 14).
+/// Deletes expired rows in bounded batches; an advisory lock lets one node at a time do it.
 struct Sweeper: Service {
     let database: Database
     let logger: Logger
@@ -72,8 +72,8 @@ struct SigningKeyRotation: Service {
     }
 }
 
-/// Whether requests can be served: the database answers, is writable, and has this binary's schema; the configuration can be read;
-/// and the clock is right.
+/// Whether requests can be served: the database answers, is writable, and has this binary's schema; the configuration
+/// can be read; and the clock is right.
 struct Readiness: Sendable {
     let database: Database
     let realms: RealmDirectory

@@ -3,8 +3,8 @@ import HTTPTypes
 
 /// The files by which platforms tie apps to a host, generated from what the administrator registered.
 ///
-/// Two things are said in them: which apps may use the passkeys of an RP-ID, on the host that is the RP-ID; and which apps may open
-/// the links of `/magic-login` in place of the browser, on every host of the realm.
+/// Two things are said in them: which apps may use the passkeys of an RP-ID, on the host that is the RP-ID; and which
+/// apps may open the links of `/magic-login` in place of the browser, on every host of the realm.
 public struct Associations: Sendable {
     private let passkeyClients: [Client]
     private let linkClients: [Client]
@@ -19,7 +19,8 @@ public struct Associations: Sendable {
         linkClients = clients.filter { $0.mayUse(.magic) && realm.admits($0) }
     }
 
-    /// For the host of a client's RP-ID that Postern does not serve: its passkeys, whether the client is enabled or not.
+    /// For the host of a client's RP-ID that Postern does not serve: its passkeys, whether the client is enabled or
+    /// not.
     public init(passkeysOf client: Client) {
         passkeyClients = [client]
         linkClients = []
@@ -59,8 +60,8 @@ public struct Associations: Sendable {
         return links.finish()
     }
 
-    /// `/.well-known/assetlinks.json` (Digital Asset Links); `nil` when no Android app is registered. Which paths an app opens its
-    /// intent filters say: the file knows hosts only.
+    /// `/.well-known/assetlinks.json` (Digital Asset Links); `nil` when no Android app is registered. Which paths an
+    /// app opens its intent filters say: the file knows hosts only.
     public var assetLinks: [UInt8]? {
         var relations: [(app: Client.AndroidApp, relations: [String])] = []
         func add(_ relation: String, of clients: [Client]) {

@@ -1,7 +1,7 @@
 import Grants
 import HTTPTypes
 
-/// A mail as the dev outbox shows it (contract §5).
+/// A mail as the dev outbox shows it.
 public struct DevMail: Sendable {
     let to: String
     let subject: String

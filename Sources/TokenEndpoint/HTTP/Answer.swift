@@ -44,7 +44,7 @@ public struct Answer: Sendable, Equatable {
         return Answer(status, json: object.finish())
     }
 
-    /// The realm's flag is off (contract §4.2, §4.3).
+    /// The answer when the realm has native grants switched off.
     static var nativeGrantsDisabled: Answer {
         .problem(.badRequest, title: "NativeGrants.Disabled", detail: "Native grants are disabled for this realm.")
     }
@@ -56,7 +56,7 @@ public struct Answer: Sendable, Equatable {
         return Answer(status, json: object.finish())
     }
 
-    /// Ours to fix: the caller should try again (contract §4.1 rule 8).
+    /// The server cannot answer now; the caller should try again.
     public static var unavailable: Answer {
         var answer = Answer.error(.serviceUnavailable, "temporarily_unavailable")
         answer.headers[.retryAfter] = "1"

@@ -2,10 +2,11 @@ import Grants
 import HTTPTypes
 import Persistence
 
-/// Who calls a protected endpoint (RFC 6750): the one place where a bearer token becomes a user.
+/// Authenticates the caller of a protected endpoint (RFC 6750): the one place where a bearer token becomes a user.
 ///
-/// A token opens only what it was made for (decision 28). An access token with a resource in its `aud` was made for an API, which
-/// must not be able to use it against its user: ``authenticate(_:)``, which every account endpoint calls, does not take it.
+/// A token is accepted only where it was made for (docs/decisions/0028). An access token with a resource in its `aud`
+/// was made for an API, and that API must not be able to manage the user's account with it. So ``authenticate(_:)``,
+/// which every account endpoint calls, refuses it.
 struct BearerAuthentication: Sendable {
     private let verifier: AccessTokenVerifier
     /// Seconds since the epoch.
@@ -19,16 +20,16 @@ struct BearerAuthentication: Sendable {
         self.clock = clock
     }
 
-    /// The user who may manage the account: by a token whose audience is its client alone.
-    /// - Throws: the 401 to give, 403 for a client's own token, or 503 when the database cannot be asked.
+    /// The user, if the token may manage the account: its audience must be its client alone.
+    /// - Throws: the 401 to send, 403 for a service account's token, or 503 when the database is not available.
     func authenticate(_ exchange: Exchange) async throws(Refusal) -> VerifiedAccessToken {
         let verified = try await holder(of: exchange)
         guard verified.isForClientAlone else { throw Refusal(.bearerChallenge(invalidToken: true)) }
         return verified
     }
 
-    /// The user whose claims are asked for (OpenID Connect Core §5.3): by any token with the scope `openid`, which the app asked
-    /// for and an API may have been given. It opens no more than the claims of its scopes.
+    /// The user whose claims are asked for (OpenID Connect Core §5.3): by any token with the scope `openid`, which the
+    /// app asked for and an API may have been given. It opens no more than the claims of its scopes.
     /// - Throws: as ``authenticate(_:)``, and 403 without the scope.
     func authenticateForClaims(_ exchange: Exchange) async throws(Refusal) -> VerifiedAccessToken {
         let verified = try await holder(of: exchange)
@@ -49,7 +50,7 @@ struct BearerAuthentication: Sendable {
             }
             switch holder {
             case .user(let verified): return verified
-            // A good token that no user stands behind.
+            // Valid token of a service account: it has no user.
             case .service: throw Refusal(.insufficientScope())
             case nil: throw Refusal(.bearerChallenge(invalidToken: true))
             }

@@ -17,7 +17,7 @@ public struct Exchange: Sendable {
     public let pathParameter: String
     /// The caller's address for limits and audit; IPv6 by /64.
     public let source: String
-    /// When the request's head had arrived: fixed deadlines count from here.
+    /// When the whole request had arrived (``Request/arrivedAt``): fixed deadlines count from here.
     public let arrivedAt: ContinuousClock.Instant
     /// The number of the request since the process started.
     let number: UInt64
@@ -53,13 +53,14 @@ public struct Exchange: Sendable {
     func hasContentType(_ type: String) -> Bool {
         let values = request.headers[values: .contentType]
         guard let value = values.first, values.count == 1 else { return false }
-        if value == type { return true }  // what nearly everybody sends
+        if value == type { return true }  // the common spelling
         let parts = value.split(separator: ";", omittingEmptySubsequences: false).map { $0.trimmingSpaces.lowercased() }
         return parts.first == type
             && parts.dropFirst().allSatisfy { $0 == "charset=utf-8" || $0 == "charset=\"utf-8\"" || $0.isEmpty }
     }
 
-    /// Parses a form body. - Throws: `invalid_request` (contract §4.1 step 1).
+    /// Parses a form body. - Throws: `invalid_request` for a wrong media type, a body that is too large or bad form
+    /// syntax.
     func form() throws(Refusal) -> FormParameters {
         guard hasContentType("application/x-www-form-urlencoded") else {
             throw Refusal(

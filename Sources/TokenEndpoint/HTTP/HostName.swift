@@ -1,4 +1,4 @@
-/// The host a request is for, in the one form realms are found by (contract §4): lower case, no port, no trailing dot.
+/// The host a request is for, in the canonical form that realms are looked up by: lower case, no port, no trailing dot.
 enum HostName {
     /// `nil` for anything that is not a bare DNS host with an optional port.
     static func canonical(_ authority: some StringProtocol) -> String? {

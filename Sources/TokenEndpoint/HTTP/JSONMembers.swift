@@ -2,9 +2,9 @@ import HTTPTypes
 import NIOCore
 import WebAuthnVerify
 
-/// The members of a JSON request body: names read case-insensitively, a name given twice refused (contract §4, TE-31, TE-33).
+/// The members of a JSON request body: names are read case-insensitively, a repeated name is refused.
 ///
-/// Read with the verifier's strict reader: Foundation's keeps the last of two equal names and says nothing.
+/// Read with the strict reader of WebAuthnVerify, because Foundation's silently keeps the last of two equal names.
 struct JSONMembers: Sendable {
     private enum Value: Sendable {
         case string(String)
@@ -26,7 +26,7 @@ struct JSONMembers: Sendable {
             guard values[name] == nil else { throw .duplicateKey }
             if json.nextIsString {
                 let text = try json.string()
-                // PostgreSQL cannot hold NUL, and nobody means it.
+                // PostgreSQL cannot store NUL in text, and no legitimate value contains it.
                 guard !text.utf8.contains(0) else { throw .malformed }
                 values[name] = .string(text)
             } else if try json.null() {

@@ -2,7 +2,7 @@ import Grants
 import HTTPTypes
 
 extension Answer {
-    /// The one mapping from a token error to the wire (RFC 6749 §5.2; contract §4.1).
+    /// The one mapping from a token error to an answer (RFC 6749 §5.2).
     /// - Parameter basicUsed: whether the client used the `Authorization` header, which a 401 must then answer in kind.
     static func oauth(_ error: TokenError, basicUsed: Bool = false) -> Answer {
         if let limit = error.limit { return limited(limit) }

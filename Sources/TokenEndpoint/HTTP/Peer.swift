@@ -1,14 +1,15 @@
 import HTTPTypes
 
-/// Who is calling and for which host: forwarded headers count only from configured proxies (design D8).
+/// The caller's address and the requested host. Forwarded headers are read only from configured proxies.
 struct Peer: Sendable {
     /// The value of `Host`, not yet canonical.
     let authority: String?
-    /// The host that a trusted proxy names in `X-Forwarded-Host`, not yet canonical; `nil` when that header is not to be trusted.
+    /// The host that a trusted proxy names in `X-Forwarded-Host`, not yet canonical; `nil` when that header is not to
+    /// be trusted.
     let forwardedHost: String?
     /// For limits and audit.
     let source: String
-    /// A peer that is no trusted proxy sent `X-Forwarded-For`.
+    /// A peer that is not a trusted proxy sent `X-Forwarded-For`.
     let isUntrustedForwarder: Bool
     /// The request headers that the choice of the realm depends on.
     let vary: String

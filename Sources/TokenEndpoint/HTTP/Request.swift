@@ -8,7 +8,8 @@ public struct Request: Sendable {
     public let method: HTTPRequest.Method
     /// `Host`; `nil` when there is none, or two.
     public let authority: String?
-    /// The path as it came, nothing decoded, nothing normalised; `nil` for a request that is answered with 400 (RFC 9112 §3.2).
+    /// The path as it came, nothing decoded, nothing normalised; `nil` for a request that is answered with 400 (RFC
+    /// 9112 §3.2).
     public let path: String?
     /// The target as it came; for ``query`` alone, since a link's token is in it.
     private let target: String
@@ -23,7 +24,7 @@ public struct Request: Sendable {
     /// When all of it had arrived: fixed deadlines count from here.
     let arrivedAt = ContinuousClock.now
 
-    /// The largest body any endpoint reads (contract §4.1 step 1).
+    /// The largest body any endpoint reads.
     static let maximumBodyBytes = 64 * 1024
 
     init(_ head: HTTPRequestHead, body: ByteBuffer = ByteBuffer(), isBodyTooLarge: Bool = false) {
@@ -42,7 +43,7 @@ public struct Request: Sendable {
     /// What follows the `?` of the target, nothing decoded; empty without one.
     var query: Substring { target[(target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex)...].dropFirst() }
 
-    /// The path alone, whatever the host: for the operators' listener, whose callers may send none.
+    /// The path alone, without a check of the host, for the operators' listener: its callers may send no host.
     var operationsPath: String { Self.withoutQuery(target) }
 
     /// An absolute-form target must name the host of `Host`.
@@ -84,7 +85,7 @@ public struct RequestHeaders: Sendable {
 }
 
 extension HTTPRequest.Method {
-    /// `nil` for what is no token.
+    /// `nil` if the method is not a token (RFC 9110 §5.6.2).
     init?(_ method: HTTPMethod) {
         switch method {
         case .GET: self = .get

@@ -48,7 +48,7 @@ public struct Route: Sendable {
     }
 }
 
-/// Host to realm, exact path to route, method to handler: nothing is normalised, so no alias of a path exists (TE-39).
+/// Maps host to realm, exact path to route, method to handler. Paths are not normalised, so no path has an alias.
 ///
 /// Ordinary routers treat `//connect/token/` as `/connect/token`; see docs/decisions/0003.
 public final class Responder: Sendable {
@@ -126,7 +126,8 @@ public final class Responder: Sendable {
         return answer.isPage && realm.issuer.hasPrefix("https:") ? answer.withStrictTransportSecurity : answer
     }
 
-    /// An address that is missing in `POSTERN_TRUSTED_PROXIES` makes all clients behind it one source: said once, counted always.
+    /// An address that is missing in `POSTERN_TRUSTED_PROXIES` makes all clients behind it one source: said once,
+    /// counted always.
     private func noteUntrustedForwarder(_ address: IPAddress?) {
         transport.untrustedForwarded.add(1, ordering: .relaxed)
         guard !hasWarnedOfForwarder.exchange(true, ordering: .relaxed) else { return }

@@ -1,4 +1,4 @@
-/// When uniform answers leave: at a fixed time after the request arrived, whatever the work took (design decision 7).
+/// Sends uniform answers at a fixed time after the request arrived, so that their time does not reveal the work done.
 public struct UniformDeadline: Sendable {
     /// Zero sends at once, for benchmarks only.
     public let duration: Duration

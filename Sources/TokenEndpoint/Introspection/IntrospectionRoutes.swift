@@ -2,7 +2,8 @@ import Grants
 import HTTPTypes
 import Persistence
 
-/// `POST /connect/introspect` (RFC 7662): confidential clients only; without `ept:introspection` only a client's own tokens.
+/// `POST /connect/introspect` (RFC 7662): confidential clients only; without `ept:introspection` only a client's own
+/// tokens.
 struct IntrospectionRoutes: Sendable {
     let clients: ClientAuthenticator
     let verifier: AccessTokenVerifier
@@ -83,7 +84,7 @@ struct IntrospectionRoutes: Sendable {
         return object.finish()
     }
 
-    /// A token nobody signed in for: no `auth_time`, `amr` or `sid`.
+    /// A service account's token: without a sign-in there is no `auth_time`, `amr` or `sid`.
     private static func active(_ realm: Realm, _ verified: VerifiedServiceToken) -> [UInt8] {
         var object = JSONWriter()
         object.member("active", true)

@@ -2,7 +2,7 @@ import Grants
 import HTTPTypes
 import Logging
 
-/// `POST /api/account/magic-link/request` (contract §4.2): one uniform answer, whoever asks, at a fixed time.
+/// `POST /api/account/magic-link/request`: the same answer for known and unknown addresses, at a fixed time.
 struct MagicLinkRequestRoutes: Sendable {
     let requests: MagicLinkRequests
     let deadline: UniformDeadline

@@ -3,7 +3,8 @@ import HTTPTypes
 import Logging
 import Persistence
 
-/// `/magic-login`: the page behind a link. GET changes nothing, so that mail scanners may come; its form decides.
+/// `/magic-login`: the page behind a link. GET changes nothing, so that mail scanners do no harm; the POST of its form
+/// decides.
 struct MagicLoginRoutes: Sendable {
     let confirmation: MagicLinkConfirmation
     private let question = PageTemplate("magic-login.html", style: "magic-login.css")
@@ -16,7 +17,7 @@ struct MagicLoginRoutes: Sendable {
 
     var routes: [Route] { [Route("/magic-login", [.get: { await ask($0) }, .post: { await answer($0) }])] }
 
-    /// Whatever the query is, the page has one shape: whether a link is alive only its answer tells.
+    /// Every query renders a page of the same shape; whether a link is valid is revealed only by the POST.
     private func ask(_ exchange: Exchange) async -> Answer {
         let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
         let link = Self.link(form) ?? MagicLink(standingInFor: "\(form["userId"] ?? "")&\(form["token"] ?? "")")

@@ -3,7 +3,8 @@ import HTTPTypes
 import Logging
 import Persistence
 
-/// `POST /api/account/native/otp/request` and `…/register` (contract §4.2): one uniform answer each, whoever asks, at a fixed time.
+/// `POST /api/account/native/otp/request` and `…/register`: each gives the same answer for known and unknown addresses,
+/// at a fixed time.
 struct OTPRequestRoutes: Sendable {
     let requests: OTPRequests
     let deadline: UniformDeadline

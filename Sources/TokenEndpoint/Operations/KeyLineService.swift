@@ -3,7 +3,7 @@ import Logging
 import Persistence
 import ServiceLifecycle
 
-/// Puts what version 0 left under data keys, and counts what stands on each line of the key file for the metrics.
+/// Moves secrets of version 0 under data keys, and counts for the metrics what depends on each line of the key file.
 struct KeyLineService: Service {
     let resealing: KeyResealing
     let lines: KeyLineStore

@@ -2,7 +2,8 @@ import Grants
 import Persistence
 import Synchronization
 
-/// Counters and durations in the Prometheus text format. Labels are routes, grants and outcomes: nothing a caller chooses.
+/// Counters and durations in the Prometheus text format. Labels are routes, grants and outcomes: nothing a caller
+/// chooses.
 public final class Metrics: Sendable {
     private struct Answered: Hashable {
         let route: String
@@ -122,7 +123,7 @@ public final class Metrics: Sendable {
         }
     }
 
-    /// What stands on each line of the key file, zero included, so that an alert can wait for it.
+    /// What depends on each line of the key file; zero is reported too, so that an alert can wait for it.
     func setKeyLines(_ use: KeyLineUse, of keyring: Keyring) {
         let lines = Set(keyring.keys.map(\.name)).union(use.counts.keys)
         func labels(_ line: String, _ kind: KeyLineUse.Kind) -> String {

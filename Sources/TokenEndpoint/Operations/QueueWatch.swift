@@ -3,7 +3,8 @@ import Persistence
 import ServiceLifecycle
 import Synchronization
 
-/// Looks every ten seconds how long mail and undecided requests wait, for the metrics. At most twenty realms are named per queue.
+/// Looks every ten seconds how long mail and undecided requests wait, for the metrics. At most twenty realms are named
+/// per queue.
 struct QueueWatch: Service {
     let queues: QueueStore
     let gauges: QueueGauges

@@ -3,7 +3,8 @@ import HTTPTypes
 import Logging
 import Persistence
 
-/// Passkey ceremonies and management (contract §4.3). The realm's flag is asked first: with native grants off nothing here exists.
+/// Passkey ceremonies and management. The realm's flag is checked first: with native grants off these endpoints do not
+/// exist.
 struct PasskeyRoutes: Sendable {
     let passkeys: Passkeys
     let bearer: BearerAuthentication

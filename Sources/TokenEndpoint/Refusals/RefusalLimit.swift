@@ -1,11 +1,11 @@
 import Grants
 import HTTPTypes
 
-/// Counts refused calls by where they come from (policy `refused`): whoever is answered 401 or 403 too often gets 429 instead.
+/// Counts refused calls per source (policy `refused`): a source that was answered 401 or 403 too often gets 429
+/// instead.
 ///
-/// Stands around every route, so that no endpoint can forget it. A call that is served costs nothing: only its status is looked
-/// at. An authenticated client that introspects a token and learns that it is not active was served; so was one whose request was
-/// malformed.
+/// Wraps every route, so that no endpoint can forget it. A served call costs one comparison of its status. An
+/// authenticated client that introspects an inactive token was served; so was a client whose request was malformed.
 struct RefusalLimit: Sendable {
     let limiter: RateLimiter
 
@@ -27,7 +27,7 @@ struct RefusalLimit: Sendable {
             try await limiter.count(.refused, [.init(.source, exchange.source)], realm: exchange.realm)
             return refusal
         } catch {
-            // A refusal that cannot be counted stays what it is.
+            // If the count fails, the refusal is sent unchanged.
             return error.limit == nil ? refusal : .oauth(error)
         }
     }

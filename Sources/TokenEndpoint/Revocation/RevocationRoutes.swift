@@ -29,7 +29,7 @@ struct RevocationRoutes: Sendable {
         } catch let error as TokenError {
             return .oauth(error, basicUsed: exchange.usedAuthorization)
         } catch {
-            // Never 200 for a revocation that may not have happened (TK-18).
+            // Never 200 for a revocation that may not have happened.
             return .unavailable
         }
     }

@@ -3,7 +3,7 @@ import HTTPTypes
 import Logging
 import Persistence
 
-/// TOTP enrolment and removal (contract §4.3). The realm's flag is asked first, as for passkeys.
+/// TOTP enrolment and removal. The realm's flag is checked first, as for passkeys.
 struct TOTPRoutes: Sendable {
     let secondFactors: SecondFactors
     let bearer: BearerAuthentication

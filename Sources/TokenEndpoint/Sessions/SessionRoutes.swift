@@ -3,9 +3,9 @@ import HTTPTypes
 import Logging
 import Persistence
 
-/// A user's own sessions (contract §4.3): seen and ended with any live token of the user's apps.
+/// A user's own sessions: listed and ended with any live token of the user's apps.
 ///
-/// No step-up: ending a session takes trust away and gives none. Native grants need not be on, since sessions outlive them.
+/// No step-up: ending a session only removes access. Works with native grants off, because sessions outlive them.
 struct SessionRoutes: Sendable {
     let sessions: OwnSessionStore
     let bearer: BearerAuthentication
@@ -65,7 +65,8 @@ struct SessionRoutes: Sendable {
         return done ? Answer(.noContent) : .bearerChallenge(invalidToken: true)
     }
 
-    /// `current=true`: the session that asks ends too. Whatever else it says is refused, so that no spelling ends the wrong ones.
+    /// `current=true`: the calling session ends too. Any other value is refused, so that no misspelling ends the wrong
+    /// sessions.
     private static func endsCurrent(_ exchange: Exchange) throws(Refusal) -> Bool {
         let refusal = Refusal(.error(.badRequest, "current is invalid."))
         guard let query = try? FormParameters(parsing: exchange.request.query.utf8) else { throw refusal }

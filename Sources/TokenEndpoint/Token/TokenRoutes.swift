@@ -2,7 +2,7 @@ import Grants
 import HTTPTypes
 import Logging
 
-/// `POST /connect/token` (contract §4.1).
+/// `POST /connect/token` (RFC 6749 §3.2).
 struct TokenRoutes: Sendable {
     let service: TokenService
     let deadline: UniformDeadline
@@ -21,7 +21,7 @@ struct TokenRoutes: Sendable {
     }
 
     private func token(_ exchange: Exchange, _ form: FormParameters, _ credentials: ClientCredentials) async -> Answer {
-        // What is not known is the caller's text: it goes into no log and no metric.
+        // An unknown value is the caller's text: it must not reach a log or a metric.
         let grantType = form["grant_type"].flatMap { service.knows($0) ? $0 : nil } ?? "other"
         let client = form["client_id"].flatMap { exchange.realm.clients[$0]?.clientID } ?? "other"
         do {
@@ -52,12 +52,12 @@ struct TokenRoutes: Sendable {
         }
     }
 
-    /// What leaves at the fixed deadline.
+    /// Whether an answer with this code is sent at the fixed deadline.
     private static func isAboutAccount(_ code: TokenError.Code) -> Bool {
         [.invalidGrant, .authorizationPending, .slowDown, .accessDenied].contains(code)
     }
 
-    /// An app that polls says so every few seconds: nothing to note.
+    /// The log level. A polling app gets `authorization_pending` every few seconds, so that is for debugging only.
     private static func level(_ code: TokenError.Code) -> Logger.Level {
         switch code {
         case .temporarilyUnavailable: .warning

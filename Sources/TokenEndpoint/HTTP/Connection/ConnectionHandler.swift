@@ -4,12 +4,13 @@ import NIOHTTP1
 
 /// One HTTP/1.1 connection: collects a request, hands it to the responder, writes the answer, takes the next.
 ///
-/// - One answer at a time: the next request is taken when the former answer was handed to the kernel. A client that does not read
-///   its answer for ``sendTimeout`` is closed, so a connection holds one request and one answer at most.
+/// - One answer at a time: the next request is taken when the former answer was handed to the kernel. A client that
+///   does not read its answer for ``sendTimeout`` is closed, so a connection holds one request and one answer at most.
 /// - Answers `Expect: 100-continue` before the body is read (RFC 9110 §10.1.1): clients such as curl wait for it.
-/// - A body that grows beyond ``Request/maximumBodyBytes`` is handed over as it is and the connection closes after the answer.
-/// - A head has ``headTimeout`` to arrive from its first byte, a body ``bodyTimeout``, then 408; a connection without a request
-///   closes after ``idleTimeout``.
+/// - A body that grows beyond ``Request/maximumBodyBytes`` is handed over as it is and the connection closes after the
+///   answer.
+/// - A head has ``headTimeout`` to arrive from its first byte, a body ``bodyTimeout``, then 408; a connection without a
+///   request closes after ``idleTimeout``.
 ///
 /// Used on its event loop only.
 final class ConnectionHandler: ChannelInboundHandler {
@@ -220,7 +221,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// What has arrived is still answered; a request that is not complete cannot become so.
+    /// Complete requests are still answered; an incomplete one can no longer be completed.
     private func inputClosed() {
         inputEnded = true
         switch state {

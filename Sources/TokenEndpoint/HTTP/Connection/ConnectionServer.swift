@@ -153,8 +153,9 @@ private final class Listener: Sendable {
     }
 }
 
-/// Closes connections over the limits before anything is set up for them, and pauses when the system has no descriptor left: the
-/// kernel would report the connection that waits again at once, for ever, and the event loop would do nothing else.
+/// Closes connections over the limits before anything is set up for them, and pauses when the system has no descriptor
+/// left: the kernel would report the connection that waits again at once, for ever, and the event loop would do nothing
+/// else.
 private final class AcceptHandler: ChannelInboundHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel

@@ -14,7 +14,8 @@ enum DescriptorLimit {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// How many connections of clients fit, so that the database, the log and the operators' listener always find a descriptor.
+    /// How many connections of clients fit, so that the database, the log and the operators' listener always find a
+    /// descriptor.
     static func connections(wanted: Int, databaseConnections: Int) -> Int {
         // A database connection has a socket and a pipe.
         min(wanted, max(16, raise() - 96 - 3 * databaseConnections))

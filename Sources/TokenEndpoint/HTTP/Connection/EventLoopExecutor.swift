@@ -1,10 +1,12 @@
 import NIOCore
 import Synchronization
 
-/// Runs the tasks of a connection's requests on the connection's own event loop: no hop between the bytes and the handler.
+/// Runs the tasks of a connection's requests on the connection's own event loop: no hop between the bytes and the
+/// handler.
 ///
-/// The preference is a hint. A task may continue on another thread after an `await`, so code that touches the channel asks
-/// `inEventLoop` first (decision 22). What runs here must not block; the database's connections have threads of their own.
+/// The preference is a hint. A task may continue on another thread after an `await`, so code that touches the channel
+/// asks `inEventLoop` first (docs/decisions/0022). What runs here must not block; the database's connections have
+/// threads of their own.
 final class EventLoopExecutor: TaskExecutor {
     private let eventLoop: any EventLoop
 
@@ -41,8 +43,8 @@ final class ConnectionLoops: Sendable {
     }
 }
 
-/// Checks the deadlines of all connections of one event loop once a second: one timer, not one per connection. Used on its event
-/// loop only.
+/// Checks the deadlines of all connections of one event loop once a second: one timer, not one per connection. Used on
+/// its event loop only.
 final class ConnectionTimer {
     private static let interval = TimeAmount.seconds(1)
 

@@ -2,9 +2,9 @@ import NIOCore
 
 /// Stands before the HTTP decoder and gives it bytes only while ``ConnectionHandler`` can take a request.
 ///
-/// The decoder decodes all it is given, and a small request becomes many times its size in memory. So bytes go to the decoder in
-/// slices of ``sliceSize``, none while a request is being answered, and the socket is not read while any are left: a client that
-/// pipelines costs one read buffer and the requests of one slice.
+/// The decoder decodes all it is given, and a small request becomes many times its size in memory. So bytes go to the
+/// decoder in slices of ``sliceSize``, none while a request is being answered, and the socket is not read while any are
+/// left: a client that pipelines costs one read buffer and the requests of one slice.
 final class InputGate: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -67,14 +67,14 @@ final class InputGate: ChannelDuplexHandler {
         if state == .open { state = .paused }
     }
 
-    /// Gives the decoder what has arrived, until ``pause()``.
+    /// Passes arrived bytes to the decoder, until ``pause()``.
     func resume() {
         guard state == .paused else { return }
         state = .open
         if let context { feed(context) }
     }
 
-    /// Drops what has arrived and whatever will.
+    /// Drops all bytes that have arrived or will arrive.
     func discard() {
         state = .discarding
         pending = nil

@@ -39,8 +39,9 @@ struct MakeRoomEvent: Sendable {}
 
 /// All connections of a listener, bounded in total and for each source that is not a trusted proxy.
 ///
-/// When all places are taken, a source that has fewer connections than another gets a place of that other: no source can keep the
-/// others out. The longest waiting connections of the source with the most go first, never one whose request is being answered.
+/// When all places are taken, a source that has fewer connections than another gets a place of that other: no source
+/// can keep the others out. The longest waiting connections of the source with the most go first, never one whose
+/// request is being answered.
 final class OpenConnections: Sendable {
     /// Why a connection was closed at once.
     enum Refusal: String, Sendable {
@@ -162,8 +163,8 @@ final class OpenConnections: Sendable {
         state.sources[connection.source] = rest > 0 ? rest : nil
     }
 
-    /// Connections to close for a newcomer whose source has `count`: of the source with the most, if that has at least two more.
-    /// Looks through all connections, so not more often than every ``scanInterval``.
+    /// Connections to close for a newcomer whose source has `count`: of the source with the most, if that has at least
+    /// two more. Looks through all connections, so not more often than every ``scanInterval``.
     private static func victims(_ state: inout State, ofNewcomer count: Int) -> [OpenConnection] {
         let now = NIODeadline.now()
         guard now >= state.nextScan else { return [] }

@@ -123,7 +123,7 @@ final class TLSIdentity: Service, Sendable {
         case .success(let files):
             hash.update(data: SHA256.hash(data: files.certificate.bytes).withUnsafeBytes { Data($0) })
             hash.update(data: files.key.bytes)
-        case .failure: break  // one state, whatever the system says about it this time
+        case .failure: break  // the state does not change with the system's wording
         }
         return hash.finalize()
     }
