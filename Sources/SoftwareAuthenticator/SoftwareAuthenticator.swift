@@ -1,7 +1,8 @@
 import Crypto
 public import WebAuthnVerify
 
-/// An authenticator and its client in software: it makes registrations and assertions for every algorithm, format and flag.
+/// An authenticator and its client in software: it makes registrations and assertions for every algorithm, format and
+/// flag.
 ///
 /// For `postern try passkey` and for tests. Its keys live in memory and nothing verifies its user.
 public struct SoftwareAuthenticator: Sendable {

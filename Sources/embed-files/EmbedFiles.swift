@@ -2,8 +2,8 @@ import Foundation
 
 /// Writes folders of text files into one Swift file of constants, so that the executable carries them.
 ///
-/// Usage: `embed-files OUTPUT NAME=FOLDER …`. The output declares `enum Embedded` with one `static let NAME` per folder: the
-/// files in name order, byte for byte. A folder that does not exist gives an empty list.
+/// Usage: `embed-files OUTPUT NAME=FOLDER …`. The output declares `enum Embedded` with one `static let NAME` per
+/// folder: the files in name order, byte for byte. A folder that does not exist gives an empty list.
 @main
 struct EmbedFiles {
     static func main() throws {

@@ -4,8 +4,9 @@ import X509
 extension AttestationStatement {
     /// Android key attestation (WebAuthn L3 §8.4): the leaf certifies the credential key and describes how it is kept.
     ///
-    /// The authorisations are taken from the union of the software- and TEE-enforced lists. Whether the hardware enforced them,
-    /// and the state of the device's boot, is a question for a relying party that requires attestation, not for this one.
+    /// The authorisations are taken from the union of the software- and TEE-enforced lists. Whether the hardware
+    /// enforced them, and the state of the device's boot, is a question for a relying party that requires attestation,
+    /// not for this one.
     func verifyAndroidKey(_ key: CredentialPublicKey) throws(AttestationError) -> AttestationType {
         guard attStmt.hasOnly("alg", "sig", "x5c") else { throw .malformedStatement }
         let alg = try algorithm(), signature = try signature(), certificates = try certificates()

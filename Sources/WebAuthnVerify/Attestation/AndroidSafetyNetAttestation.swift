@@ -5,8 +5,8 @@ import X509
 extension AttestationStatement {
     /// Android SafetyNet attestation (WebAuthn L3 §8.5): a JWS in which Google vouches for the device.
     ///
-    /// The service was switched off in 2025; the format is verified for the credentials that once came with it. `timestampMs` is
-    /// not compared: the challenge inside `nonce` already bounds the age of the response.
+    /// The service was switched off in 2025; the format is verified for the credentials that once came with it.
+    /// `timestampMs` is not compared: the challenge inside `nonce` already bounds the age of the response.
     func verifyAndroidSafetyNet() throws(AttestationError) -> AttestationType {
         guard attStmt.hasOnly("ver", "response"), let version = attStmt["ver"]?.textString, !version.isEmpty,
             let response = attStmt["response"]?.byteString

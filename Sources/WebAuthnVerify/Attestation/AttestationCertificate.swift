@@ -3,9 +3,9 @@ import X509
 
 /// An attestation certificate, read as far as the statement formats ask (RFC 5280 §4.1).
 ///
-/// Path validation reads the same bytes with swift-certificates, which is stricter. This reader exists because statements must
-/// be verified, though not trusted, whose certificates that library cannot hold: U2F tokens with negative serial numbers, and
-/// keys of algorithms it does not have.
+/// Path validation reads the same bytes with swift-certificates, which is stricter. This reader exists because
+/// statements must be verified, though not trusted, whose certificates that library cannot hold: U2F tokens with
+/// negative serial numbers, and keys of algorithms it does not have.
 struct AttestationCertificate {
     let der: [UInt8]
     /// Zero-based, as encoded: 2 is version 3.
@@ -54,7 +54,8 @@ struct AttestationCertificate {
         }
     }
 
-    /// One extension; nil if absent. Certificates that repeat one are not valid (RFC 5280 §4.2) and fail path validation.
+    /// One extension; nil if absent. Certificates that repeat one are not valid (RFC 5280 §4.2) and fail path
+    /// validation.
     func `extension`(_ oid: ASN1ObjectIdentifier) -> Certificate.Extension? {
         extensions.first { $0.oid == oid }
     }

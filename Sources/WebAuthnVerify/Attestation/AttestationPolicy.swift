@@ -1,7 +1,7 @@
-/// Which attestations are accepted, and whom to trust for them (WebAuthn L3 §7.1 steps 21 to 24).
+/// Which attestations are accepted, and which roots are trusted for them (WebAuthn L3 §7.1 steps 21 to 24).
 ///
-/// The default suits a relying party that asks for `none`: whatever format arrives is verified, and the credential is kept
-/// with the trust that results, which without anchors is at best ``AttestationTrust/untrusted``.
+/// The default suits a relying party that asks for `none`: every format is verified, and the credential is kept with
+/// the trust that results. Without anchors that is at best ``AttestationTrust/untrusted``.
 public struct AttestationPolicy: Sendable {
     /// The formats accepted.
     public var formats: Set<AttestationStatementFormat>
@@ -9,7 +9,8 @@ public struct AttestationPolicy: Sendable {
     public var trustAnchors: [AttestationStatementFormat: [[UInt8]]]
     /// The trust a registration needs.
     public var accepted: Set<AttestationTrust>
-    /// Whether RSASSA-PKCS1-v1_5 with SHA-1 is accepted in `tpm` statements. Many TPMs of the 2010s sign with nothing else.
+    /// Whether RSASSA-PKCS1-v1_5 with SHA-1 is accepted in `tpm` statements. Many TPMs of the 2010s sign with nothing
+    /// else.
     public var acceptsSHA1: Bool
 
     /// A policy; every parameter has a default.

@@ -1,5 +1,5 @@
-/// An attestation statement format identifier (WebAuthn L3 §8; IANA "WebAuthn Attestation Statement Format Identifiers").
-/// Names are compared case-sensitively.
+/// An attestation statement format identifier (WebAuthn L3 §8; IANA "WebAuthn Attestation Statement Format
+/// Identifiers"). Names are compared case-sensitively.
 public enum AttestationStatementFormat: String, Sendable, CaseIterable, Hashable {
     /// §8.7.
     case none

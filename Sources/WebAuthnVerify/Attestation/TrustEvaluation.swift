@@ -7,7 +7,8 @@ import SwiftASN1
 enum TrustEvaluation {
     /// True if `trustPath` leads to one of `anchors` with every certificate on the way valid at `instant`.
     ///
-    /// Revocation is not checked: it needs the network, and authenticator vendors revoke through the FIDO metadata service.
+    /// Revocation is not checked: it needs the network, and authenticator vendors revoke through the FIDO metadata
+    /// service.
     static func leads(_ trustPath: [[UInt8]], to anchors: [[UInt8]], at instant: Date) async -> Bool {
         guard let leaf = trustPath.first, !anchors.isEmpty else { return false }
         guard let leafCertificate = try? Certificate(derEncoded: leaf) else { return false }
@@ -30,9 +31,9 @@ enum TrustEvaluation {
 
 /// A trust anchor as path validation wants it.
 private enum TrustAnchor {
-    /// The anchor itself, or where its basicConstraints cannot be read, a certificate that says the same: RFC 5280 §6.1.1 (d)
-    /// takes only name and key from an anchor, and being configured as one is what makes it a CA. Some vendors' roots carry
-    /// a BOOLEAN that is not DER.
+    /// The anchor itself, or where its basicConstraints cannot be read, a certificate that says the same: RFC 5280
+    /// §6.1.1 (d) takes only name and key from an anchor, and being configured as one is what makes it a CA. Some
+    /// vendors' roots carry a BOOLEAN that is not DER.
     static func certificate(_ der: [UInt8]) throws -> Certificate {
         let anchor = try Certificate(derEncoded: der)
         do {
@@ -52,8 +53,9 @@ private enum TrustAnchor {
     }
 }
 
-/// Critical extensions that RFC 5280 processing does not cover: the subject alternative name and extended key usage of a TPM's
-/// attestation key, which the format checks, and certificate policies, which bind nobody who asks for none (§6.1.1 (c)).
+/// Critical extensions that RFC 5280 processing does not cover: the subject alternative name and extended key usage of
+/// a TPM's attestation key, which the format checks, and certificate policies, which do not restrict a verifier that
+/// requires no policy (§6.1.1 (c)).
 private struct CheckedByFormat: VerifierPolicy {
     let verifyingCriticalExtensions: [ASN1ObjectIdentifier] = [
         .X509ExtensionID.subjectAlternativeName, .X509ExtensionID.extendedKeyUsage, .certificatePolicies,

@@ -19,8 +19,9 @@ extension AuthenticationCeremony {
     ///   - response: what the client sent.
     ///   - credential: the stored record found by `response.id`.
     /// - Returns: what to store and to believe.
-    /// - Throws: the first step that failed. Whether it is an unknown credential or a bad signature must not be visible to
-    ///   the client; that is the caller's part, as are single use of the challenge and the atomic update of the counter.
+    /// - Throws: the first step that failed. Whether it is an unknown credential or a bad signature must not be visible
+    ///   to the client; that is the caller's part, as are single use of the challenge and the atomic update of the
+    ///   counter.
     public func verify(
         _ response: AuthenticationResponseJSON, credential: CredentialRecord
     ) throws(AuthenticationFailure) -> VerifiedAuthentication {

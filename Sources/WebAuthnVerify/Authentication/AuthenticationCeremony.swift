@@ -1,4 +1,5 @@
-/// One authentication ceremony: the options that were issued, and the verification of what came back (WebAuthn L3 §7.2).
+/// One authentication ceremony: the options that were issued, and the verification of what came back (WebAuthn L3
+/// §7.2).
 ///
 /// ```swift
 /// let response = try AuthenticationCeremony.response(parsing: body.span)

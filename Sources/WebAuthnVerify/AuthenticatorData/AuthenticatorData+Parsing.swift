@@ -1,8 +1,8 @@
 extension AuthenticatorData {
     /// Reads authenticator data that fills `bytes` (WebAuthn L3 §6.1, §6.5.1).
     ///
-    /// Extents are taken from the flags: AT and ED announce what must follow, and nothing else may. The credential public key
-    /// is read as CBOR to find its end; its meaning is checked where it is decoded.
+    /// Extents are taken from the flags: AT and ED announce what must follow, and nothing else may. The credential
+    /// public key is read as CBOR to find its end; its meaning is checked where it is decoded.
     public init(parsing bytes: Span<UInt8>) throws(AuthenticatorDataError) {
         var reader = ByteReader(bytes)
         guard let rpIdHash = reader.take(32), let flags = reader.next(), let counter = reader.bigEndian(width: 4) else {

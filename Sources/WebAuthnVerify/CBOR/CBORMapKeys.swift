@@ -1,8 +1,8 @@
 /// Watches the encoded keys of one map for order and repetition.
 ///
-/// Two keys are the same exactly when their encodings are, because only shortest forms get this far. While keys arrive in
-/// canonical order a comparison with the previous one settles both questions; the set is built at the first key that does
-/// not, and its hashing is seeded per process, so chosen keys cannot make it slow.
+/// Two keys are the same exactly when their encodings are, because only shortest forms get this far. While keys arrive
+/// in canonical order a comparison with the previous one settles both questions; the set is built at the first key that
+/// does not, and its hashing is seeded per process, so chosen keys cannot make it slow.
 struct CBORMapKeys {
     private let order: CBORReader.KeyOrder
     private var ranges: [Range<Int>] = []

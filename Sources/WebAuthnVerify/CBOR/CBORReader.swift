@@ -1,9 +1,10 @@
 /// Reads CBOR items one after another from bytes the caller owns, without copying (RFC 8949, the CTAP2 subset).
 ///
-/// Always refused: indefinite lengths, tags, integers and lengths that are not in shortest form, duplicate keys, invalid
-/// UTF-8, more than ``maximumDepth`` levels. Declared lengths are compared with what remains before anything is allocated.
+/// Always refused: indefinite lengths, tags, integers and lengths that are not in shortest form, duplicate keys,
+/// invalid UTF-8, more than ``maximumDepth`` levels. Declared lengths are compared with what remains before anything is
+/// allocated.
 public struct CBORReader: ~Escapable {
-    /// Whether map keys must stand in CTAP2 order.
+    /// Whether map keys must be in CTAP2 order.
     public enum KeyOrder: Sendable {
         /// CTAP2 order: by major type, then length, then bytes.
         case canonical
@@ -80,7 +81,8 @@ public struct CBORReader: ~Escapable {
         return Head(major: major, additional: additional, argument: argument)
     }
 
-    /// The argument as a count of items of at least `width` bytes each. - Throws: `.truncated` if they cannot all follow.
+    /// The argument as a count of items of at least `width` bytes each. - Throws: `.truncated` if they cannot all
+    /// follow.
     func count(_ argument: UInt64, itemWidth width: Int) throws(CBORError) -> Int {
         guard let count = Int(exactly: argument), count <= input.remaining / width else { throw .truncated }
         return count

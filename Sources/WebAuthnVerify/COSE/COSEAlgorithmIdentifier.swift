@@ -67,8 +67,8 @@ public struct COSEAlgorithmPolicy: Sendable, Equatable {
         self.accepted = accepted
     }
 
-    /// What authenticators use today: ECDSA on the NIST curves, Ed25519, RS256, PS256, and the RFC 9864 identifiers of the
-    /// same.
+    /// What authenticators use today: ECDSA on the NIST curves, Ed25519, RS256, PS256, and the RFC 9864 identifiers of
+    /// the same.
     public static let standard = Self(accepted: [
         .es256, .es384, .es512, .esp256, .esp384, .esp512, .edDSA, .ed25519, .rs256, .ps256,
     ])

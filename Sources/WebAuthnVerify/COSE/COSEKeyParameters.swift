@@ -1,4 +1,4 @@
-/// The parameters of one COSE key as they stand in the input: the map is read once, checks of meaning come after.
+/// The parameters of one COSE key as read from the input: the map is read once, checks of meaning come after.
 struct COSEKeyParameters {
     /// A parameter below zero, whose meaning depends on `kty`.
     enum Parameter: Equatable {
@@ -55,7 +55,7 @@ struct COSEKeyParameters {
     }
 
     private static func parameter(_ reader: inout CBORReader) throws(CBORError) -> Parameter {
-        // Major types 0 and 1 stand below 0x40 (RFC 8949 §3).
+        // The initial bytes of major types 0 and 1 are below 0x40 (RFC 8949 §3).
         guard let initial = reader.input.peek else { throw .truncated }
         return initial < 0x40 ? .integer(try reader.integer()) : .bytes(try reader.byteString())
     }

@@ -4,8 +4,9 @@ import CryptoExtras
 extension CredentialPublicKey {
     /// Decodes a COSE key that fills `bytes` (RFC 9052 §7, WebAuthn L3 §5.8.5).
     ///
-    /// Checked: `kty`, `alg` and `crv` agree, no parameter is missing, surplus or repeated, lengths are exact, points are on
-    /// their curve (Ed25519: canonical and not of small order), RSA has 2048 to 4096 bits and an odd exponent from 3 up.
+    /// Checked: `kty`, `alg` and `crv` agree, no parameter is missing, surplus or repeated, lengths are exact, points
+    /// are on their curve (Ed25519: canonical and not of small order), RSA has 2048 to 4096 bits and an odd exponent
+    /// from 3 up.
     ///
     /// - Parameters:
     ///   - bytes: `credentialPublicKey` as it stands in attested credential data.

@@ -9,8 +9,8 @@ extension CredentialPublicKey {
 }
 
 extension KeyMaterial {
-    /// True if `signature` is this key's over `message`, in the form WebAuthn gives signatures (L3 §6.5.5): ECDSA as DER
-    /// `SEQUENCE { r, s }`, EdDSA, RSA and ML-DSA as raw bytes. ML-DSA is pure, with empty context (RFC 9964).
+    /// True if `signature` is this key's over `message`, in the form WebAuthn gives signatures (L3 §6.5.5): ECDSA as
+    /// DER `SEQUENCE { r, s }`, EdDSA, RSA and ML-DSA as raw bytes. ML-DSA is pure, with empty context (RFC 9964).
     ///
     /// A signature that cannot be parsed is simply not valid; high-S ECDSA signatures are valid.
     public func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
@@ -39,7 +39,7 @@ extension KeyMaterial {
 }
 
 extension KeyMaterial.RSAScheme {
-    /// The scheme an RSA algorithm number stands for; nil for every other number.
+    /// The scheme that an RSA algorithm number denotes; nil for every other number.
     init?(_ alg: COSEAlgorithmIdentifier) {
         switch alg {
         case .rs1: self.init(padding: .pkcs1v1_5, hash: .sha1)

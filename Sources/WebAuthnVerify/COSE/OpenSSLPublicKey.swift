@@ -33,7 +33,8 @@ public struct OpenSSLPublicKey: Sendable, Equatable {
         guard isReadable else { return nil }
     }
 
-    /// True if `signature` is this key's over `message`. ECDSA signatures are DER, re-encoded and compared by libcrypto.
+    /// True if `signature` is this key's over `message`. ECDSA signatures are DER, re-encoded and compared by
+    /// libcrypto.
     func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
         unsafe withKey { (key) in
             guard let context = unsafe EVP_MD_CTX_new() else { return false }

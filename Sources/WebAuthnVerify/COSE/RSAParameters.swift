@@ -1,4 +1,5 @@
-/// Bounds on RSA public keys: RFC 8230 §6.1 asks for 2048 bits or more, and verification time grows with the square of n.
+/// Bounds on RSA public keys: RFC 8230 §6.1 asks for 2048 bits or more, and verification time grows with the square of
+/// n.
 enum RSAParameters {
     static let modulusBits = 2048...4096
     /// A verifier's work grows with e; nothing in use exceeds 2^32, and the library underneath stops at 33 bits.

@@ -1,6 +1,8 @@
-/// A numbered step of one of the two relying party procedures (WebAuthn L3 §7.1 and §7.2, editor's draft of 30 July 2026).
+/// A numbered step of one of the two relying party procedures (WebAuthn L3 §7.1 and §7.2, editor's draft of 30 July
+/// 2026).
 ///
-/// Numbers move between drafts, so the case names say what the step is about and the raw values what it is called today.
+/// Numbers move between drafts, so the case names say what the step is about and the raw values what it is called
+/// today.
 public protocol CeremonyStep: RawRepresentable, CaseIterable, Sendable, Hashable where RawValue == Int {
     /// `registration` or `authentication`, for messages and for the step-removal proof.
     static var ceremony: String { get }

@@ -1,11 +1,12 @@
 import Crypto
 
 extension CredentialRecord {
-    /// A record to verify `response` against when there is none, so that an unknown credential costs what a bad signature
-    /// does and fails at the same step (WebAuthn L3 §14.6.3, *Privacy leak via credential IDs*).
+    /// A record to verify `response` against when there is none, so that an unknown credential costs what a bad
+    /// signature does and fails at the same step (WebAuthn L3 §14.6.3, *Privacy leak via credential IDs*).
     ///
-    /// It agrees with the response in everything compared before the signature. Nobody holds its private key: the point is
-    /// found by hashing a text, and finding its logarithm is as hard as for any other. Verification always throws.
+    /// It agrees with the response in everything compared before the signature. Its private key is unknown: the point
+    /// is found by hashing a text, and finding its logarithm is as hard as for any other point. Verification always
+    /// throws.
     public static func decoy(for response: AuthenticationResponseJSON) -> CredentialRecord {
         let flags = (try? AuthenticatorData(parsing: response.authenticatorData.span))?.flags ?? []
         return CredentialRecord(

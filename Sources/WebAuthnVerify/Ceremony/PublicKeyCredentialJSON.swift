@@ -25,8 +25,8 @@ struct PublicKeyCredentialJSON {
 
     /// Reads a whole document.
     ///
-    /// `clientExtensionResults` may be absent, because some native clients leave it out when there are none; if present it
-    /// is an object (§7.1 and §7.2 step 4).
+    /// `clientExtensionResults` may be absent, because some native clients leave it out when there are none; if present
+    /// it is an object (§7.1 and §7.2 step 4).
     init(parsing bytes: Span<UInt8>, as kind: Kind) throws(ResponseFormatError) {
         // The key whose value is being read, for the error that names it.
         var current: String?
@@ -72,7 +72,8 @@ struct PublicKeyCredentialJSON {
         guard hasResponse else { throw .missingMember(.response) }
         guard type == "public-key" else { throw .notPublicKey }
         guard !id.isEmpty else { throw .malformedMember(.id) }
-        // Two fields for one fact: whoever looks up by one and verifies by the other is lost (CVE class "id is not rawId").
+        // Two fields for one fact: code that looks up by one and verifies by the other can be deceived (CVE class "id
+        // is not rawId").
         guard id == rawId else { throw .idMismatch }
         self.id = id
     }

@@ -3,8 +3,8 @@
 
     /// The one step that `scripts/prove-webauthn-steps` has switched off, as `ceremony.number` in `POSTERN_SKIP_STEP`.
     ///
-    /// Exists only in builds with `POSTERN_STEP_PROOF`, which no product is built with: the script removes one step after
-    /// another and sees a test go red, which proves that every step is there and is tested.
+    /// Exists only in builds with `POSTERN_STEP_PROOF`, which no product is built with: the script removes one step
+    /// after another and sees a test go red, which proves that every step is there and is tested.
     enum StepMask {
         static let skipped = ProcessInfo.processInfo.environment["POSTERN_SKIP_STEP"]
 
@@ -27,7 +27,8 @@ extension CeremonyStep {
         guard condition() else { throw VerificationFailure(self, reason()) }
     }
 
-    /// Reads something whose failure is a failure of this step. `fallback` stands in only when the proof has removed it.
+    /// Reads something whose failure is a failure of this step. `fallback` is used only when the proof has removed the
+    /// step.
     @inline(__always)
     func read<Value, Failure: FailureReasonConvertible>(
         orElse fallback: @autoclosure () -> Value, _ body: () throws(Failure) -> Value
@@ -42,7 +43,7 @@ extension CeremonyStep {
         }
     }
 
-    /// Computes what this step says is to be computed. `fallback` stands in only when the proof has removed it.
+    /// Computes the value this step defines. `fallback` is used only when the proof has removed the step.
     @inline(__always)
     func compute<Value>(orElse fallback: @autoclosure () -> Value, _ body: () -> Value) -> Value {
         #if POSTERN_STEP_PROOF

@@ -16,9 +16,10 @@ public struct CollectedClientData: Sendable, Equatable {
 
     /// Reads `clientDataJSON` (WebAuthn L3 §7.1 steps 5 and 6, §7.2 steps 8 and 9).
     ///
-    /// The full JSON grammar applies, not the limited verification algorithm of §5.8.1.2, because native clients serialise
-    /// as they please. A byte order mark is stripped, as *UTF-8 decode* does; unknown members are ignored; `tokenBinding` is
-    /// ignored when it is what L2 or its drafts defined: an object with a known `status`, `null`, or `"unused"`.
+    /// The full JSON grammar applies, not the limited verification algorithm of §5.8.1.2, because native clients
+    /// serialise as they please. A byte order mark is stripped, as *UTF-8 decode* does; unknown members are ignored;
+    /// `tokenBinding` is ignored when it is what L2 or its drafts defined: an object with a known `status`, `null`, or
+    /// `"unused"`.
     public init(parsing bytes: Span<UInt8>) throws(JSONError) {
         try JSONReader.validate(bytes, maximumLength: Self.maximumLength)
         try self.init(validated: bytes)
@@ -60,7 +61,8 @@ public struct CollectedClientData: Sendable, Equatable {
         self.topOrigin = topOrigin
     }
 
-    /// `TokenBinding` of WebAuthn L2 §5.8.1: an object with `status` of `present` or `supported`. L3 reserves the member.
+    /// `TokenBinding` of WebAuthn L2 §5.8.1: an object with `status` of `present` or `supported`. L3 reserves the
+    /// member.
     private static func tokenBinding(_ json: inout JSONReader, in parent: JSONReader.Members) throws(JSONError) {
         if try json.null() { return }
         if json.nextIsString {

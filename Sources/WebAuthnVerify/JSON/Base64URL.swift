@@ -9,13 +9,13 @@ public enum Base64URL {
         return values
     }()
 
-    /// The bytes `text` stands for; nil for padding, any other alphabet, or unused bits that are not zero.
+    /// The bytes `text` encodes; nil for padding, any other alphabet, or unused bits that are not zero.
     public static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         let tail = text.count % 4
         guard tail != 1 else { return nil }
         let values = values
         var result = [UInt8](repeating: 0, count: text.count * 3 / 4)
-        // Whatever is no character of the alphabet sets the two high bits, which are looked at once, at the end.
+        // A byte outside the alphabet sets the two high bits, which are checked once, at the end.
         var seen: UInt8 = 0
         var input = 0, output = 0
         while input + 4 <= text.count {
@@ -34,13 +34,13 @@ public enum Base64URL {
             seen |= a | b | c
             result[output] = a << 2 | b >> 4
             if tail == 3 { result[output + 1] = b << 4 | c >> 2 }
-            // RFC 4648 §3.5: the bits that stand for nothing are zero.
+            // RFC 4648 §3.5: unused bits are zero.
             guard tail == 3 ? c & 0x03 == 0 : b & 0x0f == 0 else { return nil }
         }
         return seen & 0xc0 == 0 ? result : nil
     }
 
-    /// The bytes `text` stands for; nil for everything ``decode(_:)-(Span<UInt8>)`` refuses.
+    /// The bytes `text` encodes; nil for everything ``decode(_:)-(Span<UInt8>)`` refuses.
     public static func decode(_ text: String) -> [UInt8]? {
         decode(Array(text.utf8))
     }

@@ -1,5 +1,5 @@
 extension JSONReader {
-    /// Where the characters of a string stand, without the quotes.
+    /// The position of a string's characters, without the quotes.
     struct StringContent {
         var range: Range<Int>
         var hasEscapes: Bool
@@ -77,7 +77,7 @@ extension JSONReader {
         }
     }
 
-    /// Replaces escapes by what they stand for; `range` has passed ``stringContent()``.
+    /// Replaces escapes by the characters they denote; `range` has passed ``stringContent()``.
     private func unescape(_ range: Range<Int>) throws(JSONError) -> [UInt8] {
         var reader = JSONReader(validated: input.bytes.extracting(range))
         var result: [UInt8] = []
@@ -101,7 +101,8 @@ extension JSONReader {
     private mutating func scalar() throws(JSONError) -> Unicode.Scalar {
         guard let digits = input.take(4), let unit = hexadecimal(digits) else { throw .malformed }
         if let scalar = Unicode.Scalar(unit) { return scalar }
-        // Only surrogates are no scalars; a low one may not come first, and nothing but a low one may follow a high one.
+        // Only surrogates are no scalars; a low one may not come first, and nothing but a low one may follow a high
+        // one.
         guard unit < 0xdc00, input.next() == UInt8(ascii: "\\"), input.next() == UInt8(ascii: "u"),
             let digits = input.take(4), let low = hexadecimal(digits), (0xdc00...0xdfff).contains(low),
             let scalar = Unicode.Scalar(0x10000 + (unit - 0xd800) << 10 + (low - 0xdc00))

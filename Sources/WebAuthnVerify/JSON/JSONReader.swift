@@ -1,8 +1,9 @@
-/// A strict pull reader for the small JSON documents of WebAuthn: `clientDataJSON` and the serialised `PublicKeyCredential`.
+/// A strict pull reader for the small JSON documents of WebAuthn: `clientDataJSON` and the serialised
+/// `PublicKeyCredential`.
 ///
-/// RFC 8259 with bounds: at most eight levels, 64 members an object, no duplicate keys at any level, no lone surrogates.
-/// Numbers are checked by grammar and never converted, so no digit string can be expensive. The package's request bodies are
-/// read with it too.
+/// RFC 8259 with bounds: at most eight levels, 64 members an object, no duplicate keys at any level, no lone
+/// surrogates. Numbers are checked by grammar and never converted, so no digit string can be expensive. The package's
+/// request bodies are read with it too.
 package struct JSONReader: ~Escapable {
     static let maximumDepth = 8
     static let maximumMembers = 64

@@ -4,8 +4,8 @@ public struct RegistrationResponseJSON: Sendable, Equatable {
     public var id: [UInt8]
     /// `response.clientDataJSON`, as received.
     public var clientDataJSON: [UInt8]
-    /// `response.attestationObject`, as received. The copies of its parts that clients add (`authenticatorData`, `publicKey`,
-    /// `publicKeyAlgorithm`) are ignored: only this one is signed for.
+    /// `response.attestationObject`, as received. The copies of its parts that clients add (`authenticatorData`,
+    /// `publicKey`, `publicKeyAlgorithm`) are ignored: only this one is signed for.
     public var attestationObject: [UInt8]
     /// `response.transports`: hints such as `internal`, `hybrid`, `usb`, unknown words included.
     public var transports: [String]
