@@ -8,7 +8,8 @@ enum Version {
     /// Of the next release.
     static let number = "1.0-dev"
 
-    /// Version, commit, Swift, and what is linked: shared libraries as they are at run time, Swift packages as they were built.
+    /// Version, commit, Swift, and what is linked: shared libraries as they are at run time, Swift packages as they
+    /// were built.
     static var text: String {
         var lines = [
             "postern \(number)",

@@ -1,11 +1,12 @@
 import Foundation
 import Glibc
 
-/// The private PostgreSQL cluster of `postern dev`: a data directory, a unix socket, no TCP, nobody else.
+/// The private PostgreSQL cluster of `postern dev`: a data directory and a unix socket, without TCP.
 ///
 /// PostgreSQL refuses to run as root, so a root caller's cluster runs as user `postgres`.
 struct DevCluster {
-    /// `.postern/postgres` or, when user `postgres` cannot reach that, a directory under `/var/tmp` named in `.postern/location`.
+    /// `.postern/postgres` or, when user `postgres` cannot reach that, a directory under `/var/tmp` named in
+    /// `.postern/location`.
     let directory: URL
     private let binaries: URL
     private let asPostgres: Bool

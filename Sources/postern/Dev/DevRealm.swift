@@ -1,6 +1,7 @@
 import Foundation
 
-/// The demo realm of `postern dev`, put in place with the same functions an administrator uses. Safe to run at every start.
+/// The demo realm of `postern dev`, put in place with the same functions an administrator uses. Safe to run at every
+/// start.
 enum DevRealm {
     static let clientID = "demo-app"
     static let apiClientID = "demo-api"

@@ -3,7 +3,7 @@ import Persistence
 
 /// What `serve`, `doctor` and `keys reseal` say about the lines of the key file.
 enum KeyLines {
-    /// Counts over all realms. - Throws: ``CommandFailure`` when something stands on a line that the file lacks.
+    /// Counts over all realms. - Throws: ``CommandFailure`` when something depends on a line that the file lacks.
     static func check(conninfo: String, keyring: Keyring) async throws -> KeyLineUse {
         let use = try await OneOffDatabase.use(conninfo, statementTimeout: .seconds(60)) {
             try await KeyLineStore($0).use()
@@ -12,7 +12,7 @@ enum KeyLines {
         return use
     }
 
-    /// - Throws: ``CommandFailure`` that says which line, what stands on it, and what to do.
+    /// - Throws: ``CommandFailure`` that says which line is missing, what depends on it, and what to do.
     static func requireNothingMissing(_ use: KeyLineUse, keyring: Keyring) throws {
         let missing = use.missing(from: keyring)
         guard missing.isEmpty else { throw CommandFailure(explanation(of: missing, use)) }

@@ -35,7 +35,7 @@ struct KeysResealCommand: AsyncParsableCommand {
                         "Secrets of version 0 are left where they are: \(moved.version0Connections) connections of version 0, "
                             + "which could not read them any more, are open. Stop those servers, and run this again.")
                 }
-                // A missing line is told with what stands on it, by the report below.
+                // The report below names a missing line together with what depends on it.
                 do {
                     let count = try await resealing.resealDataKeys {
                         say("Sealed by line \(keyring.newest.name): \($0) data keys.")

@@ -2,7 +2,7 @@ import Foundation
 import Grants
 import Persistence
 
-/// What must hold before the server starts: one clear line says what to do when it does not (contract §1).
+/// What must hold before the server starts. A failed check ends the start with one line that says what to do.
 enum Preflight {
     /// - Throws: ``CommandFailure``.
     static func check(conninfo: String) async throws {
@@ -76,8 +76,8 @@ enum Preflight {
         }
     }
 
-    /// Counts what stands on each line of the key file, and opens every realm's signing keys.
-    /// - Throws: ``CommandFailure`` when the file lacks a line that something stands on, or a key was altered.
+    /// Counts what depends on each line of the key file, and opens every realm's signing keys.
+    /// - Throws: ``CommandFailure`` when the file lacks a line that something depends on, or a key was altered.
     static func checkKeys(conninfo: String, keyring: Keyring) async throws -> KeyLineUse {
         let use = try await KeyLines.check(conninfo: conninfo, keyring: keyring)
         let unreadable = try await OneOffDatabase.use(conninfo) { database in

@@ -5,8 +5,8 @@ import Synchronization
 
 /// Writes log lines to standard error from a thread of its own.
 ///
-/// A request never waits for a log: lines queue up to a bound and are then dropped and counted. A full disk or a reader that is
-/// gone loses lines, not the process (PF-09).
+/// A request never waits for a log: lines queue up to a bound and are then dropped and counted. A full disk or a reader
+/// that is gone loses lines, not the process.
 final class LogWriter: Sendable {
     static let shared = LogWriter()
 

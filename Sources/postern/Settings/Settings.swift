@@ -5,7 +5,7 @@ import Persistence
 import SystemPackage
 import TokenEndpoint
 
-/// The configuration of `serve`, `migrate` and `doctor` (contract §2): environment variables, or the same names in a file.
+/// The configuration of `serve`, `migrate` and `doctor`: environment variables, or the same names in a file.
 struct Settings: Sendable, Redacted {
     private let configuredDatabaseURL: String?
     private let configuredMigrateDatabaseURL: String?

@@ -16,7 +16,8 @@ extension HeadlessApp {
         let at: String
     }
 
-    /// Asks for a link and polls; confirms the link itself when there is a dev outbox to read it from, else waits for the user.
+    /// Asks for a link and polls; confirms the link itself when there is a dev outbox to read it from, else waits for
+    /// the user.
     func signInByLink() async throws -> Tokens {
         let before = try await newestLink()
         var request = JSONWriter()
@@ -83,7 +84,7 @@ extension HeadlessApp {
         guard status == 200 else { throw CommandFailure("the link was not confirmed") }
     }
 
-    /// Who asks, when, and from where.
+    /// The application, time and address that the page shows about the request.
     private static func facts(on page: String) -> [String] {
         page.components(separatedBy: "<dt>").dropFirst().map { part in
             let name = part.prefix { $0 != "<" }
@@ -101,7 +102,7 @@ extension HeadlessApp {
         return mails?.first { $0.link != nil && $0.to.lowercased() == options.email.lowercased() }
     }
 
-    /// The link that came into the dev outbox since; `nil` when there is no dev outbox.
+    /// The link that arrived in the dev outbox since then; `nil` when there is no dev outbox.
     private func link(after before: LinkMail?) async throws -> String? {
         let mails: [LinkMail]? = try await quietly(get: "/dev/outbox.json")
         guard mails != nil else { return nil }

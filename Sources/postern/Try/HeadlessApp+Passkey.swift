@@ -79,7 +79,7 @@ extension HeadlessApp {
         _ = try await exchange(.delete, "/connect/passkey/\(passkey.id)", tokens: tokens)
     }
 
-    /// What an app on the relying party's own site says; the server takes it without registration (contract §4.3).
+    /// The origin that an app on the relying party's own site sends; the server accepts it without registration.
     private static func origin(_ rpId: String) -> String {
         "https://" + rpId
     }

@@ -74,7 +74,7 @@ struct HeadlessApp {
         return answer
     }
 
-    /// Sends one request and prints it and its answer, whatever it is.
+    /// Sends one request and prints it and its answer, also when the answer is an error.
     func attempt(
         _ method: Method, _ path: String, tokens: Tokens? = nil, contentType: String? = nil, body: String? = nil
     ) async throws -> (status: UInt, answer: Data) {
@@ -118,7 +118,7 @@ struct HeadlessApp {
         return (status.code, String(decoding: answer, as: UTF8.self))
     }
 
-    /// - Throws: ``CommandFailure`` when the answer has another shape than the contract says.
+    /// - Throws: ``CommandFailure`` when the answer does not have the expected shape.
     func decode<Value: Decodable>(_ data: Data, with decoder: JSONDecoder = JSONDecoder()) throws -> Value {
         do {
             return try decoder.decode(Value.self, from: data)
