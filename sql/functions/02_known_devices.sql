@@ -1,12 +1,13 @@
--- Known devices: requests that brought an ID token of the account they ask for are counted apart from strangers (decision 25).
+-- Known devices: requests that brought an ID token of the account they ask for are counted apart from strangers (docs/decisions/0025).
 SET LOCAL ROLE postern_owner;
 
--- What a worker asks about a request before it sends a mail: p_user is the account of the address, NULL when there is none.
--- A request without a hint was admitted when it was recorded. One with a hint took a permit of the hint's own session then, and here,
--- where users may be looked at, it shows whether the hint fits. Either way it takes a stranger's permits of the address, so that
--- nobody learns from a later 429 whether it fitted; a request whose hint does not fit is admitted only if there were some.
--- The device of a request stays its device when the request is repeated without a hint, or with another.
--- The caller holds the lock of the address: two workers never wait for each other's permits.
+-- Whether a worker may send a mail for a request. p_user is the account of the address, NULL when there is none. A
+-- request without a hint was admitted when it was recorded. A request with a hint took a permit of the hint's session
+-- then. Here, where users may be read, it is checked whether the hint belongs to the account. In both cases the request
+-- takes the permits of a stranger at the address, so that a later 429 does not reveal whether the hint was right. A
+-- request whose hint is wrong is admitted only if these permits were available. A request keeps its device when it is
+-- repeated without a hint, or with another hint. The caller holds the lock of the address, so two workers never wait
+-- for each other's permits.
 CREATE OR REPLACE FUNCTION postern.admit_request(
     p_realm uuid, p_policy text, p_request bytea, p_user uuid, OUT admitted boolean, OUT device uuid)
 LANGUAGE plpgsql
@@ -48,7 +49,8 @@ $$;
 COMMENT ON FUNCTION postern.admit_request(uuid, text, bytea, uuid) IS
     'Whether a recorded request may send a mail, and the known device it came from; decided by the worker, told to nobody';
 
--- A sign-in by other means than a code ends the row of wrong codes: p_device of the known device that did it, else the strangers'.
+-- A sign-in by other means than a code resets the count of wrong codes: that of the known device p_device, else that of
+-- strangers.
 CREATE OR REPLACE FUNCTION postern.forget_wrong_codes(p_realm uuid, p_email_key text, p_user uuid, p_device uuid) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -66,7 +68,8 @@ $$;
 COMMENT ON FUNCTION postern.forget_wrong_codes(uuid, text, uuid, uuid) IS
     'A success: the wrong codes in a row of that device, or of strangers, are forgotten and what they closed is open';
 
--- For admin.unlock_codes: strangers' and all devices' counts, and the failure budget of the address. True when anything was closed.
+-- For admin.unlock_codes: resets the counts of strangers and of all devices, and the failure budget of the address.
+-- True when something was locked.
 CREATE OR REPLACE FUNCTION postern.unlock_codes(p_realm uuid, p_email_key text) RETURNS boolean
 LANGUAGE plpgsql
 AS $$

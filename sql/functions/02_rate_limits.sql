@@ -2,9 +2,10 @@
 SET LOCAL ROLE postern_owner;
 
 -- Takes up to p_wanted[i] permits of key i, in order, and stops at the first key that has none (later keys are not touched).
--- A refused key has granted = 0 and says when one permit will be there. A key of which none is wanted is skipped: granted = 0,
--- retry_after NULL. A negative p_wanted[i] is a limit that is only watched (mode log-only): counted alike, and when nothing is there,
--- granted = 0 is all that comes of it. The realm is that of the transaction.
+-- A refused key has granted = 0 and says when one permit will be available. A key of which none is wanted is skipped:
+-- granted = 0,
+-- retry_after NULL. A negative p_wanted[i] is a limit in mode log-only: it is counted alike, but when no permit is
+-- available it is not refused and only has granted = 0. The realm is that of the transaction.
 CREATE OR REPLACE FUNCTION postern.take_permits(p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[])
 RETURNS TABLE (ord integer, granted integer, retry_after double precision)
 LANGUAGE plpgsql
@@ -25,10 +26,11 @@ BEGIN
         v_wanted := abs(p_wanted[i]);
         IF v_wanted > 0 THEN
             v_step := make_interval(secs => p_per[i] / p_permits[i]);
-            -- A bucket that is fuller than full was filled under another limit, or another clock: it counts as empty. (By the clock and
-            -- not by now(), which for whoever waited for this row is earlier than what the one before wrote; a second for rounding.)
+            -- A bucket above its maximum was filled under another limit or another clock: it counts as empty. (By
+            -- clock_timestamp() and not by now(): after a wait for this row, now() is earlier than the value just
+            -- written. One second is for rounding.)
             v_overfull := p_burst[i] * v_step + interval '1 second';
-            -- All that is wanted, in one statement that waits for whoever holds the row.
+            -- All wanted permits in one statement, which waits for the row lock.
             INSERT INTO postern.rate_bucket AS b (realm_id, key, tat)
             SELECT v_realm, p_keys[i], now() + v_wanted * v_step WHERE v_wanted <= p_burst[i]
                 ON CONFLICT (realm_id, key) DO UPDATE
@@ -39,7 +41,7 @@ BEGIN
             IF FOUND THEN
                 granted := v_wanted;
             ELSE
-                -- Less than that: what there is.
+                -- Fewer permits than wanted: take those that are available.
                 INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (v_realm, p_keys[i], now())
                     ON CONFLICT (realm_id, key) DO UPDATE
                    SET tat = CASE WHEN b.tat > clock_timestamp() + v_overfull THEN now() ELSE greatest(b.tat, now()) END
@@ -64,7 +66,7 @@ COMMENT ON FUNCTION postern.take_permits(text[], integer[], integer[], double pr
 REVOKE ALL ON FUNCTION postern.take_permits(text[], integer[], integer[], double precision[], integer[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION postern.take_permits(text[], integer[], integer[], double precision[], integer[]) TO postern_app;
 
--- What every limited statement does first: takes the permits of a request, and says which one was refused.
+-- The first step of every limited statement: takes the permits of a request, and reports which one was refused.
 CREATE OR REPLACE FUNCTION postern.take_realm_permits(
     p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])

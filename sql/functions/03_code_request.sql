@@ -1,7 +1,8 @@
--- A request for a code: recorded by whoever serves it, decided later by a worker. Recording never reads user_account.
+-- A request for a code: recorded by the node that serves it, decided later by a worker. Recording never reads
+-- user_account.
 SET LOCAL ROLE postern_owner;
 
--- p_hint_user, p_hint_session: sub and sid of an ID token that came with it (decision 25). Names that could not be stored are dropped.
+-- p_hint_user, p_hint_session: sub and sid of an ID token that came with it (docs/decisions/0025). Names that could not be stored are dropped.
 CREATE OR REPLACE FUNCTION postern.record_code_request(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
     p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
@@ -24,7 +25,7 @@ BEGIN
     END IF;
     outcome := 'accepted';
     IF p_resend_of IS NOT NULL THEN
-        -- The same handle again, its tries kept; only for whoever asked for the same address in the same way.
+        -- A resend: the same handle and its tries, only for the same address and the same kind of request.
         UPDATE postern.auth_session AS a
            SET pending = true, expires_at = now() + make_interval(secs => p_lifetime), source = p_source,
                first_name = coalesce(postern.person_name(p_first), a.first_name),
@@ -34,7 +35,7 @@ BEGIN
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
          WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
            AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now() AND r.id = p_realm
-           -- A handle without tries would open nothing: whoever has one gets a new handle.
+           -- A handle without tries left would open nothing, so the request gets a new handle.
            AND a.attempts < CASE WHEN a.device IS NULL AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
                                  THEN 1 ELSE r.otp_attempts END;
         IF FOUND THEN
@@ -63,12 +64,13 @@ END
 $$;
 COMMENT ON FUNCTION postern.code_digits(uuid) IS 'The number of digits of a realm''s codes, 6 to 8';
 
--- Who is sent a code: a confirmed user, by kind otp; and an address without a confirmed user, to register it, by kind otp on the host of
--- an App whose posture is JitOnOtp and by kind register where it is ExplicitEndpoint. A disabled user is sent nothing.
--- Each request gets a code of its own, which belongs to its handle. Outcomes: sent, cooldown (this handle was sent a code less than
--- resend_cooldown ago), limited (a hint that does not fit and an address without permits, or too many registrations from one source),
--- closed (after a hundred wrong codes), ignored (nobody to write to), busy (another worker is deciding for this address, or this source,
--- at this moment: the request stays pending and comes up again), test_identity (nothing is sent: the handle opens the fixed code).
+-- A code is sent to a confirmed user (kind otp). It is also sent to an address without a confirmed user, to register
+-- it: for kind otp on the host of an App with posture JitOnOtp, and for kind register where the posture is
+-- ExplicitEndpoint. A disabled user gets no code. Each request gets a code of its own, which belongs to its handle.
+-- Outcomes: sent; cooldown (this handle was sent a code less than resend_cooldown ago); limited (a wrong hint and an
+-- address without permits, or too many registrations from one source); closed (after a hundred wrong codes); ignored
+-- (no recipient); busy (another worker decides for this address or this source now: the request stays pending);
+-- test_identity (nothing is sent: the handle opens the fixed code).
 CREATE OR REPLACE FUNCTION postern.decide_code(
     p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea, p_template text)
 RETURNS text
@@ -103,7 +105,7 @@ BEGIN
     IF v_registers AND NOT pg_try_advisory_xact_lock(hashtextextended(coalesce(v_request.source, ''), uuid_hash_extended(p_realm, 17))) THEN
         RETURN 'busy';
     END IF;
-    -- For everybody, so that permits tell nobody who is known.
+    -- For known and unknown addresses, so that permits do not reveal which addresses have accounts.
     SELECT t.admitted, t.device INTO v_admitted, v_device
       FROM postern.admit_request(p_realm, 'native-otp', p_request, v_user.id) AS t;
     IF postern.answer_test_identity(p_realm, p_request, v_request.email_key) THEN
@@ -122,7 +124,8 @@ BEGIN
           OR EXISTS (SELECT FROM postern.device_guard AS g
                       WHERE g.realm_id = p_realm AND g.user_id = v_user.id AND g.device = v_device AND g.locked_until > now())
             THEN 'closed'
-        -- Whatever the limits of the realm: strangers do not fill the table. A device only pushes out its own.
+        -- A bound on live codes, independent of the realm's limits: strangers cannot fill the table, and a device
+        -- replaces only its own codes.
         WHEN v_device IS NULL AND (SELECT count(*) FROM postern.login_code AS c
                                     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key AND c.device IS NULL
                                       AND c.expires_at > now()) >= 32
@@ -132,7 +135,7 @@ BEGIN
         UPDATE postern.auth_session AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
         RETURN v_outcome;
     END IF;
-    -- Of this handle the code before stays good, for the mail that came late; of this device the eight newest.
+    -- Keeps the previous code of this handle, for a mail that arrives late, and the eight newest codes of this device.
     DELETE FROM postern.login_code AS c
      WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key AND NOT c.is_test
        AND (c.expires_at <= now()
@@ -168,7 +171,7 @@ DECLARE
 BEGIN
     SELECT l.permits, extract(epoch FROM l.per)::float8 AS per, l.burst, CASE WHEN l.mode = 'enforce' THEN 1 ELSE -1 END AS wanted INTO v_limit
       FROM postern.effective_rate_limits(p_realm) AS l WHERE l.policy = 'native-otp' AND l.dimension = 'registrations';
-    -- Recorded by an older binary: nobody knows from where.
+    -- Recorded by an older binary: the source is unknown.
     IF NOT FOUND OR p_source IS NULL THEN
         RETURN true;
     END IF;
@@ -180,7 +183,7 @@ END
 $$;
 COMMENT ON FUNCTION postern.admit_registration(uuid, text) IS 'Whether a source may cause one more mail to an unknown address';
 
--- Kept for older binaries: they know of no source and no hint.
+-- Kept for older binaries, which send no source and no hint.
 CREATE OR REPLACE FUNCTION postern.request_code(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_first text, p_last text,
     p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
@@ -195,7 +198,8 @@ $$;
 COMMENT ON FUNCTION postern.request_code(uuid, bytea, bytea, text, text, text, uuid, text, text, integer, text[], integer[], integer[], double precision[], integer[], text) IS
     'As record_code_request, for older binaries';
 
--- Kept for older binaries: their codes have six digits. Where more are wanted the request waits for a newer binary.
+-- Kept for older binaries, whose codes have six digits. In a realm with longer codes the request waits for a newer
+-- binary.
 CREATE OR REPLACE FUNCTION postern.decide_otp(
     p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea, p_template text)
 RETURNS text

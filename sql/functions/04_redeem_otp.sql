@@ -1,15 +1,15 @@
--- urn:cocoar:otp, the whole of it in one call.
+-- urn:cocoar:otp in one call.
 SET LOCAL ROLE postern_owner;
 
--- Order: rate limits; the lock of the address (of the device, for a known one's handle), which nobody waits for; what is closed;
--- the try is counted; comparison and consumption in one statement; then the session, or the wrong codes are counted.
--- outcome busy: somebody else tries a code of this address at this moment; nothing was counted or consumed, ask again.
--- compared: how many codes were compared and wrong. reason is for logs only.
--- Which codes are compared: by handle those of that handle, by address alone the three newest that this client may redeem; never more
--- than are left of the hundred.
--- An account with a second factor takes two calls: the first one consumes nothing and answers second_factor with what the presented code
--- must be compared with; the second one (p_factor and what came of the comparison) does everything again and consumes both factors, or
--- answers second_factor_wrong. Neither answer is a try at the first factor.
+-- Order: take permits; try the lock of the address (of the device, for the handle of a known device) without waiting;
+-- refuse what is locked out; count the try; compare and consume in one statement; then open the session, or count the
+-- wrong codes. outcome busy: another transaction tries a code of this address now; nothing was counted or consumed,
+-- call again. compared: the number of codes that were compared and wrong. reason is for logs only. Codes compared: with
+-- a handle the codes of that handle; with the address alone the three newest codes that this client may redeem. Never
+-- more than the number of tries left of the hundred. An account with a second factor takes two calls. The first call
+-- consumes nothing and returns second_factor with the data to compare the presented code with. The second call
+-- (p_factor and the result of the comparison) repeats everything and consumes both factors, or returns
+-- second_factor_wrong. Neither outcome counts as a try at the first factor.
 CREATE OR REPLACE FUNCTION postern.redeem_code(
     p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_keyed bytea[], p_session uuid, p_token_salt bytea,
     p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer, p_refresh_lifetime integer,
@@ -60,7 +60,8 @@ BEGIN
         END IF;
     END IF;
 
-    -- One try at a time per address, so that the next one sees what this one did; known devices are not held up by strangers.
+    -- One try at a time per address, so that the next try sees the effects of this one. Known devices do not wait for
+    -- strangers.
     IF p_handle IS NOT NULL THEN
         SELECT a.device INTO v_device
           FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key;
@@ -71,8 +72,9 @@ BEGIN
         RETURN;
     END IF;
 
-    -- What is closed compares and counts nothing. Else the try is counted before anything is compared: on the handle, which has tries
-    -- of its own, or as a permit of the address's failure budget and in the row of wrong codes, which a right code gives back.
+    -- A locked address or device compares and counts nothing. Otherwise the try is counted before the comparison: on
+    -- the handle, which has its own tries, or in the address's failure budget and its count of wrong codes. A right
+    -- code gives both back.
     v_step := make_interval(secs => p_failure_per / p_failure_permits);
     IF v_device IS NOT NULL THEN
         UPDATE postern.auth_session AS a
@@ -115,7 +117,7 @@ BEGIN
         reason := 'attempts';
         v_codes := '{}';
     ELSIF p_handle IS NOT NULL THEN
-        -- A resend leaves the code before it good, for the mail that came late.
+        -- After a resend the previous code stays valid, for a mail that arrives late.
         v_codes := v_codes[greatest(cardinality(v_codes) - least(2, greatest(100 - v_consecutive, 1)) + 1, 1):];
     ELSIF reason IS NULL THEN
         v_codes := v_codes[:greatest(100 - v_consecutive, 1)];
@@ -130,9 +132,9 @@ BEGIN
     END IF;
 
     IF reason IS NULL THEN
-        -- One candidate per server key, newest first. All codes of the address go with the right one; whoever deletes them has
-        -- redeemed it, anybody else deletes nothing.
-        -- (@> rather than = ANY: no part of the index condition, so that the generic plan is chosen and nothing is planned per call.)
+        -- Fast path. One candidate per server key, newest first. A right code deletes all codes of the address: the
+        -- transaction that deletes them has redeemed the code; a concurrent one deletes no row. (@> rather than = ANY:
+        -- no part of the index condition, so that the generic plan is chosen and nothing is planned per call.)
         LOOP
             FOREACH v_keyed IN ARRAY p_keyed LOOP
                 WITH spent AS (
@@ -145,7 +147,7 @@ BEGIN
                                AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
                                AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
                              LIMIT 1) AS hit
-                     -- Whoever has a second factor is looked for below; so is whoever presents one.
+                     -- Accounts with a second factor, and requests that present one, are handled below.
                      WHERE d.realm_id = p_realm AND d.email_key = p_email_key AND NOT hit.has_totp AND p_factor IS NULL
                     RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at)
                 SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at
@@ -153,14 +155,16 @@ BEGIN
                   FROM spent AS s LIMIT 1;
                 EXIT WHEN FOUND;
             END LOOP;
-            -- Nobody's code: perhaps one that registers. Then it has a user now, and is redeemed like any other.
+            -- Registration. No sign-in code matched: try the pending registrations of this address. A registration that
+            -- matches has a user now and is redeemed by the next pass of the loop.
             EXIT WHEN user_id IS NOT NULL OR v_registered
                 OR NOT postern.register_by_code(p_realm, p_client, p_permission, p_email_key, v_codes, p_keyed, p_source);
             v_registered := true;
         END LOOP;
     END IF;
 
-    -- Not redeemed: perhaps a right code of somebody with a second factor. All who are refused are looked for alike.
+    -- Second factor. The code may be right for an account that has one. Every refused try runs this query, so that its
+    -- time is the same.
     IF user_id IS NULL AND reason IS NULL THEN
         SELECT u.id, u.security_stamp, u.email, u.email_verified, k.client_id, now() + r.session_lifetime, u.has_totp
           INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at, v_has_totp
@@ -182,7 +186,7 @@ BEGIN
                 END IF;
                 outcome := 'refused';
             ELSE
-                -- The first factor was right: its try is given back.
+                -- The first factor was right, so its try is given back.
                 IF p_handle IS NOT NULL THEN
                     UPDATE postern.auth_session AS a SET attempts = a.attempts - 1 WHERE a.realm_id = p_realm AND a.id = p_handle;
                 ELSE
@@ -231,7 +235,7 @@ BEGIN
         RETURN;
     END IF;
 
-    -- Refused. Why, for the log; and three comparisons' work whatever there was to compare.
+    -- Refused: find the reason for the log, and do the work of three comparisons, however many codes there were.
     SELECT count(*), count(*) FILTER (WHERE x.is_live), count(*) FILTER (WHERE x.is_compared),
            count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> p_client)
       INTO v_seen, v_live, v_compared, v_equal, v_bound
@@ -247,8 +251,9 @@ BEGIN
         compared := 0;
         RETURN;
     END IF;
-    -- Each code that was compared and wrong is one more in a row. The hundredth closes the codes for a day; after that day the count
-    -- starts again. By address alone they are counted already, unless one was right and of no use.
+    -- Each code that was compared and wrong adds one to the consecutive wrong codes. The hundredth locks codes for a
+    -- day; then the count starts again. With the address alone they are already counted, unless one code was right but
+    -- could not be redeemed.
     compared := v_compared - v_equal;
     v_wrong := v_consecutive + compared;
     IF v_device IS NOT NULL THEN
@@ -277,17 +282,18 @@ END
 $$;
 COMMENT ON FUNCTION postern.redeem_code IS 'Redeems a one-time code: counts, compares, consumes and opens the session in one call';
 
--- The realm's limit of wrong codes, read where a code is tried: no row is locked for it.
+-- Whether the realm's limit wrong-codes is used up. Read by every try without locking a row.
 CREATE OR REPLACE FUNCTION postern.is_braked(p_tat timestamptz, p_permits integer, p_per double precision, p_burst integer) RETURNS boolean
 LANGUAGE sql STABLE
 RETURN p_tat > now() + (p_burst - 1) * make_interval(secs => p_per / p_permits)
-   -- Fuller than full: counted under another limit.
+   -- A value above the maximum was counted under another limit.
    AND p_tat <= now() + p_burst * make_interval(secs => p_per / p_permits) + interval '1 second';
 COMMENT ON FUNCTION postern.is_braked(timestamptz, integer, double precision, integer) IS
     'Whether a limit of wrong codes is used up: not a whole permit is left; NULL for no limit';
 
--- What servers report a few times a second at most, each for all the wrong codes it has seen since: so that the realm's one row is
--- written seldom, however many codes are tried. Answers whether the limit is used up now.
+-- Adds wrong codes to the realm's limit. Each server reports at most a few times a second, for all wrong codes since
+-- its last report, so that the realm's one row is written seldom, however many codes are tried. Returns whether the
+-- limit is used up now.
 CREATE OR REPLACE FUNCTION postern.report_wrong_codes(
     p_realm uuid, p_wrong integer, p_permits integer, p_per double precision, p_burst integer, p_enforced boolean)
 RETURNS boolean
@@ -307,7 +313,7 @@ BEGIN
     IF NOT postern.is_braked(v_tat, p_permits, p_per, p_burst) THEN
         RETURN false;
     END IF;
-    -- Once in ten minutes is enough for whoever reads the log.
+    -- One audit event in ten minutes is enough.
     INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (p_realm, 'token|wrong-codes|audited', now() + interval '10 minutes')
         ON CONFLICT (realm_id, key) DO UPDATE SET tat = excluded.tat WHERE b.tat <= now();
     IF FOUND THEN
@@ -320,7 +326,8 @@ $$;
 COMMENT ON FUNCTION postern.report_wrong_codes(uuid, integer, integer, double precision, integer, boolean) IS
     'Counts compared and wrong codes of a realm; true while its limit is used up';
 
--- Kept for older binaries: a wrong code they see is no part of the realm's count, and they wait for the lock of the address.
+-- Kept for older binaries: their wrong codes are not part of the realm's count, and they wait for the lock of the
+-- address.
 CREATE OR REPLACE FUNCTION postern.redeem_otp(
     p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_keyed bytea[], p_session uuid, p_token_salt bytea,
     p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer, p_refresh_lifetime integer, p_source text,

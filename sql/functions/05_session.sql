@@ -1,11 +1,12 @@
 -- Refresh, introspection and revocation: what happens to a session after the sign-in.
 SET LOCAL ROLE postern_owner;
 
--- One conditional UPDATE rotates, and its row is the verdict. Losers of a race wait for the row, do not match, and find out why below.
--- The immediate predecessor gets the same successor again within the retry window; the request that rotated (p_mark) gets it
--- whatever the window, because only the server repeats a request. Any older generation ends the family.
--- The server has checked the token's own tag, so an old generation here is proof of reuse and not a guess.
--- A row that another transaction holds is waited for 100 ms (error 55P03): callers then use rotate_unless_busy.
+-- One conditional UPDATE rotates, and its row is the verdict. The losers of a race wait for the row, do not match, and
+-- get their reason below. The immediate predecessor gets the same successor again within the retry window. The request
+-- that rotated (p_mark) gets it also outside the window, because only the server repeats a request with the same mark.
+-- Any older generation ends the family. The server has checked the token's tag, so an old generation here is proof of
+-- reuse and not a guess. A row that another transaction holds is waited for 100 ms (error 55P03); callers then use
+-- rotate_unless_busy.
 CREATE OR REPLACE FUNCTION postern.rotate_refresh_token(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
     p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint,
@@ -82,7 +83,7 @@ BEGIN
            AND r.id = p_realm AND r.enabled;
         IF NOT FOUND THEN
             reason := 'disabled';
-        -- Reuse is judged before the scope: a thief's wide scope hides nothing.
+        -- Reuse is checked before the scope, so that a wide scope in a stolen token's request does not hide the reuse.
         ELSIF v_session.generation > p_generation
               AND NOT (v_session.generation = p_generation + 1 AND v_session.current_hash = ANY (p_successor_hashes)
                        AND (coalesce(v_session.rotation_mark = p_mark, false)
@@ -200,8 +201,8 @@ END
 $$;
 COMMENT ON FUNCTION postern.revoke_session(uuid, uuid, uuid, text) IS 'Ends a session of this client; false when there was none to end';
 
--- Kept in the session's row until the token would have expired anyway. Somebody who revokes dozens of live tokens of one session
--- ends the session (RFC 7009 section 2.1 allows that), so that the row stays small.
+-- Kept in the session's row until the token would have expired. Revoking dozens of live tokens of one session ends the
+-- session (RFC 7009 section 2.1 allows that), so that the row stays small.
 CREATE OR REPLACE FUNCTION postern.revoke_access_token(p_realm uuid, p_client uuid, p_session uuid, p_jti bytea, p_expires double precision)
 RETURNS boolean
 LANGUAGE plpgsql
@@ -223,7 +224,8 @@ $$;
 COMMENT ON FUNCTION postern.revoke_access_token(uuid, uuid, uuid, bytea, double precision) IS
     'Revokes one access token of a session of this client; false when it is foreign, expired or already revoked';
 
--- Kept for older binaries. They wait for the row as long as their session may, and do not say under which key they work.
+-- Kept for older binaries. They wait for the row up to their own lock timeout, and do not name the line of the key file
+-- they use.
 CREATE OR REPLACE FUNCTION postern.refresh(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
     p_access_lifetime integer, p_refresh_lifetime integer, p_source text,

@@ -1,4 +1,4 @@
--- Who is sent mail next. SECURITY DEFINER, since the app role sees one realm at a time.
+-- Which mail is sent next. SECURITY DEFINER, since the app role sees one realm at a time.
 SET LOCAL ROLE postern_owner;
 
 -- The realms with ready mail that follow p_after in a circle, p_limit at most. A loose index scan: its cost does not depend on how
@@ -40,7 +40,7 @@ COMMENT ON FUNCTION postern.mail_turns(integer, uuid, uuid[]) IS 'The realms wit
 -- a sender that dies loses nothing. Commit before sending.
 -- p_share: how many senders a realm may occupy, and one less for its registrations; p_in_hand and p_registering: the realm of each
 -- mail, and of each registration, that the caller has in hand. p_sealed_only: for a binary that knows no detail.
--- What has expired and what is addressed to the suppressed is dropped on the way, a bounded number of mails at a time.
+-- Expired mails and mails to suppressed addresses are dropped on the way, a bounded number at a time.
 CREATE OR REPLACE FUNCTION postern.take_mail(
     p_limit integer, p_lease interval, p_after uuid, p_share integer, p_in_hand uuid[], p_registering uuid[],
     p_sealed_only boolean DEFAULT false)
@@ -63,7 +63,7 @@ DECLARE
     v_is_suppressed boolean;
     v_found boolean;
 BEGIN
-    -- Leases and pauses that are over.
+    -- Ended leases and pauses.
     UPDATE postern.mail_outbox AS m SET is_waiting = false
      WHERE (m.realm_id, m.id) IN (
         SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
@@ -72,7 +72,7 @@ BEGIN
 
     SELECT coalesce(array_agg(h.realm), '{}') INTO v_full
       FROM (SELECT u.realm FROM unnest(v_in_hand) AS u (realm) GROUP BY u.realm HAVING count(*) >= p_share) AS h;
-    -- A few more than wanted: another sender may be taking the last mail of one of them.
+    -- A few realms more than wanted, because another sender may take the last mail of one of them.
     v_turns := postern.mail_turns(p_limit + 4, coalesce(p_after, '00000000-0000-0000-0000-000000000000'), v_full);
 
     FOREACH v_realm IN ARRAY v_turns LOOP

@@ -1,10 +1,11 @@
--- Notices: what an account's mailbox is told about changes to the account.
+-- Notices: mails about changes to an account.
 SET LOCAL ROLE postern_owner;
 
 -- Queues a notice in the caller's transaction. Its text is made when it is sent, from the template, p_detail and the realm's name.
 -- p_detail, all optional: aaguid of the passkey (the text names the product); app, the slug of the App to name in place of
 -- the realm. p_recipient: for what goes to another mailbox than the account's present one (the old address; a deleted account).
--- Nothing is sent to a test identity, nor to an address of the account that was never confirmed (but that it became the account's).
+-- Nothing is sent to a test identity, nor to an unconfirmed address of the account, except the notice that it became
+-- the address.
 CREATE OR REPLACE FUNCTION postern.queue_notice(
     p_realm uuid, p_user uuid, p_template text, p_detail jsonb DEFAULT NULL, p_recipient text DEFAULT NULL)
 RETURNS void

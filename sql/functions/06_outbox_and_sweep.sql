@@ -44,7 +44,8 @@ $$;
 COMMENT ON FUNCTION postern.outbox_failed(uuid, uuid, text, interval, boolean) IS
     'Mail was not accepted: due again after p_retry_after, or dead when that is no use; true when dead, NULL when it was not queued';
 
--- Three in a row (of mails, not of tries: none is tried again) and a week of silence. An administrator's entry is left alone.
+-- Three refusals in a row suppress the address for a week (refusals of mails, not of tries: none is tried again). An
+-- administrator's entry is not changed.
 CREATE OR REPLACE FUNCTION postern.outbox_refused(p_realm uuid, p_id uuid, p_error text)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -87,8 +88,8 @@ $$;
 COMMENT ON FUNCTION postern.outbox_refused(uuid, uuid, text) IS
     'The mail server knows no such mailbox: the mail is dead; true when that was the third in a row and suppressed the address, NULL when it was not queued';
 
--- Walks each table a bounded number of pages at a time and deletes what has had its time: no index on any expiry is needed, and the
--- work of a call does not grow with the tables. Returns how many rows went.
+-- Walks each table a bounded number of pages at a time and deletes expired rows: no index on any expiry is needed, and
+-- the work of a call does not grow with the tables. Returns the number of rows deleted.
 CREATE OR REPLACE FUNCTION postern.sweep(p_batch integer)
 RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -114,7 +115,7 @@ BEGIN
             ('spent_ceremony', 't.expires_at < now()'),
             ('spent_assertion', 't.expires_at < now()'),
             ('signing_key', 't.retires_at < now() - interval ''1 day'''),
-            -- Of version 0, when the last code that it verifies is used or gone.
+            -- Keys derived by version 0, when the last code that they verify is used or deleted.
             ('data_key', 't.derived_from IS NOT NULL AND t.created_at < now() - interval ''1 day''
                           AND NOT EXISTS (SELECT FROM postern.recovery_code AS r
                                            WHERE r.realm_id = t.realm_id AND r.data_key = t.id)
@@ -124,7 +125,7 @@ BEGIN
             ('service_account_use', 't.at < now() - interval ''1 year'''),
             ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND coalesce(t.locked_until < now(), true)'),
             ('device_guard', 't.updated_at < now() - interval ''24 hours'' AND coalesce(t.locked_until < now(), true)'),
-            -- An hour beyond the last refresh the last access token is dead too.
+            -- An hour after the last possible refresh the last access token has expired too.
             ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 hour'' OR t.revoked_at < now() - interval ''1 day'''),
             ('suppressed_address', 't.expires_at < now()'),
             ('mail_refusal', 't.last_at < now() - interval ''30 days'''),
@@ -143,12 +144,12 @@ BEGIN
         INSERT INTO postern.sweep_cursor AS c (table_name, block) VALUES (v_rule.name, coalesce(v_to, v_step))
             ON CONFLICT (table_name) DO UPDATE SET block = excluded.block;
     END LOOP;
-    -- Mail nobody could send in time.
+    -- Mail that was not sent in time.
     UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL, last_error = coalesce(m.last_error, 'expired')
      WHERE (m.realm_id, m.id) IN (SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
                                    WHERE d.state = 'queued' AND d.not_before <= now() AND d.expires_at <= now() LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);
     PERFORM postern.end_test_identities();
-    -- A secret that has been replaced for good.
+    -- A replaced client secret whose overlap has ended.
     UPDATE postern.client AS c SET previous_secret_hash = NULL, previous_secret_expires_at = NULL WHERE c.previous_secret_expires_at <= now();
     RETURN v_total;
 END

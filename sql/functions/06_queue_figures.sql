@@ -1,4 +1,4 @@
--- How the queues are doing, for the metrics. SECURITY DEFINER, since the app role sees one realm at a time.
+-- Lengths and ages of the queues, for the metrics. SECURITY DEFINER, since the app role sees one realm at a time.
 SET LOCAL ROLE postern_owner;
 
 -- Per queue: the p_top realms whose oldest entry waits longest, and (realm NULL) all realms: what is queued, and the greatest age in

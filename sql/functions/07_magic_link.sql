@@ -1,6 +1,6 @@
--- urn:cocoar:magic: a link is asked for, made by the worker, shown, confirmed, redeemed or polled for. One call each.
--- No call waits for a lock of a link or a handle: it answers busy, has consumed nothing, and the server tries again
--- without holding a connection meanwhile.
+-- urn:cocoar:magic: a link is requested, made by the worker, shown, confirmed, redeemed or polled for. One call each.
+-- No call waits for a lock of a link or a handle. It returns busy and has consumed nothing; the server tries again and
+-- holds no connection meanwhile.
 SET LOCAL ROLE postern_owner;
 
 CREATE OR REPLACE FUNCTION postern.lock_links(p_realm uuid, p_user uuid) RETURNS void
@@ -38,7 +38,8 @@ $$;
 COMMENT ON FUNCTION postern.try_hold_user(uuid, uuid) IS
     'Keeps a user from being deleted until the transaction ends; false when the user is being deleted or gone';
 
--- Two digits that the asking device shows and that are typed on the page. Outside the server an id exists only sealed.
+-- Two digits that the requesting device shows and that are typed on the page. Outside the server the handle's id exists
+-- only sealed.
 CREATE OR REPLACE FUNCTION postern.match_number(p_handle bytea) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 10 + (get_byte(h, 0) * 256 + get_byte(h, 1)) % 90 FROM sha256('match number'::bytea || p_handle) AS h $$;
@@ -75,7 +76,7 @@ BEGIN
                hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
          WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = 'magic'
            AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
-           -- A handle that was answered signs nobody in again: its owner gets a new one.
+           -- A handle that was answered cannot be used again: the request gets a new handle.
            AND a.confirmed_user IS NULL AND NOT a.denied;
         IF FOUND THEN
             handle := p_resend_of;
@@ -93,9 +94,9 @@ COMMENT ON FUNCTION postern.record_link_request(uuid, bytea, bytea, text, text, 
     integer[], double precision[], integer[], text, uuid, uuid) IS
     'Records a request for a link under the rate limits given; the same work for every address';
 
--- Outcomes: send (the caller makes a link for user_id and calls add_link in the same transaction), cooldown (the handle
--- has a link that was sent a moment ago), ignored (no mail), busy (another worker decides for this address, or the user is
--- being deleted: comes up again).
+-- Outcomes: send (the caller makes a link for user_id and calls add_link in the same transaction); cooldown (a link was
+-- sent for this handle a moment ago); ignored (no mail); busy (another worker decides for this address, or the user is
+-- being deleted: the request stays pending).
 -- A request gets a link of its own; another handle's link is neither moved nor ended.
 CREATE OR REPLACE FUNCTION postern.decide_link_request(
     p_realm uuid, p_request bytea,
@@ -142,12 +143,12 @@ BEGIN
         WHEN EXISTS (SELECT FROM postern.login_link AS l
                       WHERE l.realm_id = p_realm AND l.user_id = v_user AND l.handle = p_request AND l.ended IS NULL
                         AND l.expires_at > now() AND l.created_at > now() - v_request.resend_cooldown) THEN 'cooldown'
-        -- The owner said a moment ago that such a request was not theirs.
+        -- The owner answered "This was not me" to a link less than 15 minutes ago.
         WHEN v_device IS NULL AND EXISTS (
                 SELECT FROM postern.login_link AS l
                  WHERE l.realm_id = p_realm AND l.user_id = v_user AND l.ended = 'disowned' AND l.expires_at > now()) THEN 'ignored'
-        -- Live links are bounded by refusing more of the same asker, and never by ending one: strangers together have a
-        -- hundred, each known device twenty. The default limits allow fewer.
+        -- Live links are bounded by refusing new links of the same requester, never by ending one: strangers together
+        -- have a hundred, each known device twenty. The default limits allow fewer.
         WHEN (SELECT count(*) FROM postern.login_link AS l
                WHERE l.realm_id = p_realm AND l.user_id = v_user AND l.ended IS NULL AND l.expires_at > now()
                  AND l.device IS NOT DISTINCT FROM v_device) >= CASE WHEN v_device IS NULL THEN 100 ELSE 20 END THEN 'ignored'
@@ -193,8 +194,9 @@ $$;
 COMMENT ON FUNCTION postern.add_link(uuid, bytea, uuid, bytea, uuid, bytea) IS
     'Stores a new link and queues its mail; after decide_link_request said send, in its transaction';
 
--- What the page says about the request, also of a link that has ended: whether it is alive only the page's answer tells.
--- Changes nothing but the limits. Outcomes: shown, rate_limited. asked_by is NULL when there is no such link.
+-- What the page shows about the request, also for a link that has ended: only the POST of the page reveals whether a
+-- link is valid. Changes nothing but the limits. Outcomes: shown, rate_limited. asked_by is NULL when the link does not
+-- exist.
 CREATE OR REPLACE FUNCTION postern.link_page(
     p_realm uuid, p_user uuid, p_token_hash bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
@@ -247,7 +249,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    -- Who has no link takes no lock, or a stranger could keep the owner of one from it.
+    -- A request without a valid link takes no lock, so that a stranger cannot block the owner of a link.
     IF NOT EXISTS (SELECT FROM postern.login_link AS l
                     WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash) THEN
         outcome := 'unknown';
@@ -372,7 +374,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    -- Who has no link takes no lock, or a stranger could keep the owner of one from it.
+    -- A request without a valid link takes no lock, so that a stranger cannot block the owner of a link.
     IF NOT EXISTS (SELECT FROM postern.login_link AS l
                     WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash) THEN
         reason := 'unknown';

@@ -1,4 +1,4 @@
--- The second factor: used with whatever proved the first, enrolled and removed by its owner.
+-- The second factor: used together with any first factor, enrolled and removed by its owner.
 SET LOCAL ROLE postern_owner;
 
 -- One try at an account's second factor, in the transaction that verified the first. True: right, and spent by this call.
@@ -68,9 +68,9 @@ $$;
 COMMENT ON FUNCTION postern.use_second_factor(uuid, uuid, uuid, bigint, bytea[], uuid, uuid, text) IS
     'One try at an account''s second factor: spends it, or counts the wrong try';
 
--- What a statement asks that has verified the first factor of p_user and not consumed it. Without p_factor: second_factor, with what the
--- presented code must be compared with. With it: proved (spent, in the caller's transaction), second_factor_wrong (counted), or
--- second_factor_gone when it was removed between two calls.
+-- Called by a statement that has verified the first factor of p_user and not consumed it. Without p_factor:
+-- second_factor, with the data to compare the presented code with. With p_factor: proved (spent, in the caller's
+-- transaction), second_factor_wrong (counted), or second_factor_gone when it was removed between two calls.
 CREATE OR REPLACE FUNCTION postern.check_second_factor(
     p_realm uuid, p_user uuid, p_has_totp boolean, p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid, p_session uuid, p_source text,
     OUT outcome text, OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
@@ -118,7 +118,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 'ceremony';
     END IF;
-    -- Wrong tries of the last minutes stay counted: a new seed is no way around them.
+    -- Wrong tries of the last minutes stay counted, so that a new seed does not reset them.
     INSERT INTO postern.totp_factor AS f (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed)
     VALUES (p_realm, v_user.id, p_factor, p_session, to_timestamp(p_step * 30), p_sealed_seed)
         ON CONFLICT (realm_id, user_id) DO UPDATE

@@ -1,7 +1,7 @@
 -- Passkeys: ceremonies are spent, assertions looked up and recorded, credentials enrolled, listed, renamed and deleted.
 SET LOCAL ROLE postern_owner;
 
--- Spends a ceremony and fetches what it needs to be verified, in one call: the ceremony is gone before anything is verified (PK-43).
+-- Spends a ceremony and fetches the data to verify it, in one call: the ceremony is spent before anything is verified.
 -- Always one row; spent says whether this call was the first and in time. The credential's columns are NULL when it is unknown.
 CREATE OR REPLACE FUNCTION postern.begin_assertion(
     p_realm uuid, p_ceremony bytea, p_expires double precision, p_rp_id text, p_credential_id bytea,
@@ -90,7 +90,7 @@ BEGIN
                                  token_salt, current_hash, scope, resource, amr, server_key)
     VALUES (p_realm, p_session, user_id, p_client, v_user.client_id, v_user.security_stamp, now(), v_expires_at, v_refresh_expires_at,
             p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_server_key);
-    -- A passkey opens the codes of a locked account again (contract §4.1, "Codes").
+    -- A sign-in by passkey unlocks the codes of a locked account.
     UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
      WHERE g.realm_id = p_realm AND g.email_key = v_user.email_key AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
@@ -146,7 +146,7 @@ DECLARE
     v_id uuid;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    -- The lock makes the count below exact for one user.
+    -- The advisory lock below makes the count of this user's passkeys exact.
     SELECT u.id, u.email, u.email_verified, s.client INTO v_user
       FROM postern.session AS s, postern.user_account AS u
      WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
@@ -232,7 +232,7 @@ END
 $$;
 COMMENT ON FUNCTION postern.delete_passkey(uuid, uuid, uuid, uuid, text, uuid, bytea) IS 'Deletes a user''s own passkey and tells the user by mail';
 
--- Kept for older binaries, which do not say on which line of the key file the session stands.
+-- Kept for older binaries, which do not name the line of the key file that the session depends on.
 CREATE OR REPLACE FUNCTION postern.redeem_assertion(
     p_realm uuid, p_client uuid, p_permission text, p_passkey uuid, p_sign_count bigint, p_backup_state boolean,
     p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],

@@ -1,4 +1,4 @@
--- What the functions of schema admin share. Nobody but their owner may call these.
+-- Helpers of the functions of schema admin. Only their owner may call them.
 SET LOCAL ROLE postern_owner;
 
 CREATE OR REPLACE FUNCTION postern.refuse(message text, hint text) RETURNS void
@@ -20,7 +20,7 @@ LANGUAGE sql IMMUTABLE
 RETURN substring(origin FROM '\A[a-z]+://([^:/]+)');
 COMMENT ON FUNCTION postern.origin_host(text) IS 'The host of an origin, without its port';
 
--- Quotes a value for a message, so that nobody has to guess at blanks or NULL.
+-- Quotes a value for a message, so that blanks and NULL are visible.
 CREATE OR REPLACE FUNCTION postern.shown(value text) RETURNS text
 LANGUAGE sql IMMUTABLE
 RETURN CASE WHEN value IS NULL THEN 'NULL' ELSE '"' || left(value, 200) || CASE WHEN char_length(value) > 200 THEN '…' ELSE '' END || '"' END;

@@ -44,7 +44,7 @@ BEGIN
                access_token_lifetime = coalesce(v_access, c.access_token_lifetime), refresh_token_lifetime = coalesce(v_refresh, c.refresh_token_lifetime),
                require_dpop = coalesce(require_dpop, c.require_dpop), enabled = coalesce(enabled, c.enabled),
                signing_alg = NULLIF(coalesce(signing_alg, c.signing_alg), 'realm'),
-               -- A client that becomes public has no secret and no keys any more.
+               -- A client that becomes public loses its secrets and keys.
                jwks = CASE WHEN client_type = 'public' THEN NULL ELSE c.jwks END,
                secret_hash = CASE WHEN client_type = 'public' THEN NULL ELSE c.secret_hash END,
                previous_secret_hash = CASE WHEN client_type = 'public' THEN NULL ELSE c.previous_secret_hash END,

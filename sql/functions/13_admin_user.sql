@@ -27,7 +27,7 @@ BEGIN
     END IF;
     v_id := postern.find_user(v_realm, email);
     IF new_email IS NOT NULL THEN
-        -- Put again after the change, the user is found by the new address.
+        -- When the call is repeated after the change, the user is found by the new address.
         v_id := coalesce(v_id, postern.find_user(v_realm, new_email));
         IF v_id IS NULL THEN
             PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
@@ -40,10 +40,10 @@ BEGIN
     END IF;
     IF new_email IS NOT NULL THEN
         v_changed := postern.change_address(v_realm, v_id, new_email, coalesce(email_verified, false));
-        -- What was said about the new address has been stored with it.
+        -- change_address has already stored whether the new address is confirmed.
         email_verified := CASE WHEN NOT v_changed THEN email_verified END;
     END IF;
-    -- Whoever registers by a code at this moment may come between the two statements.
+    -- A concurrent registration by code may commit between the two statements.
     LOOP
         UPDATE postern.user_account AS u
            SET first_name = CASE WHEN first_name = '' THEN NULL ELSE coalesce(first_name, u.first_name) END,
@@ -86,7 +86,7 @@ are told.
 Example: SELECT admin.put_user(''acme'', ''ada@example.com'', ''Ada'', ''Lovelace'');
 Example: SELECT admin.put_user(''acme'', ''ada@example.com'', new_email => ''ada@new.example'', email_verified => true);';
 
--- True when the mailbox is another one. In another spelling of the same address only the spelling is stored.
+-- True when the mailbox changed. When only the spelling of the same address changed, the spelling is stored.
 CREATE OR REPLACE FUNCTION postern.change_address(p_realm uuid, p_user uuid, p_email text, p_verified boolean) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -116,7 +116,7 @@ BEGIN
         PERFORM postern.refuse(format('new_email %s is the address of another user', postern.shown(p_email)),
             'An address belongs to one user of a realm: choose another, or delete that user first.');
     END;
-    -- What was asked for under either address, by whomever, is not for the account as it is now.
+    -- Requests made for either address before this change do not apply to the changed account.
     DELETE FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.email_key IN (v_old.email_key, v_key);
     DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key IN (v_old.email_key, v_key);
     PERFORM postern.admin_audit(p_realm, 'address_changed', user_id => p_user, detail => jsonb_build_object('email_verified', p_verified));
@@ -156,9 +156,10 @@ COMMENT ON FUNCTION postern.check_email(text, text) IS 'Refuses what is no addre
 REVOKE ALL ON FUNCTION postern.change_address(uuid, uuid, text, boolean), postern.find_user(uuid, text),
     postern.check_email(text, text) FROM PUBLIC;
 
--- The one place where everything a person holds ends: sessions, codes, links, and handles whose link was confirmed. (Ceremonies of
--- an enrolment belong to a session and end with it; those of a sign-in belong to nobody.) The stamp is changed by the caller or by
--- its trigger; it ends links and confirmed handles too, so that none survives a change of the row that did not come this way.
+-- The one place where all access of a user ends: sessions, codes, links, and handles whose link was confirmed.
+-- (Ceremonies of an enrolment belong to a session and end with it; those of a sign-in belong to no account.) The caller
+-- or a trigger changes the security stamp. A new stamp ends links and confirmed handles too, so that none survives a
+-- change of the row made in another way.
 CREATE OR REPLACE FUNCTION postern.end_access(p_realm uuid, p_user uuid) RETURNS integer
 LANGUAGE plpgsql
 AS $$

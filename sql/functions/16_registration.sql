@@ -1,13 +1,14 @@
--- Registration by a code: the moment at which a mailbox is proven and an account comes into being.
+-- Registration by a code: proves the mailbox and creates the account.
 SET LOCAL ROLE postern_owner;
 
 DROP FUNCTION IF EXISTS postern.adopt_registration(uuid, uuid, text, text, bytea, uuid[], bytea[], text); -- no binary ever called it
 
--- Makes the registration code that was presented (one of p_codes) the code of a user, who is created, or confirmed, or (made by an
--- administrator meanwhile) taken as is. False when there is no such code, or when it may not register any more; nothing is written then.
--- Called with the lock of the address held and only for tries that opened no user's code, so ordinary redemptions never come here.
--- Of a user who exists and is confirmed nothing is changed: a stranger may have typed the names.
--- The names are those of the request that made the code, and no others. What cannot be stored is dropped.
+-- Turns the presented registration code (one of p_codes) into the code of a user. The user is created, or confirmed, or
+-- used unchanged if an administrator created and confirmed it meanwhile. False when no such code exists or when it may
+-- no longer register; then nothing is written. Called with the lock of the address held and only for tries that matched
+-- no sign-in code, so ordinary redemptions never reach it. An existing confirmed user is not changed, because a
+-- stranger may have typed the names. The names are those of the request that made the code. A name that cannot be
+-- stored is dropped.
 CREATE OR REPLACE FUNCTION postern.register_by_code(
     p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_codes uuid[], p_keyed bytea[], p_source text)
 RETURNS boolean

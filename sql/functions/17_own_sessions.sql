@@ -1,7 +1,7 @@
--- What a person sees of their own sign-ins, and how they end one.
+-- A user's own sessions: listed and ended.
 SET LOCAL ROLE postern_owner;
 
--- Alive means what it means for a token: not ended, not run out, and of the person's present security stamp.
+-- A session is alive by the same rule as a token: not ended, not expired, and under the user's present security stamp.
 CREATE OR REPLACE FUNCTION postern.live_sessions(p_realm uuid, p_user uuid)
 RETURNS TABLE (id uuid, client_id text, user_agent text, created_at double precision, last_used_at double precision)
 LANGUAGE plpgsql
@@ -83,8 +83,8 @@ $$;
 COMMENT ON FUNCTION postern.end_own_sessions(uuid, uuid, uuid, boolean, text) IS
     'Ends all sessions of a user, or all but the one that asks; returns how many';
 
--- Stands for p_source in a statement that opens a session, and leaves the user agent where the session's row takes it from: no
--- function that opens a session needs to know of it.
+-- Used in place of p_source in a statement that opens a session. It puts the user agent into a setting that the
+-- column's default reads, so that no function that opens a session needs a parameter for it.
 CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text) RETURNS text
 LANGUAGE plpgsql
 AS $$

@@ -1,7 +1,7 @@
--- Test identities: provisioning, and what servers do about them (docs/decisions/0015).
+-- Test identities: provisioning, and the functions that servers call for them (docs/decisions/0015).
 SET LOCAL ROLE postern_owner;
 
--- A fixed code is guessed at for weeks: it has eight digits at least, and what everybody tries first is refused.
+-- A fixed code can be guessed at for weeks. So it has eight digits at least, and common sequences are refused.
 CREATE OR REPLACE FUNCTION postern.is_test_code(candidate text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN candidate COLLATE "C" ~ '\A[0-9]{8,12}\Z'
@@ -56,7 +56,7 @@ BEGIN
         PERFORM postern.refuse(format('expires_at %s is out of range', postern.shown(expires_at::text)), 'Allowed is a time within the next 30 days; NULL is the latest.');
     END IF;
     IF v_user IS NULL THEN
-        -- What strangers asked for under this address is not the test identity's.
+        -- Requests that strangers made for this address do not belong to the test identity.
         DELETE FROM postern.auth_session AS a WHERE a.realm_id = v_realm AND a.email_key = lower(email COLLATE "C") COLLATE "default";
         DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm AND c.email_key = lower(email COLLATE "C") COLLATE "default";
         INSERT INTO postern.user_account (realm_id, id, email, email_verified) VALUES (v_realm, postern.test_identity_id(), email, false)
@@ -156,7 +156,8 @@ $$;
 COMMENT ON FUNCTION postern.store_test_code(uuid, uuid, text, bytea, bytea, uuid) IS
     'Stores the keyed form of a test identity''s code and forgets the code';
 
--- A request for a code by a test identity: nothing is sent, the handle opens the fixed code. False for everybody else's address.
+-- A request for a code by a test identity: nothing is sent, the handle opens the fixed code. False for every other
+-- address.
 CREATE OR REPLACE FUNCTION postern.answer_test_identity(p_realm uuid, p_request bytea, p_email_key text)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp

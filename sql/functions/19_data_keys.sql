@@ -17,7 +17,7 @@ END
 $$;
 COMMENT ON FUNCTION postern.current_data_key(uuid, text) IS 'The data key that protects new secrets of a purpose';
 
--- Of any number of servers that try at once one inserts, and all get that one.
+-- When several servers try at once, one inserts, and all get that row.
 CREATE OR REPLACE FUNCTION postern.add_data_key(
     p_realm uuid, p_purpose text, p_id uuid, p_derived_from bytea, p_file_key bytea, p_sealed bytea)
 RETURNS TABLE (id uuid, sealed bytea)
@@ -166,8 +166,8 @@ END
 $$;
 COMMENT ON FUNCTION postern.move_test_code(uuid, uuid, uuid) IS 'Names the data key of a code that version 0 keyed';
 
--- Everything long-lived that stands on a line, but sessions: how many of each kind. line NULL: version 0 did not say.
--- Data keys are counted themselves (kind 'data-key') and by what they protect.
+-- Counts per kind everything long-lived that depends on a line of the key file, except sessions. line NULL: version 0
+-- did not record it. Data keys are counted themselves (kind 'data-key') and by what they protect.
 CREATE OR REPLACE FUNCTION postern.key_line_secrets()
 RETURNS TABLE (line bytea, kind text, count bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -207,8 +207,8 @@ $$;
 COMMENT ON FUNCTION postern.key_line_secrets() IS
     'What each line of the key file protects, but sessions: data keys and what is under them';
 
--- A part of the table at a time (p_pages pages from p_page on), so that no statement is long, however many there are.
--- A session stands on a line while its refresh token can be used. line NULL: made before lines were counted.
+-- Counts a part of the table (p_pages pages from p_page on), so that no statement is long, however many sessions there
+-- are. A session depends on a line while its refresh token can be used. line NULL: made before lines were counted.
 CREATE OR REPLACE FUNCTION postern.key_line_sessions(p_page bigint, p_pages integer)
 RETURNS TABLE (line bytea, count bigint, next_page bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp

@@ -1,8 +1,10 @@
--- Signing keys follow one another: published first, signing after the overlap, gone when the last token of theirs has expired.
--- The realm's own key is the newest active one made for the realm; beside it stand keys for clients that ask for an algorithm.
+-- The life of a signing key: published first, signing after the overlap, withdrawn when the last token it signed has
+-- expired. The realm's own key is the newest active one made for the realm. Other keys serve clients that ask for
+-- another algorithm.
 SET LOCAL ROLE postern_owner;
 
--- Twice as long as a JWKS may be cached (300 s), so that whoever honours that has seen a key before it signs.
+-- Twice as long as a JWKS may be cached (300 s), so that a client that honours this limit has seen a key before it
+-- signs.
 CREATE OR REPLACE FUNCTION postern.signing_key_overlap() RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN interval '10 minutes';
 COMMENT ON FUNCTION postern.signing_key_overlap() IS 'How long a signing key is published before it signs';
@@ -23,8 +25,8 @@ $$;
 COMMENT ON FUNCTION postern.signing_key_document(postern.signing_key) IS 'A signing key as servers read it';
 
 DROP FUNCTION IF EXISTS postern.add_signing_key(uuid, text, text, jsonb, bytea);
--- The first key of a realm, or of a client's algorithm where there is none: of any number of servers that try at once, one inserts
--- and all get that one.
+-- The first key of a realm, or of a client's algorithm without a key. When several servers try at once, one inserts,
+-- and all get that key.
 CREATE OR REPLACE FUNCTION postern.add_signing_key(p_realm uuid, p_kid text, p_alg text, p_public_jwk jsonb, p_sealed bytea, p_for_realm boolean)
 RETURNS jsonb
 LANGUAGE plpgsql
@@ -84,7 +86,7 @@ BEGIN
     SELECT k.kid, k.for_realm INTO v_next FROM postern.signing_key AS k
      WHERE k.realm_id = p_realm AND k.alg = p_alg AND k.activates_at > now() AND (k.retires_at IS NULL OR k.retires_at > now())
      ORDER BY k.activates_at DESC LIMIT 1;
-    -- Nobody can have cached a JWKS of a realm that has no key.
+    -- No JWKS of a realm without keys can be cached, so the first key signs at once.
     v_at := CASE WHEN p_now OR NOT EXISTS (SELECT FROM postern.signing_key AS k WHERE k.realm_id = p_realm) THEN now()
                  ELSE now() + postern.signing_key_overlap() END;
     IF v_next.kid IS NULL THEN
@@ -172,7 +174,7 @@ BEGIN
             WHERE k.realm_id = v_realm AND k.kid <> kid AND k.activates_at <= now() AND k.activates_at >= v_key.activates_at AND k.retires_at IS NULL) THEN
         PERFORM postern.refuse(format('kid %s still signs', postern.shown(kid)), 'Switch to another key first: postern keys rotate --realm R --now.');
     END IF;
-    -- Whoever has the key can write ID tokens: it vouches for no device any more.
+    -- The key may be compromised, and its holder could forge ID tokens. So it no longer verifies ID-token hints.
     UPDATE postern.signing_key AS k SET retires_at = least(k.retires_at, now()), withdrawn = true
      WHERE k.realm_id = v_realm AND k.kid = kid;
     PERFORM postern.admin_audit(v_realm, 'signing_key_retired', detail => jsonb_build_object('kid', kid));

@@ -1,7 +1,7 @@
 -- Clients that authenticate by key (private_key_jwt, RFC 7523).
 SET LOCAL ROLE postern_owner;
 
--- True the first time. Single use is the insert: of any number at once, one is first.
+-- True for the first use. The insert makes it single use: of any number of concurrent calls one inserts.
 CREATE OR REPLACE FUNCTION postern.spend_assertion(p_realm uuid, p_id bytea, p_expires double precision)
 RETURNS boolean
 LANGUAGE plpgsql
@@ -14,7 +14,8 @@ END
 $$;
 COMMENT ON FUNCTION postern.spend_assertion(uuid, bytea, double precision) IS 'Uses up a client assertion; false when it was used before';
 
--- The reason why a JWK cannot be a client's, or NULL. Whether a point is on its curve only the server can tell.
+-- The reason why a JWK cannot be a client's key, or NULL. Whether a point is on its curve is checked by the server
+-- only.
 CREATE OR REPLACE FUNCTION postern.jwk_refusal(k jsonb) RETURNS text
 LANGUAGE sql IMMUTABLE
 AS $$

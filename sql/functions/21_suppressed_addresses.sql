@@ -1,4 +1,5 @@
--- Provisioning: addresses that are sent nothing. Requests never look here: what is suppressed is dropped from the outbox.
+-- Provisioning: suppressed addresses, which get no mail. Requests never read this list; mail to a suppressed address is
+-- dropped from the outbox.
 SET LOCAL ROLE postern_owner;
 
 CREATE OR REPLACE FUNCTION admin.suppress_address(realm text, email text, reason text DEFAULT NULL)

@@ -1,4 +1,4 @@
--- What a person sees, changes and deletes of the own account.
+-- A user's own account: read, changed and deleted by the user.
 SET LOCAL ROLE postern_owner;
 
 CREATE OR REPLACE FUNCTION postern.account(p_realm uuid, p_user uuid)
@@ -42,7 +42,8 @@ COMMENT ON FUNCTION postern.set_own_names(uuid, uuid, uuid, boolean, text, boole
     'Changes a person''s names; the audit log does not hold them';
 
 -- Outcome: deleted; step_up (the sign-in is older than p_max_age seconds); signed_out (the session is not alive).
--- A test identity is emptied, and its fixed code goes on working: a reviewer of an app store tries deletion, and more than once.
+-- A test identity is emptied and its fixed code keeps working, because app-store reviewers try deletion, and more than
+-- once.
 CREATE OR REPLACE FUNCTION postern.delete_own_account(p_realm uuid, p_user uuid, p_session uuid, p_max_age integer, p_source text)
 RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp

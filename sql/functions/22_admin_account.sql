@@ -1,4 +1,4 @@
--- Provisioning: what an administrator does about single things that people hold.
+-- Provisioning: single credentials, sessions and locks of users.
 SET LOCAL ROLE postern_owner;
 
 CREATE OR REPLACE FUNCTION admin.unlock_codes(realm text, email text)
@@ -13,7 +13,7 @@ DECLARE
     v_closed boolean;
 BEGIN
     SELECT u.id INTO v_user FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = v_key;
-    -- Codes of an address that is no user's yet may be closed too.
+    -- Codes of an address without a user can be locked too.
     IF v_user IS NULL AND NOT EXISTS (SELECT FROM postern.code_guard AS g WHERE g.realm_id = v_realm AND g.email_key = v_key) THEN
         PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
             'SELECT email FROM admin.users WHERE realm = … AND codes_locked_until IS NOT NULL lists whose codes are closed.');
