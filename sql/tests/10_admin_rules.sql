@@ -3,8 +3,8 @@ BEGIN;
 SELECT no_plan();
 CREATE FUNCTION pg_temp.realm_setting(n text) RETURNS text LANGUAGE sql AS $$ SELECT to_jsonb(r) ->> n FROM admin.realms AS r WHERE r.slug = 'acme' $$;
 
--- The arguments, their order and their defaults are those of the contract.
-SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' is called as the contract says') FROM (VALUES
+-- The arguments, their order and their defaults are public: administrators call these functions by hand.
+SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' has the published arguments') FROM (VALUES
     ('put_realm', 'slug text, primary_domain text DEFAULT NULL::text, display_name text DEFAULT NULL::text, public_origin text DEFAULT NULL::text, domains text[] DEFAULT NULL::text[], enabled boolean DEFAULT NULL::boolean, signing_alg text DEFAULT NULL::text'),
     ('set_native_grants', 'realm text, enabled boolean DEFAULT NULL::boolean, access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT NULL::interval, refresh_retry_window interval DEFAULT NULL::interval, session_lifetime interval DEFAULT NULL::interval'),
     ('set_code_policy', 'realm text, otp_lifetime interval DEFAULT NULL::interval, otp_attempts integer DEFAULT NULL::integer, otp_digits integer DEFAULT NULL::integer, magic_link_lifetime interval DEFAULT NULL::interval, resend_cooldown interval DEFAULT NULL::interval, ceremony_lifetime interval DEFAULT NULL::interval'),
@@ -29,7 +29,7 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' is called as the c
 -- Everything below is done by a login member of postern_admin, which has no other right.
 SET LOCAL ROLE admin_login;
 SELECT isnt(admin.put_realm('acme', 'id.acme.example'), NULL, 'a realm is made');
-SELECT is(admin.put_realm('acme', 'id.acme.example'), (SELECT id FROM admin.realms WHERE slug = 'acme'), 'AD-01: and made again: the same one');
+SELECT is(admin.put_realm('acme', 'id.acme.example'), (SELECT id FROM admin.realms WHERE slug = 'acme'), 'and made again: the same one');
 SELECT is(pg_temp.realm_setting(v.name), v.value, 'a new realm has ' || v.name || ' ' || v.value) FROM (VALUES
     ('display_name', 'acme'), ('public_origin', 'https://id.acme.example'), ('domains', '["id.acme.example"]'), ('enabled', 'true'), ('native_grants_enabled', 'false'),
     ('access_token_lifetime', '00:15:00'), ('refresh_token_lifetime', '14 days'), ('refresh_retry_window', '00:02:00'), ('session_lifetime', '365 days'),
@@ -63,10 +63,10 @@ SELECT isnt(admin.rotate_client_secret('acme', 'api'), admin.rotate_client_secre
 SELECT lives_ok($$SELECT admin.put_scope('acme', 'orders:read', 'Read', ARRAY['https://api.acme.example'])$$, 'a scope');
 SELECT lives_ok($$SELECT admin.put_scope('acme', 'orders:read', in_discovery => false)$$, 'a scope again');
 SELECT results_eq($$SELECT description || resources[1] || in_discovery || enabled FROM admin.scopes WHERE scope = 'orders:read'$$, ARRAY['Readhttps://api.acme.examplefalsetrue'], 'with what was not given left');
-SELECT is(admin.put_user('acme', 'Ada@Example.com', 'Ada'), admin.put_user('acme', 'ada@example.COM', last_name => 'Lovelace'), 'OT-23: one user whatever the case');
+SELECT is(admin.put_user('acme', 'Ada@Example.com', 'Ada'), admin.put_user('acme', 'ada@example.COM', last_name => 'Lovelace'), 'one user whatever the case');
 SELECT results_eq($$SELECT email || first_name || last_name || email_verified || enabled FROM admin.users$$, ARRAY['Ada@Example.comAdaLovelacetruetrue'], 'with the address as first given');
 SELECT isnt(admin.put_user('acme', 'mike@example.com'), NULL, 'a plain address');
-SELECT throws_like($$SELECT admin.put_user('acme', 'mıke@example.com')$$, '%is not an address', 'OT-23: a Unicode twin could never sign in and is refused');
+SELECT throws_like($$SELECT admin.put_user('acme', 'mıke@example.com')$$, '%is not an address', 'a Unicode twin could never sign in and is refused');
 SELECT throws_like($$SELECT admin.put_user('acme', '-dash@example.com')$$, '%is not an address', 'what the server refuses to mail is refused here too');
 SELECT throws_like($$SELECT admin.put_realm('evil', 'evil.example', public_origin => 'https://id.acme.example')$$, 'public_origin "https://id.acme.example" names a host of realm "acme"', 'one issuer, one realm');
 SELECT isnt(admin.put_realm('headless', public_origin => 'https://headless.example'), NULL, 'a realm without a primary domain');
@@ -79,7 +79,7 @@ SELECT results_eq($$SELECT permits, burst, mode FROM admin.rate_limits WHERE rea
 SELECT results_eq($$SELECT policy || ' ' || dimension || ' ' || permits || '/' || extract(epoch FROM per)::int || ' ' || burst FROM admin.rate_limits WHERE realm = 'other' ORDER BY 1$$,
     ARRAY['magic-link app 30000/3600 30000', 'magic-link client 6000/3600 6000', 'magic-link source 3000/3600 500', 'magic-link target 5/3600 5', 'magic-link target-total 10/3600 10',
           'native-otp app 30000/3600 30000', 'native-otp client 6000/3600 6000', 'native-otp registrations 120/3600 30', 'native-otp source 3000/3600 500', 'native-otp target 5/3600 5', 'native-otp target-total 10/3600 10',
-          'passkey-begin source 1200/300 300', 'refused source 600/60 200', 'token failures 5/600 5', 'token source 600/60 200', 'token wrong-codes 3000/3600 1000'], 'contract 4.5: the default limits');
+          'passkey-begin source 1200/300 300', 'refused source 600/60 200', 'token failures 5/600 5', 'token source 600/60 200', 'token wrong-codes 3000/3600 1000'], 'the default limits');
 SELECT lives_ok($$SELECT admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app'), admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app')$$, 'an iOS app, twice');
 SELECT lives_ok($$SELECT admin.put_android_app('acme', 'app', 'com.acme.app', ARRAY['14:6d:E9:83:C5:73:06:50:D8:EE:B9:95:2F:34:FC:64:16:A0:83:42:E6:1D:BE:A8:8A:04:96:B2:3F:CF:44:E5'])$$, 'an Android app');
 SELECT lives_ok($$SELECT admin.put_web_origin('acme', 'app', 'https://login.acme.example'), admin.put_web_origin('acme', 'app', 'https://login.acme.example')$$, 'a web origin, twice');
@@ -93,7 +93,7 @@ SELECT results_eq($$SELECT registration_firstname || registration_lastname FROM 
 SELECT lives_ok($$SELECT admin.rotate_signing_key('acme'), admin.rotate_signing_key('acme', 'RS256'), admin.rotate_signing_key('acme', 'RS256')$$, 'key rotation is asked for');
 
 -- What is refused: SQLSTATE, message and hint. A realm, client, user and App that exist are named acme, app, ada@example.com and shop.
-SELECT matches(pg_temp.refusal(v.statement), '^22023 ' || v.message || '.* \| .*' || v.hint, 'AD-02: ' || v.statement) FROM (VALUES
+SELECT matches(pg_temp.refusal(v.statement), '^22023 ' || v.message || '.* \| .*' || v.hint, '' || v.statement) FROM (VALUES
     ($$SELECT admin.put_realm(NULL)$$, 'slug NULL', 'lower-case letters'),
     ($$SELECT admin.put_realm('Acme', 'x.example')$$, 'slug "Acme"', '1 to 63 lower-case'),
     ($$SELECT admin.put_realm('new')$$, 'realm "new" is new and has neither primary_domain nor public_origin', 'Give primary_domain'),
@@ -248,7 +248,7 @@ SELECT throws_ok(v.statement, v.state, NULL, 'integrity: ' || v.statement) FROM 
     ($$INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private) SELECT id, 'k', 'ES256', '{"kty":"EC","d":"x"}', '\x00' FROM postern.realm WHERE slug = 'acme'$$, '23514'),
     ($$INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state) SELECT realm_id, id, 'acme.example', '\x01', '\x01', false, true FROM postern.user_account LIMIT 1$$, '23514')) AS v (statement, state);
 SELECT results_eq($$SELECT octet_length(secret_hash), previous_secret_hash IS NOT NULL, previous_secret_expires_at = now() + interval '1 hour' FROM postern.client WHERE client_id = 'api'$$,
-    $$VALUES (32, true, true)$$, 'AD-03: only hashes are stored; the former one lives as long as was asked for');
+    $$VALUES (32, true, true)$$, 'only hashes are stored; the former one lives as long as was asked for');
 SELECT set_config('test.secret', admin.rotate_client_secret('acme', 'api'), true) IS NOT NULL \g /dev/null
 SELECT is(secret_hash, sha256(convert_to(current_setting('test.secret'), 'UTF8')), 'the hash is the SHA-256 of the whole secret') FROM postern.client WHERE client_id = 'api';
 SELECT is(previous_secret_hash, NULL, 'and without overlap the former secret is dead at once') FROM postern.client WHERE client_id = 'api';

@@ -4,16 +4,16 @@ SET LOCAL ROLE app_login;
 
 -- Requests: recorded without a look at who is known, decided afterwards.
 SELECT is(pg_temp.ask('h1', 'ada@example.com', '111111'), 'sent', 'a known address is sent a code');
-SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || (payload IS NOT NULL) FROM postern.mail_outbox$$), 'Ada@example.com queued true', 'OT-23: to the stored address');
+SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || (payload IS NOT NULL) FROM postern.mail_outbox$$), 'Ada@example.com queued true', 'to the stored address');
 SELECT is(pg_temp.ask('h2', 'ADA@example.com', '222222'), 'sent', 'every request is sent its own code');
-SELECT is(pg_temp.ask('h3', 'nobody@example.com', '333333'), 'ignored', 'OT-24: an unknown address is sent nothing');
+SELECT is(pg_temp.ask('h3', 'nobody@example.com', '333333'), 'ignored', 'an unknown address is sent nothing');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '2', 'two mails in all');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session WHERE pending$$), '0', 'all three are decided');
 SELECT is(postern.decide_code(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'), gen_random_uuid(), '\x01', 'otp'), 'ignored', 'and none is decided twice');
 SELECT is(pg_temp.redeem('ada@example.com', 'h2', '111111'), 'refused wrong', 'a handle opens no other request''s code');
 SELECT is(pg_temp.redeem('ada@example.com', 'h1', '111111'), 'ok', 'the first request''s code is good, whoever asked since');
-SELECT is(pg_temp.redeem('ada@example.com', 'h1', '111111'), 'refused unknown', 'OT-04: once');
-SELECT is(pg_temp.redeem('ada@example.com', NULL, '111111'), 'refused unknown', 'OT-04: in either form');
+SELECT is(pg_temp.redeem('ada@example.com', 'h1', '111111'), 'refused unknown', 'a code works once');
+SELECT is(pg_temp.redeem('ada@example.com', NULL, '111111'), 'refused unknown', 'a code works once, by address too');
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event WHERE event IN ('sign_in', 'otp_requested')$$), 'otp_requested,otp_requested,sign_in', 'all is in the audit log');
 SELECT is(pg_temp.sql($$SELECT encode(server_key, 'hex') FROM postern.session$$), '01020304', 'the session knows the key it stands on');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.login_code$$), '0', 'a success leaves no code, of any request');
@@ -48,7 +48,7 @@ SELECT is(pg_temp.redeem('bob@example.com', 'r1', '2'), 'ok', 'not the second: a
 RESET ROLE;
 SELECT admin.put_user('a', 'bob@example.com', email_verified => false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.ask('u1', 'bob@example.com', '1'), 'ignored', 'OT-32: an unconfirmed address');
+SELECT is(pg_temp.ask('u1', 'bob@example.com', '1'), 'ignored', 'an unconfirmed address');
 RESET ROLE;
 SELECT admin.put_user('a', 'bob@example.com', email_verified => true, enabled => false) \g /dev/null
 SET LOCAL ROLE app_login;
@@ -64,16 +64,16 @@ SET LOCAL ROLE app_login;
 -- Tries by handle: five, counted before they are compared.
 SELECT is(pg_temp.ask('t1', 'bob@example.com', '123456'), 'sent', 'a code');
 SELECT is(pg_temp.ask('t2', 'bob@example.com', '654321'), 'sent', 'and another request''s');
-SELECT is(pg_temp.redeem('bob@example.com', 't1', v.code), 'refused wrong', 'OT-02: wrong: ' || v.code) FROM (VALUES ('123457'), ('23456'), ('0123456'), (''), ('１２３４５６')) AS v (code);
-SELECT is(pg_temp.redeem('bob@example.com', 't1', '123456'), 'refused attempts', 'OT-10: five wrong tries and the handle is spent');
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('t1')$$), '5', 'OT-12: five are counted');
-SELECT is(pg_temp.redeem('ada@example.com', 't2', '123456'), 'refused attempts', 'OT-07: address and handle must agree');
-SELECT is(pg_temp.redeem('bob@example.com', 'nothing', '123456'), 'refused attempts', 'OT-35: a handle nobody has');
+SELECT is(pg_temp.redeem('bob@example.com', 't1', v.code), 'refused wrong', 'wrong: ' || v.code) FROM (VALUES ('123457'), ('23456'), ('0123456'), (''), ('１２３４５６')) AS v (code);
+SELECT is(pg_temp.redeem('bob@example.com', 't1', '123456'), 'refused attempts', 'five wrong tries and the handle is spent');
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('t1')$$), '5', 'five are counted');
+SELECT is(pg_temp.redeem('ada@example.com', 't2', '123456'), 'refused attempts', 'address and handle must agree');
+SELECT is(pg_temp.redeem('bob@example.com', 'nothing', '123456'), 'refused attempts', 'a handle nobody has');
 SELECT is(pg_temp.redeem('bob@example.com', 't2', 'old key', '654321'), 'ok', 'D17: somebody else''s tries do not count for this handle; codes of an older server key are good');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'bob@example.com'$$), '0', 'OT-15: success clears the count');
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'bob@example.com'$$), '0', 'success clears the count');
 SELECT is(pg_temp.ask('t3', 'bob@example.com', '7'), 'sent', 'a code');
 SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() RETURNING 1$$), '1', 'that is ten minutes old');
-SELECT is(pg_temp.redeem('bob@example.com', 't3', '7'), 'refused expired', 'OT-09: is not good any more');
+SELECT is(pg_temp.redeem('bob@example.com', 't3', '7'), 'refused expired', 'is not good any more');
 SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() + interval '1 s' RETURNING 1$$), '1', 'but a second before');
 SELECT is(pg_temp.sql($$UPDATE postern.auth_session SET expires_at = now() RETURNING 1$$), '1', 'an expired handle');
 SELECT is(pg_temp.redeem('bob@example.com', 't3', '7'), 'refused attempts', 'opens nothing');
@@ -84,7 +84,7 @@ SELECT set_config('test.client', 'second', true) \g /dev/null
 SELECT is(pg_temp.ask('k1', 'bob@example.com', '1'), 'sent', 'a request that names no client');
 SELECT is(pg_temp.redeem('bob@example.com', 'k1', '1'), 'ok', 'is good for any');
 SELECT is(pg_temp.ask('k2', 'bob@example.com', '2', pg_temp.client('app')), 'sent', 'a request that names a client');
-SELECT is(pg_temp.redeem('bob@example.com', 'k2', '2'), 'refused client', 'OT-08: is not good for another');
+SELECT is(pg_temp.redeem('bob@example.com', 'k2', '2'), 'refused client', 'is not good for another');
 SELECT set_config('test.client', '', true) \g /dev/null
 SELECT is(pg_temp.redeem('bob@example.com', 'k2', '2'), 'ok', 'and untouched by it');
 
@@ -107,7 +107,7 @@ SELECT is(pg_temp.redeem('bob@example.com', NULL, '45'), 'ok', 'the next one is 
 
 -- A hundred wrong codes in a row: what compares nothing counts nothing.
 SELECT is(pg_temp.ask('l1', 'ada@example.com', '1'), 'sent', 'a code');
-SELECT is((SELECT count(*)::int FROM generate_series(1, 200) AS n WHERE pg_temp.redeem(a.address, 'spent' || n, 'x') LIKE 'refused%'), 200, 'OT-14: 200 refusals of handles nobody has: ' || a.address)
+SELECT is((SELECT count(*)::int FROM generate_series(1, 200) AS n WHERE pg_temp.redeem(a.address, 'spent' || n, 'x') LIKE 'refused%'), 200, '200 refusals of handles nobody has: ' || a.address)
   FROM (VALUES ('ada@example.com'), ('nobody@example.com')) AS a (address);
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.code_guard WHERE consecutive > 0$$), '0', 'count nothing');
 SELECT is((SELECT string_agg(DISTINCT pg_temp.redeem('nobody@example.com', NULL, 'x' || n), ',') FROM generate_series(1, 200) AS n), 'refused unknown', 'nor do 200 of an unknown address');
@@ -126,7 +126,7 @@ SELECT is(pg_temp.sql($$SELECT locked_until = now() + interval '24 hours' FROM p
 SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET locked_until = now() WHERE email_key = 'ada@example.com' RETURNING 1$$), '1', 'a day later');
 SELECT is(pg_temp.redeem('ada@example.com', 'l1', '2'), 'refused wrong', 'the count');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (locked_until IS NULL) FROM postern.code_guard WHERE email_key = 'ada@example.com'$$), '1 true', 'starts again');
-SELECT is(pg_temp.redeem('ada@example.com', 'l1', '1'), 'ok', 'OT-16: and the owner is in');
+SELECT is(pg_temp.redeem('ada@example.com', 'l1', '1'), 'ok', 'and the owner is in');
 SELECT is(pg_temp.ask('o1', 'ada@example.com', '1'), 'sent', 'a code');
 SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET consecutive = 99 WHERE email_key = 'ada@example.com' RETURNING 1$$), '1', 'ninety-nine');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '1'), 'ok', 'the last one may be right');
@@ -137,19 +137,19 @@ SELECT is(pg_temp.ask('d1', 'ada@example.com', '1'), 'sent', 'a code');
 RESET ROLE;
 SELECT admin.revoke_permission('a', 'app', 'gt:urn:cocoar:otp') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT matches(pg_temp.redeem('ada@example.com', 'd1', '1'), '^refused', 'CA-10: the permission was taken away');
+SELECT matches(pg_temp.redeem('ada@example.com', 'd1', '1'), '^refused', 'the permission was taken away');
 RESET ROLE;
 SELECT admin.grant_permission('a', 'app', 'gt:urn:cocoar:otp'), admin.put_client('a', 'app', enabled => false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT matches(pg_temp.redeem('ada@example.com', 'd1', '1'), '^refused', 'CA-09: the client was disabled');
+SELECT matches(pg_temp.redeem('ada@example.com', 'd1', '1'), '^refused', 'the client was disabled');
 RESET ROLE;
 SELECT admin.put_client('a', 'app', enabled => true), admin.set_native_grants('a', false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT matches(pg_temp.redeem('ada@example.com', 'd1', '1'), '^refused', 'CA-11: native grants were switched off');
+SELECT matches(pg_temp.redeem('ada@example.com', 'd1', '1'), '^refused', 'native grants were switched off');
 RESET ROLE;
 SELECT admin.set_native_grants('a', true), admin.set_user_enabled('a', 'ada@example.com', false), admin.set_user_enabled('a', 'ada@example.com', true) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.redeem('ada@example.com', 'd1', '1'), 'refused unknown', 'OT-20: a code does not outlive the disabling of its user');
+SELECT is(pg_temp.redeem('ada@example.com', 'd1', '1'), 'refused unknown', 'a code does not outlive the disabling of its user');
 
 -- The session that came of it.
 SELECT is(pg_temp.ask('s1', 'ada@example.com', '1'), 'sent', 'a code');

@@ -2,8 +2,8 @@
 SELECT no_plan();
 SELECT pg_temp.sign_in('s'), pg_temp.sign_in('t'), pg_temp.sign_in('v'), pg_temp.sign_in('w'), pg_temp.sign_in('bob', 'bob@example.com') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.rotate('s', 0), 'rotated t', 'RT-01: a refresh token is rotated');
-SELECT is(pg_temp.rotate('s', 0), 'retried t', 'RT-13: a lost answer is given again');
+SELECT is(pg_temp.rotate('s', 0), 'rotated t', 'a refresh token is rotated');
+SELECT is(pg_temp.rotate('s', 0), 'retried t', 'a lost answer is given again');
 SELECT is(pg_temp.rotate('s', 0), 'retried t', 'and again');
 SELECT is(pg_temp.sql($$UPDATE postern.session SET rotated_at = now() - interval '119 s' WHERE id = pg_temp.uu('s') RETURNING 1$$), '1', '119 s later');
 SELECT is(pg_temp.rotate('s', 0), 'retried t', 'still');
@@ -11,26 +11,26 @@ SELECT is(pg_temp.sql($$SELECT generation FROM postern.session WHERE id = pg_tem
 SELECT results_eq($$SELECT user_id IS NOT NULL, scope, resource, amr, auth_time = db_now, token_salt, expires_at - db_now, refresh_expires_at - db_now, email FROM postern.refresh(pg_temp.realm(), pg_temp.client(), pg_temp.uu('s'), 1, pg_temp.h('s1'), ARRAY[pg_temp.h('s2')], 900, 86400, NULL, '{}', '{}', '{}', '{}', '{}')$$,
     $$VALUES (true, '{openid,email}'::text[], '{https://api}'::text[], '{otp}'::text[], true, pg_temp.b16('s'), 31536000::float8, 86400::float8, 'Ada@example.com')$$, 'the answer has what the tokens need');
 SELECT ok(pg_temp.alive('s'), 'the family lives');
-SELECT is(pg_temp.rotate('s', 0), 'reuse', 'RT-15: the predecessor after its successor was used');
-SELECT ok(NOT pg_temp.alive('s'), 'RT-10: ends the family, access tokens included');
+SELECT is(pg_temp.rotate('s', 0), 'reuse', 'the predecessor after its successor was used');
+SELECT ok(NOT pg_temp.alive('s'), 'ends the family, access tokens included');
 SELECT is(pg_temp.rotate('s', 2), 'refused revoked', 'the live token too');
 SELECT is(pg_temp.rotate('s', 0), 'refused revoked', 'a second reuse');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event WHERE event = 'refresh_token_reuse'$$), '1', 'is audited once');
 SELECT is(pg_temp.rotate('t', 0), 'rotated t', 'another family');
-SELECT is(pg_temp.sql($$UPDATE postern.session SET rotated_at = now() - interval '121 s' WHERE id = pg_temp.uu('t') RETURNING 1$$), '1', 'RT-14: 121 s later');
+SELECT is(pg_temp.sql($$UPDATE postern.session SET rotated_at = now() - interval '121 s' WHERE id = pg_temp.uu('t') RETURNING 1$$), '1', '121 s later');
 SELECT is(pg_temp.rotate('t', 0), 'reuse', 'a repeat ends it');
-SELECT is(pg_temp.rotate('v', 0, 'second'), 'refused client', 'RT-03: another client is refused');
+SELECT is(pg_temp.rotate('v', 0, 'second'), 'refused client', 'another client is refused');
 SELECT is(pg_temp.rotate('v', 0, 'app', 'forged'), 'refused mismatch', 'a token that is not the one');
 SELECT is(pg_temp.rotate('v', 7), 'refused mismatch', 'a generation that is not there yet');
 SELECT is(pg_temp.rotate('unknown', 0), 'refused unknown', 'a session that is not there');
 SELECT is(pg_temp.rotate('v', 0), 'rotated t', 'none of which did any harm');
 SELECT is(pg_temp.rotate('v', 0, 'app', 'v0', 'another successor'), 'reuse', 'a retry that would get another successor is none');
-SELECT is(pg_temp.sql($$UPDATE postern.session SET refresh_expires_at = now() WHERE id = pg_temp.uu('w') RETURNING 1$$), '1', 'RT-08: idle too long');
+SELECT is(pg_temp.sql($$UPDATE postern.session SET refresh_expires_at = now() WHERE id = pg_temp.uu('w') RETURNING 1$$), '1', 'idle too long');
 SELECT is(pg_temp.rotate('w', 0), 'refused expired', 'is refused');
 SELECT is(pg_temp.sql($$UPDATE postern.session SET refresh_expires_at = now() + interval '1 s', expires_at = now() + interval '1 hour' WHERE id = pg_temp.uu('w') RETURNING 1$$), '1', 'a second before');
 SELECT is(pg_temp.rotate('w', 0), 'rotated t', 'it is good');
 SELECT is(pg_temp.sql($$SELECT refresh_expires_at = expires_at FROM postern.session WHERE id = pg_temp.uu('w')$$), 'true', 'but never beyond the end of the session');
-SELECT is(pg_temp.sql($$UPDATE postern.session SET expires_at = now() WHERE id = pg_temp.uu('w') RETURNING 1$$), '1', 'RT-09: at the absolute end');
+SELECT is(pg_temp.sql($$UPDATE postern.session SET expires_at = now() WHERE id = pg_temp.uu('w') RETURNING 1$$), '1', 'at the absolute end');
 SELECT is(pg_temp.rotate('w', 1), 'refused expired', 'nothing is');
 SELECT ok(NOT pg_temp.alive('w'), 'not even an access token');
 
@@ -39,7 +39,7 @@ RESET ROLE;
 SELECT admin.set_native_grants('a', refresh_retry_window => '0'), pg_temp.sign_in('z') \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.rotate('z', 0), 'rotated t', 'with a retry window of 0');
-SELECT is(pg_temp.rotate('z', 0), 'reuse', 'RT-11: a repeat in the same instant is reuse');
+SELECT is(pg_temp.rotate('z', 0), 'reuse', 'a repeat in the same instant is reuse');
 RESET ROLE;
 SELECT admin.set_native_grants('a', refresh_retry_window => '120 s') \g /dev/null
 
@@ -47,7 +47,7 @@ SELECT admin.set_native_grants('a', refresh_retry_window => '120 s') \g /dev/nul
 SELECT pg_temp.sign_in('e1') \g /dev/null
 SELECT is(admin.sign_out_everywhere('a', 'ada@example.com') > 0, true, 'signed out everywhere');
 SET LOCAL ROLE app_login;
-SELECT ok(NOT pg_temp.alive('e1'), 'RT-18: access tokens are dead at once');
+SELECT ok(NOT pg_temp.alive('e1'), 'access tokens are dead at once');
 SELECT is(pg_temp.rotate('e1', 0), 'refused revoked', 'and so is the refresh token');
 SELECT ok(pg_temp.alive('bob'), 'nobody else''s');
 RESET ROLE;
@@ -64,11 +64,11 @@ SELECT ok(NOT pg_temp.alive('e2'), 'enabling again revives nothing');
 RESET ROLE;
 SELECT pg_temp.sign_in('e3'), admin.revoke_permission('a', 'app', 'gt:refresh_token') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.rotate('e3', 0), 'refused disabled', 'RT-19: a client that may no longer refresh');
+SELECT is(pg_temp.rotate('e3', 0), 'refused disabled', 'a client that may no longer refresh');
 RESET ROLE;
 SELECT admin.grant_permission('a', 'app', 'gt:refresh_token'), admin.put_client('a', 'app', enabled => false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.rotate('e3', 0), 'refused disabled', 'RT-19: a disabled client');
+SELECT is(pg_temp.rotate('e3', 0), 'refused disabled', 'a disabled client');
 RESET ROLE;
 SELECT admin.put_client('a', 'app', enabled => true), admin.put_realm('a', enabled => false) \g /dev/null
 SET LOCAL ROLE app_login;

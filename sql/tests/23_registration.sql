@@ -1,6 +1,6 @@
 \ir helpers/fixture.psql
 SELECT no_plan();
--- Postures: contract 4.2, decided by the worker's function.
+-- Postures, as the worker's function decides them.
 SELECT admin.put_app('a', 'jit', 'Jit', 'jit.a.example'), admin.put_app('a', 'off', 'Off', 'off.a.example', 'Off'), admin.put_app('a', 'explicit', 'Explicit', 'explicit.a.example', 'ExplicitEndpoint') \g /dev/null
 SELECT admin.put_user('a', 'confirmed@example.com'), admin.put_user('a', 'unconfirmed@example.com', 'Una', email_verified => false),
        admin.put_user('a', 'disabled@example.com', enabled => false), admin.put_user('a', 'neither@example.com', email_verified => false, enabled => false) \g /dev/null
@@ -27,7 +27,7 @@ SELECT is(pg_temp.redeem('unknown@example.com', 'again', '9'), 'refused wrong', 
 SELECT is(pg_temp.users('unknown@example.com'), 'none', 'registers nobody');
 SELECT is(pg_temp.redeem('unknown@example.com', 'again', '2'), 'ok', 'the right one signs in');
 SELECT is(pg_temp.users('unknown@example.com'), 'unknown@example.com - true', 'a user who is there now');
-SELECT is(pg_temp.redeem('unknown@example.com', 'again', '2'), 'refused unknown', 'once');
+SELECT is(pg_temp.redeem('unknown@example.com', 'again', '2'), 'refused unknown', 'a code works once');
 SELECT is(pg_temp.sql($$SELECT string_agg(event || (detail IS NULL), ',' ORDER BY id) FROM postern.audit_event AS e WHERE user_id = (SELECT id FROM postern.user_account WHERE email_key = 'unknown@example.com') AND realm_id = pg_temp.realm()$$), 'user_registeredfalse,sign_intrue', 'both are in the audit log');
 SELECT is(pg_temp.redeem('unconfirmed@example.com', NULL, '1'), 'ok', 'an unconfirmed user signs in by address');
 SELECT is(pg_temp.users('unconfirmed@example.com'), 'unconfirmed@example.com Una true', 'and is confirmed');

@@ -37,7 +37,7 @@ SELECT is(pg_temp.ask('h', 'ada@example.com', '111111'), 'sent', 'a request is d
 SELECT is((SELECT count(*)::int FROM postern.outbox_take(4, '1 minute')), 0, 'its mail is dropped too');
 SELECT pg_temp.mail('flood' || n, 'nobody@example.com', '1 minute') FROM generate_series(1, 60) AS n \g /dev/null
 SELECT pg_temp.mail('behind', 'bob@example.com') \g /dev/null
-SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(1, '1 minute')), 'bob@example.com', 'ML-12: a flood of it holds nothing up');
+SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(1, '1 minute')), 'bob@example.com', 'a flood of it holds nothing up');
 RESET ROLE;
 SELECT is(admin.unsuppress_address('a', 'aDa@example.com'), true, 'taken back');
 SELECT is(admin.unsuppress_address('a', 'ada@example.com'), false, 'which needs no second time');
@@ -50,7 +50,7 @@ SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(4, '1 minu
 -- By age: a mail that was tried before goes before those queued after it.
 SELECT pg_temp.mail('old', 'old@example.com', '2 minutes'), pg_temp.mail('young', 'young@example.com', '1 minute') \g /dev/null
 SELECT pg_temp.sql(format($$UPDATE postern.mail_outbox SET not_before = now(), attempts = 3 WHERE id = %L RETURNING 1$$, pg_temp.uu('old'))) \g /dev/null
-SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(1, '1 minute')), 'old@example.com', 'ML-04: the oldest of what is due first');
+SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(1, '1 minute')), 'old@example.com', 'the oldest of what is due first');
 
 -- By the mail server.
 SELECT is(pg_temp.refuse('r1', 'bob@example.com'), false, 'no such mailbox, once');

@@ -54,7 +54,7 @@ SELECT is(pg_temp.touched(format('UPDATE %s SET %I = %I WHERE %I = %L', name, ke
 SELECT is(pg_temp.touched(format('DELETE FROM %s WHERE %I = %L', name, key, pg_temp.other())), 0::bigint, '4.3 (c): nor deleted: ' || name) FROM tenant_table;
 SELECT throws_ok(format('UPDATE %s SET %I = %L', name, key, pg_temp.other()), '42501', NULL, '4.3 (c): no row can be moved there: ' || name) FROM tenant_table WHERE name NOT IN ('postern.realm', 'postern.audit_event');
 SELECT throws_ok(format($$INSERT INTO postern.rate_bucket (realm_id, key, tat) VALUES (%L, 'k', now()) ON CONFLICT (realm_id, key) DO UPDATE SET tat = now() RETURNING tat$$, pg_temp.other()), '42501', NULL, '4.3 (c): ON CONFLICT … RETURNING does not show it');
-SELECT throws_ok($$COPY postern.session TO PROGRAM 'true'$$, NULL, NULL, 'AD-04: COPY TO PROGRAM');
+SELECT throws_ok($$COPY postern.session TO PROGRAM 'true'$$, NULL, NULL, 'COPY TO PROGRAM');
 SELECT is(pg_temp.touched('DELETE FROM postern.session'), 1::bigint, 'an unconditional DELETE stays in its realm');
 SELECT is((SELECT active FROM postern.introspect(pg_temp.other(), pg_temp.uu('s'), pg_temp.b16('j'))), true, 'a call for another realm sets that one');
 SELECT is(current_setting('postern.realm'), pg_temp.other()::text, 'for the transaction');
@@ -67,8 +67,8 @@ SELECT results_eq('EXECUTE mine', ARRAY['Ada@example.com,bob@example.com,review@
 SELECT set_config('postern.realm', pg_temp.other()::text, true) \g /dev/null
 SELECT results_eq('EXECUTE mine', ARRAY['ada@example.com,review@example.com'], '4.3 (f): and in another');
 
--- AD-04: what the app role may not do.
-SELECT throws_ok(v.statement, '42501', NULL, 'AD-04: ' || v.statement) FROM (VALUES
+-- What the app role may not do.
+SELECT throws_ok(v.statement, '42501', NULL, '' || v.statement) FROM (VALUES
     ('CREATE TABLE postern.mine (id int)'), ('ALTER TABLE postern.session DISABLE ROW LEVEL SECURITY'), ('ALTER TABLE postern.session NO FORCE ROW LEVEL SECURITY'), ('DROP TABLE postern.session'), ('TRUNCATE postern.session'),
     ('CREATE POLICY open ON postern.session USING (true)'), ('DROP POLICY realm ON postern.session'), ('SET LOCAL ROLE postern_owner'), ('SELECT * FROM pg_authid'), ('SELECT * FROM admin.users'), ($$SELECT admin.put_realm('evil', 'evil.example')$$),
     ('CREATE FUNCTION postern.evil() RETURNS int LANGUAGE sql RETURN 1'), ('ALTER FUNCTION postern.current_realm() OWNER TO app_login'), ('CREATE ROLE evil'), ('UPDATE postern.sweep_cursor SET block = 0'), ('DELETE FROM postern.schema_migration'),

@@ -1,6 +1,6 @@
 \ir helpers/fixture.psql
 SELECT no_plan();
--- AD-06: nothing is left of what is deleted.
+-- Nothing is left of what is deleted.
 CREATE FUNCTION pg_temp.leftovers() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     t regclass;
@@ -27,7 +27,7 @@ SELECT is((SELECT count(*)::int FROM postern.session WHERE realm_id = pg_temp.re
 SELECT is((SELECT count(*)::int FROM postern.passkey WHERE realm_id = pg_temp.realm()) + (SELECT count(*)::int - 1 FROM postern.totp_factor) + (SELECT count(*)::int - 1 FROM postern.recovery_code) + (SELECT count(*)::int FROM postern.login_code) + (SELECT count(*)::int FROM postern.mail_outbox)
         + (SELECT count(*)::int FROM postern.auth_session WHERE email_key = 'ada@example.com'), 0, 'passkeys, second factor, codes, mail and requests');
 SELECT ok(NOT pg_temp.alive('s') AND pg_temp.alive('bob'), 'the tokens are dead, and nobody else''s');
-SELECT is(pg_temp.rotate('s', 0), 'refused unknown', 'RT-18: refresh fails');
+SELECT is(pg_temp.rotate('s', 0), 'refused unknown', 'refresh fails');
 SELECT is((SELECT count(*)::int FROM postern.audit_event WHERE event = 'user_deleted' AND user_id IS NOT NULL), 1, 'the audit log keeps the id');
 SELECT is_empty($$SELECT detail FROM postern.audit_event WHERE detail::text ILIKE '%ada@%'$$, 'and no address');
 SELECT is((SELECT count(*)::int FROM postern.user_account WHERE realm_id = pg_temp.other()), 1, 'a user of the same address in another realm stays');

@@ -156,19 +156,19 @@ for round in $(seq "$rounds"); do
 done
 
 count() { q -c "SELECT coalesce(string_agg(DISTINCT n::text, ','), 'none') FROM (SELECT count(*) FILTER (WHERE outcome = '$2') AS n FROM race.result WHERE what = '$1' GROUP BY round) AS x"; }
-check "OT-05: $rounds rounds of 48 redemptions by handle: ok per round" 1 "$(count handle ok)"
+check "$rounds rounds of 48 redemptions by handle: ok per round" 1 "$(count handle ok)"
 check "of them refused" 47 "$(count handle refused)"
-check "OT-11: tries counted on the handle, never more than five" 5 "$(q -c "SELECT max(attempts) FROM postern.auth_session")"
-check "OT-05: $rounds rounds of 48 redemptions by address: ok per round" 1 "$(count address ok)"
+check "tries counted on the handle, never more than five" 5 "$(q -c "SELECT max(attempts) FROM postern.auth_session")"
+check "$rounds rounds of 48 redemptions by address: ok per round" 1 "$(count address ok)"
 check "of them refused" 47 "$(count address refused)"
 won() { q -c "SELECT string_agg(DISTINCT n::text, ',') FROM (SELECT count(*) FILTER (WHERE outcome = 'ok') AS n FROM race.result WHERE what = 'magic' AND round BETWEEN $1 + 1 AND $1 + $rounds GROUP BY round) AS x"; }
-check "MG-15: $rounds rounds of 48 redemptions of one link: ok per round" 1 "$(won 0)"
-check "MG-15: $rounds rounds of 48 polls of one confirmed link: ok per round" 1 "$(won 100)"
+check "$rounds rounds of 48 redemptions of one link: ok per round" 1 "$(won 0)"
+check "$rounds rounds of 48 polls of one confirmed link: ok per round" 1 "$(won 100)"
 mixed=$(q -c "SELECT max(n) FROM (SELECT count(*) FILTER (WHERE outcome = 'ok') AS n FROM race.result WHERE what = 'magic' AND round > 200 GROUP BY round) AS x")
-check "MG-15: $rounds rounds of confirmations, redemptions and polls of one link: ok per round, at most" 1 "$mixed"
+check "$rounds rounds of confirmations, redemptions and polls of one link: ok per round, at most" 1 "$mixed"
 linked=$(q -c "SELECT count(*) FROM race.result WHERE what = 'magic' AND outcome = 'ok'")
 check "sessions made, one per success" $((2 * rounds + linked)) "$(q -c "SELECT count(*) FROM postern.session WHERE id NOT IN (SELECT md5('session' || n)::uuid FROM generate_series(1, 1000) AS n)")"
-check "RT-12: $rounds rounds of 48 refreshes of one token: rotated per round" 1 "$(count refresh rotated)"
+check "$rounds rounds of 48 refreshes of one token: rotated per round" 1 "$(count refresh rotated)"
 check "of them the same successor again" 47 "$(count refresh retried)"
 check "different successors handed out" 1 "$(q -c "SELECT count(DISTINCT hash) FROM race.result WHERE what = 'refresh'")"
 check "families still alive" 0 "$(q -c "SELECT count(*) FROM postern.session WHERE revoked_at IS NOT NULL")"
@@ -182,11 +182,11 @@ check "48 times one recovery code at once: good per round" 1 "$(count recovery t
 check "48 wrong TOTP codes at once: counted, never more than five" "5,5" "$(q -c "SELECT min(wrong_in_a_row) || ',' || max(wrong_in_a_row) FROM postern.totp_factor WHERE user_id IN (SELECT race.account(n) FROM generate_series($rounds + 1, 2 * $rounds) AS n)")"
 check "and of the others, good" 0 "$(count wrong true)"
 
-# RT-11: with no retry window losers are reuse, and the family is dead.
+# With no retry window losers are reuse, and the family is dead.
 q -c "SELECT admin.set_native_grants('race', refresh_retry_window => '0')" >/dev/null
 cat >"$work/refresh.sql" <<<"SELECT race.refresh(900);"
 pgbench -U app_login -n -c 48 -j 2 -t 1 -f "$work/refresh.sql" >"$work/out" 2>&1 || { cat "$work/out"; failures=$((failures + 1)); }
-check "RT-11: 48 at once with retry window 0" "refused 46,reuse 1,rotated 1" "$(q -c "SELECT string_agg(outcome || ' ' || n, ',' ORDER BY outcome) FROM (SELECT outcome, count(*) AS n FROM race.result WHERE what = 'refresh' AND round = 900 GROUP BY 1) AS x")"
+check "48 at once with retry window 0" "refused 46,reuse 1,rotated 1" "$(q -c "SELECT string_agg(outcome || ' ' || n, ',' ORDER BY outcome) FROM (SELECT outcome, count(*) AS n FROM race.result WHERE what = 'refresh' AND round = 900 GROUP BY 1) AS x")"
 check "4.3 (d): after all that no connection keeps a realm" "none" "$(psql -XAtq -U app_login -c "SELECT 1 FROM postern.realm_config((SELECT realm FROM race.fixed))" -c "SELECT coalesce(postern.current_realm()::text, 'none')" | tail -1)"
 check "configuration changes are announced" "1" "$(q -c "LISTEN postern_config" -c "SELECT admin.put_scope('race', 'announced')" | grep -c 'Asynchronous notification "postern_config" with payload "'"$(q -c "SELECT realm FROM race.fixed")"'"')"
 q -c "SELECT admin.delete_realm('race')" -c "DROP SCHEMA race CASCADE" >/dev/null 2>&1

@@ -1,7 +1,7 @@
 import Foundation
 import Logging
 
-/// One line per event on stderr, as text or JSON; every value is escaped, so no caller can forge a line (SI-06).
+/// One line per event on stderr, as text or JSON; every value is escaped, so no caller can forge a line.
 struct LineLogHandler: LogHandler {
     var metadata: Logger.Metadata = [:]
     var metadataProvider: Logger.MetadataProvider?
