@@ -1,6 +1,7 @@
 package import Persistence
 
-/// A WebAuthn ceremony between begin and redemption: a sealed blob held by the app; nothing is stored in the database.
+/// A WebAuthn ceremony between begin and redemption: a sealed blob held by the app; nothing is stored in the database
+/// (docs/decisions/0000, F10).
 ///
 /// Text: `pcm_` + base64url of the sealed fields. Bound to realm, kind, client and RP-ID, an enrolment also to its
 /// session. Single use comes from inserting ``id`` when it is presented.

@@ -3,7 +3,7 @@ public import Persistence
 /// One tenant as the token endpoint sees it: an immutable snapshot of everything an administrator configured.
 ///
 /// A snapshot is replaced as a whole, never changed. The checks before a grant run against it; the statement that
-/// consumes a factor checks again in the database.
+/// consumes a factor checks again in the database (docs/decisions/0000, F1).
 public struct Realm: Sendable {
     /// `realm.id`.
     public let id: UUIDValue

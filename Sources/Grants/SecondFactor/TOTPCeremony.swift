@@ -1,6 +1,7 @@
 import Persistence
 
-/// A TOTP enrolment between begin and proof: a sealed blob held by the app; nothing is stored in the database.
+/// A TOTP enrolment between begin and proof: a sealed blob held by the app; nothing is stored in the database
+/// (docs/decisions/0000, F10).
 ///
 /// Text: `ptc_` + base64url of the sealed fields. Bound to realm, client and session. Completed once: its id is
 /// inserted with the enrolment. A mistyped code does not spend it, so the user need not scan the secret again.

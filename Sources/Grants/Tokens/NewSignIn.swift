@@ -65,7 +65,8 @@ struct SignedIn: Sendable {
 extension NewSignIn {
     /// Runs the statement that redeems and returns the sign-in.
     ///
-    /// If the answer was lost (`StoreError.inDoubt`), the session row decides, because only a success inserts it.
+    /// If the answer was lost (`StoreError.inDoubt`), the session row decides, because only a success inserts it
+    /// (docs/decisions/0000, F4).
     /// - Parameter refused: the grant's one refusal; its argument is the reason for the log.
     func decide(
         sessions: SessionStore, refused: (String) -> TokenError, _ statement: () async throws -> SignInOutcome

@@ -1,6 +1,7 @@
 internal import COpenSSL
 
-/// An RSA key made and used by libcrypto, which signs with RS256 more than twice as fast as swift-crypto.
+/// An RSA key made and used by libcrypto, which signs with RS256 more than twice as fast as swift-crypto
+/// (docs/decisions/0000, F12).
 ///
 /// `@unchecked Sendable`: the `EVP_PKEY` is never changed after the initialiser; every signature has a context of its
 /// own, and libcrypto locks what it caches inside a key.

@@ -21,7 +21,8 @@ struct TestCodeService: Service {
     }
 }
 
-/// Deletes expired rows in bounded batches; an advisory lock lets one node at a time do it.
+/// Deletes expired rows in bounded batches; an advisory lock lets one node at a time do it
+/// (docs/decisions/0000, F14).
 struct Sweeper: Service {
     let database: Database
     let logger: Logger

@@ -1,4 +1,5 @@
-/// Sends uniform answers at a fixed time after the request arrived, so that their time does not reveal the work done.
+/// Sends uniform answers at a fixed time after the request arrived, so that their time does not reveal the work done
+/// (docs/decisions/0000, F7).
 public struct UniformDeadline: Sendable {
     /// Zero sends at once, for benchmarks only.
     public let duration: Duration
