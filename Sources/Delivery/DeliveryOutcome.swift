@@ -1,4 +1,4 @@
-/// What became of one attempt to hand over a mail.
+/// The outcome of one attempt to hand over a mail.
 public enum DeliveryOutcome: Sendable, Hashable {
     /// The server has taken responsibility for the mail (RFC 5321 §4.2.5).
     case accepted

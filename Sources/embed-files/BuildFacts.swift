@@ -1,6 +1,6 @@
 import Foundation
 
-/// What `postern --version` tells of the build: `embed-files --build-facts OUTPUT PACKAGE`.
+/// What `postern --version` shows about the build: `embed-files --build-facts OUTPUT PACKAGE`.
 ///
 /// Works without git as well: an archive made by `git archive` carries its commit in `.commit` (see `.gitattributes`).
 enum BuildFacts {

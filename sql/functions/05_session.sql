@@ -122,8 +122,8 @@ $$;
 COMMENT ON FUNCTION postern.rotate_refresh_token(uuid, uuid, uuid, integer, bytea, bytea[], integer, text, bytea, bigint, text[], integer[], integer[], double precision[], integer[], text[], text[]) IS
     'Rotates a refresh token, or hands out the same successor again, or ends the family';
 
--- The same without waiting: outcome "busy", and nothing done, while another transaction holds the row. Costs a lock of its own, so
--- it is for realms where a row was found locked a moment ago.
+-- The same without waiting: outcome "busy", and nothing done, while another transaction holds the row. It costs an
+-- extra lock, so it is used for realms in which a row was found locked within the last seconds.
 CREATE OR REPLACE FUNCTION postern.rotate_unless_busy(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
     p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint,

@@ -1,4 +1,4 @@
--- For commands that are told a realm's slug rather than a host.
+-- For commands that take a realm's slug instead of a host.
 SET LOCAL ROLE postern_owner;
 
 -- SECURITY DEFINER: which realm it is has to be known before row security can let any of its rows be seen.

@@ -45,8 +45,8 @@ $$;
 COMMENT ON FUNCTION postern.end_own_session(uuid, uuid, uuid, uuid, text) IS
     'Ends a live session of the user; false when there is none of that id';
 
--- Signs out everywhere: sessions, codes, links and handles end, and the security stamp is a new one. The session that asks goes on
--- under the new stamp when p_keep is true. NULL when that session is not alive: nothing is done then.
+-- Signs out everywhere: sessions, codes, links and handles end, and the security stamp changes. With p_keep the calling
+-- session stays alive under the new stamp. NULL when the calling session is not alive; nothing is done then.
 CREATE OR REPLACE FUNCTION postern.end_own_sessions(p_realm uuid, p_user uuid, p_by uuid, p_keep boolean, p_source text)
 RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp

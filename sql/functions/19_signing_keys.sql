@@ -60,9 +60,10 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.signing_alg(uuid) IS 'The algorithm of the realm''s latest key; NULL before there is one';
 
--- Publishes the next key; it signs after the overlap, or at once with p_now. While a next key of the algorithm is waiting there is no
--- other: this one is dropped, and p_now lets the waiting one sign. p_request: carries out what an administrator asked for, and does
--- nothing when another server has. Always returns the document of the next key, or NULL when there was nothing to do.
+-- Publishes the next key; it signs after the overlap, or at once with p_now. While a next key of the algorithm is
+-- waiting, the new one is dropped, and p_now lets the waiting one sign. p_request: carries out an administrator's
+-- request, and does nothing when another server has done so. Returns the document of the next key, or NULL when there
+-- was nothing to do.
 CREATE OR REPLACE FUNCTION postern.rotate_signing_key(p_realm uuid, p_kid text, p_alg text, p_public_jwk jsonb, p_sealed bytea,
     p_now boolean, p_for_realm boolean, p_request boolean, p_source text)
 RETURNS jsonb

@@ -56,8 +56,8 @@ final class SMTPUpload {
         if isNamingRecipient, SMTPVerdict.deniesMailbox(reply: line) { isDeniedMailbox = true }
     }
 
-    /// `CURLOPT_DEBUGFUNCTION`, which hears of every command and answer; looks at the first four letters of the one,
-    /// the codes of the other and at nothing else.
+    /// `CURLOPT_DEBUGFUNCTION`, which is called for every command and answer. Reads only the first four letters of a
+    /// command and the codes of an answer.
     static let debugCallback: curl_debug_callback = { _, kind, text, count, userData in
         guard let text, count >= 4, let userData else { return 0 }
         let upload = Unmanaged<SMTPUpload>.fromOpaque(userData).takeUnretainedValue()

@@ -28,7 +28,7 @@ final class AssertionChecks: Sendable {
     static let perSecond = 10
     /// How long a client counts as known after it authenticated.
     private static let memory = Duration.seconds(600)
-    /// Entries of either kind; beyond it the memory starts anew.
+    /// The most entries of either kind; beyond it the cache is emptied.
     private static let maximumEntries = 20_000
 
     init(clock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }) {

@@ -18,7 +18,7 @@ public struct KeyResealing: Sendable {
         self.keyring = keyring
     }
 
-    /// What became of the secrets of version 0.
+    /// The result of moving the secrets of version 0.
     public struct Moved: Sendable, Equatable {
         /// How many are under data keys now, by what they are.
         public internal(set) var moved: [DataKey.Purpose: Int] = [:]

@@ -42,7 +42,7 @@ struct PermitLedger {
     /// Per key, the number of waiters that were resumed and have not drawn since.
     private var awoken: [Key: Int] = [:]
 
-    /// Keys remembered at once, some 30 MB; beyond it the memory starts anew.
+    /// The most keys remembered, some 30 MB; beyond it the cache is emptied.
     static let maximumEntries = 100_000
     /// A lease not used within this time is forfeited, so a hoard never adds to a later burst.
     private static let leaseLifetime = Duration.seconds(2)

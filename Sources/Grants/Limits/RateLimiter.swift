@@ -57,7 +57,7 @@ public final class RateLimiter: Sendable {
         public let limit: TokenError.ExceededLimit
         /// The value the budget belongs to; `nil` when it would name a person.
         public let subject: String?
-        /// `false` when the limit is only watched (mode `log-only`) and the request went on.
+        /// `false` in mode `log-only`: the request was not refused.
         public let enforced: Bool
         /// Whether the database said so just now; `false` when it was remembered, as it is in a flood.
         public let isNew: Bool
@@ -158,7 +158,7 @@ public final class RateLimiter: Sendable {
                 case .wait:
                     end = .busy(key)
                 }
-                // What was drawn for this request is there for the next one.
+                // Give back the permits drawn for this request, so that the next one can use them.
                 for (place, subject) in subjects[..<index].enumerated() where leased & 1 << UInt64(place) != 0 {
                     ledger.giveBack(PermitLedger.Key(realm: realm.id, policy: policy, subject: subject))
                 }

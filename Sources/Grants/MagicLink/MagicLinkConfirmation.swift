@@ -1,7 +1,6 @@
 public import Persistence
 
-/// `/magic-login`: what the page tells about a request, and what an answer does. Looking changes nothing; only an
-/// answer does.
+/// `/magic-login`: what the page shows about a request, and what an answer does. Only an answer changes something.
 public struct MagicLinkConfirmation: Sendable {
     /// An answer to the page's question.
     public enum Choice: Sendable, Equatable {
@@ -25,7 +24,7 @@ public struct MagicLinkConfirmation: Sendable {
         self.turns = turns
     }
 
-    /// Where the request behind a link came from; `nil` when there is no such link.
+    /// Where the request of a link came from; `nil` when the link does not exist.
     /// - Throws: `rate_limited` (policy `magic-link`), `temporarily_unavailable`.
     public func origin(
         of link: MagicLink, realm: Realm, source: String

@@ -16,7 +16,7 @@ public struct MagicLinkGrant: Grant {
 
     /// What a link proves (RFC 8176): a secret from the mailbox that works once, as a code does; nothing more.
     private static let amr = ["otp"]
-    /// With the account's second factor beside it.
+    /// With the account's second factor.
     private static let amrWithSecondFactor = ["otp", "mfa"]
 
     /// Creates the grant.

@@ -5,8 +5,8 @@ extension Turns {
     /// Runs a statement that takes a lock only if it is free. When it is taken, the statement runs again after a random
     /// pause, for one caller of this process at a time. No database connection is held meanwhile.
     ///
-    /// The first try waits for no turn: it carries the permits of the request, about which others of the same source
-    /// may be waiting to hear.
+    /// The first try does not wait for a turn: it takes the permits of the request, and other requests of the same
+    /// source may wait for that verdict.
     /// - Parameter statement: answers `nil` when the lock was taken; it must not have consumed anything then.
     /// - Throws: what `statement` threw; `temporarily_unavailable` when the lock never was free.
     func untilFree<T>(_ key: String, _ statement: () async throws -> T?) async throws -> T {

@@ -21,7 +21,7 @@ public struct OTPGrant: Grant {
 
     /// What an e-mail code proves (RFC 8176): possession of the mailbox, nothing more.
     private static let amr = ["otp"]
-    /// With the account's second factor beside it.
+    /// With the account's second factor.
     private static let amrWithSecondFactor = ["otp", "mfa"]
 
     /// Something worth counting.

@@ -25,7 +25,7 @@ package enum OneTimeCode {
     static func candidates(_ code: String, realm: Realm, emailKey: String, keyring: Keyring) -> [[UInt8]] {
         var candidates = keyring.keys.map { keyed(code, realm: realm.id, emailKey: emailKey, under: $0) }
         for sealed in realm.testCodeKeys {
-            // One that does not open is reported by `serve` and `doctor`; ordinary codes go on.
+            // `serve` and `doctor` report a key that does not open; ordinary codes still work.
             guard let key = try? keyring.open(sealed, realm: realm.id) else { continue }
             candidates += key.candidates(parts(code, realm: realm.id, emailKey: emailKey))
         }

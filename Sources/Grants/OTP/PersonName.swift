@@ -1,8 +1,8 @@
 /// A given or family name as typed: trimmed of white space, 1 to 100 code points, without controls, line separators and
 /// bidirectional overrides. The first code point is not a combining mark.
 ///
-/// Counted and trimmed by code point, as PostgreSQL does (`postern.person_name`): by `Character`, `" \u{301}x"` begins
-/// with one that is no white space.
+/// Counted and trimmed by code point, as PostgreSQL does (`postern.person_name`). By `Character`, `" \u{301}x"` would
+/// begin with one that is not white space.
 public struct PersonName: Sendable, Equatable {
     /// What is stored.
     public let text: String

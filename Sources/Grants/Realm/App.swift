@@ -32,8 +32,8 @@ extension Realm {
     /// The realm as it shows itself on one of its hosts: on an App's, with the App's switch, required names and
     /// posture.
     ///
-    /// Everything behind it (gates, discovery, endpoints) reads the realm it is given and needs no second thought about
-    /// Apps.
+    /// Code past the host lookup (checks, discovery, endpoints) sees an ordinary `Realm` and does not need to know
+    /// about Apps.
     public func seen(from host: String) -> Realm {
         views.isEmpty ? self : views[host] ?? self
     }
@@ -41,8 +41,8 @@ extension Realm {
     /// The posture of the host; `off` without an App.
     public var registration: App.Registration { app?.registration ?? .off }
 
-    /// First-signal consistency: whether a client may be used on this host. On an App's host only its own clients and
-    /// those that belong to no App; on the realm's own hosts any.
+    /// Whether a client may be used on this host: on an App's host its own clients and those that belong to no App; on
+    /// the realm's own hosts every client.
     public func admits(_ client: Client) -> Bool {
         guard let app else { return true }
         return app.clients.contains(client.key) || !clientsOfApps.contains(client.key)

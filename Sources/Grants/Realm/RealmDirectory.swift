@@ -54,7 +54,7 @@ public final class RealmDirectory: Sendable {
         return try await realm(id)?.seen(from: host)
     }
 
-    /// Whether the configuration is there, or could be read just now.
+    /// Whether the configuration is cached or can be read now.
     public func isAvailable() async -> Bool {
         if state.withLock({ $0.hosts(at: clock()) != nil }) { return true }
         return (try? await loadHosts()) != nil

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Lets many requests that miss the same snapshot wait for one load.
 ///
-/// No actor: requests come from event loops, and a task that leaves an actor may go on where another task entered it
-/// (docs/decisions/0022).
+/// Not an actor: requests come from event loops, and a task that leaves an actor may continue on the thread on which
+/// another task entered it (docs/decisions/0022).
 final class SharedLoads: Sendable {
     private let running = Mutex<[String: Task<any Sendable, any Error>]>([:])
 

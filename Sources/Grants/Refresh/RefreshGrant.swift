@@ -5,7 +5,7 @@ public import Persistence
 public struct RefreshGrant: Grant {
     /// `refresh_token`.
     public let grantType = GrantType.refreshToken
-    /// Sessions that exist go on while native grants are off.
+    /// Existing sessions can be refreshed while native grants are off.
     public let isNative = false
 
     private let sessions: SessionStore

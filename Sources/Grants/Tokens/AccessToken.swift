@@ -3,7 +3,8 @@ public import Persistence
 
 /// What an access token says, whichever form it travels in.
 public struct AccessToken: Sendable, Equatable {
-    /// The row it hangs on and dies with: a session (`sid`), or the service account a client acts as.
+    /// The id of the row it depends on: a session (`sid`), or the service account a client acts as. The token ends with
+    /// that row.
     public let session: UUIDValue
     /// `jti`, 16 random bytes.
     public let jti: [UInt8]
@@ -38,11 +39,11 @@ public struct AccessToken: Sendable, Equatable {
     }
 }
 
-/// The opaque form: `pat_` (`psa_` for a service account) + base64url of a sealed reference to the row it hangs on.
+/// The opaque form: `pat_` (`psa_` for a service account) + base64url of a sealed reference to the row it depends on.
 ///
 /// Nothing is stored per token, so a dump of the database holds none, and revoking the session ends all of its tokens
-/// at once. The seal is the server's key; `proof` is keyed with the row's salt, so the key file alone mints nothing
-/// either.
+/// at once. It is sealed under the server's key, and `proof` is keyed with the row's salt, so the key file alone cannot
+/// make a token either.
 package struct SealedReference {
     /// The kind of row it refers to.
     package enum Kind: Sendable {
@@ -128,7 +129,7 @@ package struct SealedReference {
         audience = lists[1].split(separator: " ").map(String.init)
     }
 
-    /// What the token says, once its row is at hand; `nil` when it was not made for a row with this salt.
+    /// The token's content, read with the values of its row; `nil` when it was not made for a row with this salt.
     /// - Parameter authTime: as for ``text(_:of:authTime:realm:salt:keyring:)``.
     func token(authTime: Int, salt: [UInt8]) -> AccessToken? {
         guard constantTimeEqual(proof, Self.proof(body, salt)) else { return nil }

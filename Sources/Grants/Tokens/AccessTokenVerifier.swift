@@ -83,7 +83,7 @@ public struct AccessTokenVerifier: Sendable {
     private static func alive(
         _ token: AccessToken, _ account: LiveServiceAccount, realm: Realm
     ) -> VerifiedServiceToken? {
-        // A JWT holds no salt: one made before the account got its present salt is told by its time.
+        // A JWT holds no salt, so a JWT from before the account's present salt is recognised by its `iat`.
         guard account.now < Double(token.expiresAt), Double(token.issuedAt) >= account.since,
             let client = realm.clients[account.clientID], client.enabled,
             client.key == account.client

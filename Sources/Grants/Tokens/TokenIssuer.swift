@@ -101,7 +101,7 @@ public struct TokenIssuer: Sendable {
         }
     }
 
-    /// RFC 9068 §2.2, with `sid`, `amr` and `realm` beside it.
+    /// The claims of RFC 9068 §2.2, and `sid`, `amr` and `realm`.
     private static func accessTokenClaims(
         _ token: AccessToken, _ authentication: Authentication, _ realm: Realm, _ client: Client
     ) -> [UInt8] {

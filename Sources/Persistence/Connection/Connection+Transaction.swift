@@ -125,7 +125,7 @@ extension Connection {
         return kept
     }
 
-    /// After COMMIT was sent only its answer tells whether it happened, so it is never cancelled.
+    /// After COMMIT was sent, only its answer shows whether it happened, so it is never cancelled.
     private func commit() throws(Failure) {
         guard let session else { throw Failure(.unavailable(.connectionLost), .onceMore) }
         guard PQsendQuery(session, "COMMIT") == 1 else {

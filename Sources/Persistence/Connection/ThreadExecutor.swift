@@ -55,8 +55,8 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     /// this is the thread that runs it: after an `await` the caller may still be on the connection's thread.
     ///
     /// Never inlined: C declares `pthread_self` a constant, so the optimiser reuses its value in an async function,
-    /// also after an `await` that went on in another thread. In a function that is not async, and stays one, it is
-    /// asked anew at each call.
+    /// also after an `await` that continued on another thread. A function that is not async and is never inlined calls
+    /// it each time.
     @inline(never)
     func here<R: Sendable>(_ body: () -> R) -> R? {
         guard pthread_mutex_trylock(turn) == 0 else { return nil }

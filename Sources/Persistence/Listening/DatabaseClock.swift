@@ -2,8 +2,8 @@ import Synchronization
 
 /// How far this machine's clock is from the database's, as the listening connection last saw it.
 ///
-/// A reading says what the database's clock showed between two moments of ours, so the difference is known to within a
-/// round trip, and only what the round trip cannot explain counts. The monotonic clock carries a reading forward: a
+/// A reading has the database's clock between two times of this process, so the difference is known to within a round
+/// trip. Only the part that the round trip cannot explain counts. The monotonic clock carries a reading forward, so a
 /// step of this machine's clock is noticed at once, not at the next heartbeat.
 public final class DatabaseClock: Sendable {
     /// A difference beyond this is a fault: such a node must not sign or consume anything. Seconds.
@@ -25,7 +25,8 @@ public final class DatabaseClock: Sendable {
             self.answered = answered
         }
 
-        /// Our clock less the database's, as far as the round trip does not explain it; positive when ours is ahead.
+        /// This machine's clock minus the database's, less what the round trip explains; positive when this machine is
+        /// ahead.
         public var difference: Double {
             if asked > database { return asked - database }
             if answered < database { return answered - database }
@@ -72,6 +73,6 @@ public final class DatabaseClock: Sendable {
         abs(known.withLock { $0?.reading.difference } ?? 0) > Self.maximumDifference
     }
 
-    /// Whether the difference is too large to go on; `false` while it is not known.
+    /// Whether the difference is too large to issue tokens; `false` while it is not known.
     public var isWrong: Bool { abs(difference ?? 0) > Self.maximumDifference }
 }

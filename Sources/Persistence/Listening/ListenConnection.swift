@@ -7,9 +7,9 @@ public import ServiceLifecycle
 /// is not valid between ``Event/lost`` and ``Event/connected``. It can also compare the heartbeat's value, which is
 /// read on the same connection.
 public struct ListenConnection: Service {
-    /// What is heard, in the order it happens.
+    /// What the connection reports, in the order it happens.
     public enum Event: Sendable, Equatable {
-        /// Listening. Everything sent from now on is heard; what was sent before may have been missed.
+        /// Listening. Notifications sent from now on are received; earlier ones may have been missed.
         case connected
         /// Not listening any more.
         case lost

@@ -1,9 +1,9 @@
 /// Decides which caller gets which connection, and when to make a new one. A value without threads, clock or database:
 /// events come in, actions go out, and the caller that held the lock performs them after releasing it.
 ///
-/// The pool keeps `capacity` connections, lends the one returned last (its caches are warm), queues at most
-/// `maximumWaiters` callers for at most `checkoutTimeout`, and after a failed attempt tries again after a growing
-/// back-off, but at least every `demandInterval` while somebody waits.
+/// The pool keeps `capacity` connections, lends the one returned last (its caches are warm), and queues at most
+/// `maximumWaiters` callers for at most `checkoutTimeout`. After a failed attempt it tries again after a growing
+/// back-off, but at least every `demandInterval` while callers wait.
 ///
 /// Every connection is lent on a share (``Loans``). A realm whose share is used up waits, though connections may be
 /// free, and the waiter of the realm that holds fewest comes first. The rule that bounds a realm's connections bounds
@@ -104,7 +104,8 @@ struct PoolStateMachine<Connection, Waiter> {
         return mayWait(share) ? .wait : .refuse(.tooManyWaiters)
     }
 
-    /// The caller told to wait does, under a number of its own; or is served at once, if things changed in between.
+    /// Queues a caller that was told to wait, under a number of its own; or serves it at once if a connection became
+    /// free in between.
     mutating func enqueue(_ waiter: Waiter, for share: PoolShare, number: UInt64, now: Instant) -> [Action] {
         switch checkout(for: share) {
         case .lend(let connection): return [.resume(waiter, connection)]
@@ -151,7 +152,7 @@ struct PoolStateMachine<Connection, Waiter> {
         return actions + settle(now: now)
     }
 
-    /// The time asked for by ``Action/wake(at:)`` has come.
+    /// The time of ``Action/wake(at:)`` has passed.
     mutating func timePassed(now: Instant) -> [Action] {
         if let due = nextWake, due <= now { nextWake = nil }
         guard phase == .running else { return [] }
@@ -208,7 +209,7 @@ struct PoolStateMachine<Connection, Waiter> {
             lastAttempt = now
             return [.connect(missing)]
         }
-        // One probe; another beside it only when that one hangs.
+        // One attempt at a time; a second one only when the first does not return.
         let due = lastAttempt.map { $0 + pause } ?? now
         nextAttempt = due
         guard due <= now, connecting == 0 || !waiters.isEmpty else { return [] }

@@ -10,7 +10,7 @@ public struct ServerProbe: Sendable, Equatable {
     public let isApplicationMember: Bool
     /// `on`, or commits may be forgotten after they were answered.
     public let synchronousCommit: String
-    /// A standby, or told to refuse writes.
+    /// A standby, or configured to refuse writes.
     public let isReadOnly: Bool
 }
 

@@ -37,7 +37,7 @@ public struct AccountStore: Sendable {
         case set(String)
     }
 
-    /// What became of a wish to delete the account.
+    /// The outcome of a request to delete the account.
     public enum Deletion: Sendable, Equatable {
         /// The account is gone.
         case deleted

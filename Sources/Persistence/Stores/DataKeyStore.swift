@@ -41,7 +41,7 @@ public struct DataKeyStore: Sendable {
         return try keyring.open(inForce, realm: realm)
     }
 
-    /// Seals up to `limit` data keys of all realms anew, by the newest line. Safe to run beside another.
+    /// Re-seals up to `limit` data keys of all realms under the newest line. Safe to run concurrently.
     /// - Returns: how many were looked at: fewer than `limit` when no other is left.
     public func reseal(limit: Int32, keyring: Keyring) async throws -> Int {
         let found = try await database.query(

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Remembers in which realms a row was found locked a moment ago, and bounds how many requests wait for such rows.
+/// Remembers in which realms a row was found locked within the last seconds, and bounds how many requests wait for such
+/// rows.
 final class LockedRows: Sendable {
     private struct Trouble {
         var until: ContinuousClock.Instant
@@ -16,7 +17,7 @@ final class LockedRows: Sendable {
     /// Requests of one realm that may wait for locked rows; those beyond are answered at once.
     private static let maximumWaiting = 256
 
-    /// Whether a row of the realm was found locked a moment ago.
+    /// Whether a row of the realm was found locked within the last seconds.
     func areKnown(in realm: UUIDValue) -> Bool {
         guard count.load(ordering: .relaxed) > 0 else { return false }
         let now = ContinuousClock.now

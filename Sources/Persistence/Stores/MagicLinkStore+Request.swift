@@ -40,7 +40,7 @@ extension MagicLinkStore {
         }
     }
 
-    /// What became of a request.
+    /// The outcome of recording a request.
     public enum Recorded: Sendable {
         /// The id of the handle to answer with.
         case handle([UInt8])

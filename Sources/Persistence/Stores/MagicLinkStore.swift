@@ -16,7 +16,7 @@ public struct MagicLinkStore: Sendable {
         return only
     }
 
-    /// What became of an answer to the page's question.
+    /// The outcome of an answer to the page.
     public enum Confirmation: String, Sendable, CaseIterable {
         /// The right number: the device that asked may sign in.
         case confirmed
@@ -83,7 +83,8 @@ public struct MagicLinkStore: Sendable {
     }
 
     /// Consumes a link and opens the session, in one statement.
-    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; the session's presence then tells.
+    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
+    ///   happened.
     public func redeem(_ redemption: Redemption) async throws(StoreError) -> (Outcome, PermitVerdict) {
         let parameters: [Parameter] =
             [
@@ -152,8 +153,9 @@ public struct MagicLinkStore: Sendable {
         return (outcome, verdict)
     }
 
-    /// Says what has become of a handle's link; after a confirmation opens the session, once, in the same statement.
-    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; the session's presence then tells.
+    /// Returns the state of a handle's link. After a confirmation it opens the session, once, in the same statement.
+    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
+    ///   happened.
     public func poll(_ poll: Poll) async throws(StoreError) -> (Outcome, PermitVerdict) {
         let parameters: [Parameter] =
             [.uuid(poll.realm), .uuid(poll.client), .text(poll.permission), .bytes(poll.handle)]

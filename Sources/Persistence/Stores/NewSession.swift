@@ -58,7 +58,7 @@ public struct NewSession: Sendable {
     var parametersWithKey: [Parameter] { parameters + [.bytes(serverKey)] }
 }
 
-/// What became of a presented factor.
+/// The outcome of a presented factor.
 public enum SignInOutcome: Sendable {
     /// `now` and `sessionExpiresAt` are seconds since the epoch by the database clock.
     case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double)

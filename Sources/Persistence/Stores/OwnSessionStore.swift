@@ -43,9 +43,9 @@ public struct OwnSessionStore: Sendable {
 
     /// Signs the user out everywhere: sessions, codes, links and handles end.
     /// - Parameters:
-    ///   - by: the session that asks.
-    ///   - keepsCurrent: whether that one goes on.
-    /// - Returns: `false` when the session that asks is not alive any more; nothing was done then.
+    ///   - by: the calling session.
+    ///   - keepsCurrent: whether the calling session stays alive.
+    /// - Returns: `false` when the calling session is not alive any more; nothing was done then.
     public func endAll(
         realm: UUIDValue, user: UUIDValue, by: UUIDValue, keepsCurrent: Bool, source: String
     ) async throws(StoreError) -> Bool {

@@ -21,7 +21,7 @@ public struct PasskeyStore: Sendable {
         public let backupEligible: Bool
     }
 
-    /// What became of a presented ceremony.
+    /// The outcome of a presented ceremony.
     public enum AssertionStart: Sendable {
         /// Spent by this call; the credential is `nil` when none of that id is registered for the RP-ID.
         case spent(StoredCredential?)
@@ -94,7 +94,8 @@ public struct PasskeyStore: Sendable {
     }
 
     /// Records a verified assertion: counter, session and audit in one statement.
-    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; the session's presence then tells.
+    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
+    ///   happened.
     public func redeem(_ redemption: Redemption) async throws(StoreError) -> SignInOutcome {
         let parameters: [Parameter] =
             [

@@ -10,7 +10,8 @@ public struct SecondFactorPrompt: Sendable {
     public let now: Double
 }
 
-/// What came of the comparison: presented together with the first factor, and spent with it or counted.
+/// The result of comparing the presented second factor. Sent together with the first factor; then spent with it, or
+/// counted as wrong.
 public struct SecondFactorProof: Sendable {
     /// What was presented.
     public enum Kind: Sendable {
@@ -92,7 +93,7 @@ public struct SecondFactorStore: Sendable {
         }
     }
 
-    /// What became of an enrolment.
+    /// The outcome of an enrolment.
     public enum Enrolment: String, Sendable {
         case enrolled
         /// The ceremony was spent before, or is expired.
@@ -119,7 +120,7 @@ public struct SecondFactorStore: Sendable {
         return enrolment
     }
 
-    /// What became of a removal.
+    /// The outcome of a removal.
     public enum Removal: String, Sendable {
         case removed
         /// There was none.

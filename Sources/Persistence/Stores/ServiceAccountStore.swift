@@ -7,7 +7,7 @@ public struct ServiceAccountStore: Sendable {
         self.database = database
     }
 
-    /// What became of a request for a token.
+    /// The outcome of a token request.
     public enum Outcome: Sendable {
         /// Times are seconds since the epoch by the database clock.
         case granted(account: UUIDValue, tokenSalt: [UInt8], createdAt: Double, now: Double)

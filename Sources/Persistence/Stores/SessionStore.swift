@@ -87,7 +87,7 @@ public struct SessionStore: Sendable {
         public let authTime: Double
         /// The session row's salt, 16 bytes.
         public let tokenSalt: [UInt8]
-        /// The hash that is live now: tells which successor to hand out.
+        /// The hash of the live token; it selects the successor to hand out.
         public let currentHash: [UInt8]
         /// The database clock, seconds since the epoch.
         public let now: Double
@@ -95,7 +95,7 @@ public struct SessionStore: Sendable {
         public let expiresAt: Double
     }
 
-    /// What became of a refresh.
+    /// The outcome of a refresh.
     public enum RotationOutcome: Sendable {
         case rotated(Rotated)
         /// The reason is for logs.

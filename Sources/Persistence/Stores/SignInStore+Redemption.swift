@@ -60,7 +60,7 @@ extension SignInStore {
         }
     }
 
-    /// What came of a try.
+    /// The outcome of a try.
     public struct Redeemed: Sendable {
         /// `nil` when another try of this address runs at this moment: nothing was counted or consumed.
         public let outcome: SignInOutcome?

@@ -1,7 +1,7 @@
 import Glibc
 
-/// Bytes from the system's generator, by one getentropy(3): Swift's own `SystemRandomNumberGenerator` asks for every 8
-/// anew.
+/// Bytes from the system's generator, by one getentropy(3): Swift's own `SystemRandomNumberGenerator` makes a call for
+/// every 8.
 public func randomBytes(_ count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
         // All or nothing, and at most 256 bytes; what it did not fill, Swift's generator does.

@@ -39,7 +39,7 @@ extension Row {
             })
     }
 
-    /// Reads the layout of `array_send`. Only what it declares and what is there agree on is believed.
+    /// Reads the layout of `array_send`. Refuses a declared size that does not fit the bytes.
     private borrowing func array<Element>(
         _ column: Int, _ types: Oid..., element: (UnsafeRawBufferPointer) throws(StoreError) -> Element
     ) throws(StoreError) -> [Element]? {

@@ -14,7 +14,7 @@ public struct Statement: Sendable, Hashable {
 
     /// The share of the pool that a statement's connection counts against.
     public enum Payer: Sendable {
-        /// The realm that is the first parameter; the server itself when that is no UUID.
+        /// The realm that is the first parameter; the server itself when that is not a UUID.
         case realm
         /// The server itself, though the statement may name a realm: configuration, mail, sweeping.
         case server

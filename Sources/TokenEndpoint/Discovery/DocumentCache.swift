@@ -35,7 +35,7 @@ final class DocumentCache: Sendable {
     }
 
     private let entries = Mutex<[Place: Entry]>([:])
-    /// Hosts beyond this many start the memory anew.
+    /// The most hosts remembered; beyond it the cache is emptied.
     private static let maximumEntries = 10_000
 
     /// The document as it was made for this configuration; `nil` when it was not.

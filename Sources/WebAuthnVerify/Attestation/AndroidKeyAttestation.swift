@@ -32,7 +32,7 @@ extension AttestationStatement {
     }
 }
 
-/// `KeyDescription` of Android key attestation, as far as WebAuthn asks.
+/// The parts of Android key attestation's `KeyDescription` that WebAuthn checks.
 struct AndroidKeyDescription {
     /// KM_ORIGIN_GENERATED.
     static let originGenerated = 0

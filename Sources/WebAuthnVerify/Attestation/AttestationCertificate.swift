@@ -1,11 +1,11 @@
 import SwiftASN1
 import X509
 
-/// An attestation certificate, read as far as the statement formats ask (RFC 5280 §4.1).
+/// The parts of an attestation certificate that the statement formats check (RFC 5280 §4.1).
 ///
-/// Path validation reads the same bytes with swift-certificates, which is stricter. This reader exists because
-/// statements must be verified, though not trusted, whose certificates that library cannot hold: U2F tokens with
-/// negative serial numbers, and keys of algorithms it does not have.
+/// Path validation reads the same bytes with swift-certificates, which is stricter. This reader exists for certificates
+/// that library cannot represent: U2F tokens with negative serial numbers, and keys of algorithms it lacks. Their
+/// statements must still be verified, though not trusted.
 struct AttestationCertificate {
     let der: [UInt8]
     /// Zero-based, as encoded: 2 is version 3.

@@ -9,7 +9,7 @@ extension CredentialPublicKey {
     /// from 3 up.
     ///
     /// - Parameters:
-    ///   - bytes: `credentialPublicKey` as it stands in attested credential data.
+    ///   - bytes: `credentialPublicKey` as in attested credential data.
     ///   - policy: the algorithms accepted.
     /// - Throws: ``COSEKeyError``.
     public init(decoding bytes: Span<UInt8>, policy: COSEAlgorithmPolicy = .standard) throws(COSEKeyError) {

@@ -101,8 +101,7 @@ extension JSONReader {
     private mutating func scalar() throws(JSONError) -> Unicode.Scalar {
         guard let digits = input.take(4), let unit = hexadecimal(digits) else { throw .malformed }
         if let scalar = Unicode.Scalar(unit) { return scalar }
-        // Only surrogates are no scalars; a low one may not come first, and nothing but a low one may follow a high
-        // one.
+        // Only surrogates are not scalars. A low one must not come first, and a high one must be followed by a low one.
         guard unit < 0xdc00, input.next() == UInt8(ascii: "\\"), input.next() == UInt8(ascii: "u"),
             let digits = input.take(4), let low = hexadecimal(digits), (0xdc00...0xdfff).contains(low),
             let scalar = Unicode.Scalar(0x10000 + (unit - 0xd800) << 10 + (low - 0xdc00))

@@ -1,4 +1,4 @@
-/// Counts checks and says what came of each.
+/// Counts checks and prints the result of each.
 struct Examination {
     private(set) var checks = 0
     private(set) var failures = 0

@@ -25,7 +25,7 @@ final class InputGate: ChannelDuplexHandler {
     private var pending: ByteBuffer?
     /// The socket was not read because of ``pending``.
     private var wantsRead = false
-    /// The client has said all; told after ``pending`` was given to the decoder.
+    /// The client has closed its side; passed on after ``pending`` was given to the decoder.
     private var hasEnded = false
     private var isFeeding = false
     private var context: ChannelHandlerContext?
