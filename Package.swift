@@ -24,7 +24,7 @@ let package = Package(
     ],
     // Exact versions, so that two builds of one commit link the same. `scripts/sbom` prints them with what they pull in.
     dependencies: [
-        // Hashing, HMAC, AES-GCM, ECDSA/EdDSA/ML-DSA (docs/decisions and design decision 12: fastest verification here).
+        // Hashing, HMAC, AES-GCM, ECDSA/EdDSA/ML-DSA: the fastest verification here (docs/decisions/0000, F12).
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         // X.509 path validation of attestation certificates.
         .package(url: "https://github.com/apple/swift-certificates", exact: "1.21.1"),
@@ -42,7 +42,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         // Start, SIGTERM drain and stop order of the long-running services.
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
-        // Logic-less templates of the text and HTML mails and of the pages.
+        // Logic-less templates of the text and HTML mails.
         .package(url: "https://github.com/hummingbird-project/swift-mustache", exact: "2.1.1"),
         // Settings from the environment and from a file of the same names.
         .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0", traits: []),

@@ -65,7 +65,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION postern.person_name(text) IS 'A name as it is stored; NULL for what is none';
+COMMENT ON FUNCTION postern.person_name(text) IS 'A name in the form it is stored; NULL if it is not a valid name';
 
 REVOKE ALL ON FUNCTION postern.person_name(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION postern.person_name(text) TO postern_app;

@@ -47,7 +47,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.admit_request(uuid, text, bytea, uuid) IS
-    'Whether a recorded request may send a mail, and the known device it came from; decided by the worker, told to nobody';
+    'Whether a recorded request may send a mail, and the known device it came from; decided by the worker, never shown to the caller';
 
 -- A sign-in by other means than a code resets the count of wrong codes: that of the known device p_device, else that of
 -- strangers.
@@ -66,7 +66,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.forget_wrong_codes(uuid, text, uuid, uuid) IS
-    'A success: the wrong codes in a row of that device, or of strangers, are forgotten and what they closed is open';
+    'After a success: resets the wrong codes of that device, or of strangers, and their lock';
 
 -- For admin.unlock_codes: resets the counts of strangers and of all devices, and the failure budget of the address.
 -- True when something was locked.
@@ -89,7 +89,7 @@ BEGIN
     RETURN v_closed;
 END
 $$;
-COMMENT ON FUNCTION postern.unlock_codes(uuid, text) IS 'Opens the codes of an address again, for everybody; true when they were closed';
+COMMENT ON FUNCTION postern.unlock_codes(uuid, text) IS 'Unlocks the codes of an address, for strangers and known devices; true when they were locked';
 
 REVOKE ALL ON FUNCTION postern.admit_request(uuid, text, bytea, uuid), postern.forget_wrong_codes(uuid, text, uuid, uuid),
     postern.unlock_codes(uuid, text) FROM PUBLIC;

@@ -178,7 +178,7 @@ AS $$
              AND u.realm_id = tenant.realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp
           OFFSET 0) AS f ON true
 $$;
-COMMENT ON FUNCTION postern.introspect(uuid, uuid, bytea) IS 'Whether an access token''s session is alive, and whose it is';
+COMMENT ON FUNCTION postern.introspect(uuid, uuid, bytea) IS 'Whether an access token''s session is alive, and its user';
 
 CREATE OR REPLACE FUNCTION postern.revoke_session(p_realm uuid, p_client uuid, p_session uuid, p_reason text)
 RETURNS boolean

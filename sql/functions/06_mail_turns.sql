@@ -148,7 +148,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.take_mail(integer, interval, uuid, integer, uuid[], uuid[], boolean) IS
-    'Leases due mail, realms in turn, commit before sending; drops what has expired and what is addressed to the suppressed';
+    'Leases due mail, realms in turn, commit before sending; drops expired mail and mail to suppressed addresses';
 
 REVOKE ALL ON FUNCTION postern.mail_turns(integer, uuid, uuid[]),
     postern.take_mail(integer, interval, uuid, integer, uuid[], uuid[], boolean) FROM PUBLIC;

@@ -18,7 +18,7 @@ BEGIN
     RETURN true;
 END
 $$;
-COMMENT ON FUNCTION postern.outbox_sent(uuid, uuid) IS 'Mail was accepted by the mail server: forget its content, and that the address was refused';
+COMMENT ON FUNCTION postern.outbox_sent(uuid, uuid) IS 'Mail was accepted by the mail server: erases its content and the refusals of the address';
 
 CREATE OR REPLACE FUNCTION postern.outbox_failed(p_realm uuid, p_id uuid, p_error text, p_retry_after interval, p_permanent boolean)
 RETURNS boolean
@@ -42,7 +42,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.outbox_failed(uuid, uuid, text, interval, boolean) IS
-    'Mail was not accepted: due again after p_retry_after, or dead when that is no use; true when dead, NULL when it was not queued';
+    'Mail was not accepted: due again after p_retry_after, or dead when another try is useless; true when dead, NULL when it was not queued';
 
 -- Three refusals in a row suppress the address for a week (refusals of mails, not of tries: none is tried again). An
 -- administrator's entry is not changed.
@@ -154,7 +154,7 @@ BEGIN
     RETURN v_total;
 END
 $$;
-COMMENT ON FUNCTION postern.sweep(integer) IS 'Deletes what has expired, about p_batch rows at a time; one sweeper at once';
+COMMENT ON FUNCTION postern.sweep(integer) IS 'Deletes expired rows, about p_batch at a time; one sweeper runs at a time';
 
 REVOKE ALL ON FUNCTION postern.outbox_sent(uuid, uuid),
     postern.outbox_failed(uuid, uuid, text, interval, boolean), postern.outbox_refused(uuid, uuid, text), postern.sweep(integer) FROM PUBLIC;

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION postern.lock_links(p_realm uuid, p_user uuid) RETURNS
 LANGUAGE sql
 AS $$ SELECT pg_advisory_xact_lock(hashtextextended(p_user::text, uuid_hash_extended(p_realm, 4))) $$;
 COMMENT ON FUNCTION postern.lock_links(uuid, uuid) IS
-    'Waits for the lock under which links of this user end; for administrators and owners who end everything';
+    'Waits for the lock under which links of this user end; for administrators and owners who end all access';
 
 CREATE OR REPLACE FUNCTION postern.try_lock_links(p_realm uuid, p_user uuid) RETURNS boolean
 LANGUAGE sql
@@ -164,7 +164,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.decide_link_request(uuid, bytea) IS
-    'Decides a recorded request for a link: whom to send one, if anybody, and what the mail says about the request';
+    'Decides a recorded request for a link: the recipient, if any, and what the mail says about the request';
 
 CREATE OR REPLACE FUNCTION postern.add_link(
     p_realm uuid, p_request bytea, p_user uuid, p_token_hash bytea, p_mail_id uuid, p_payload bytea)
@@ -226,7 +226,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.link_page(uuid, uuid, bytea, text[], integer[], integer[], double precision[], integer[]) IS
-    'Who asked for a link, when and from where; changes nothing, however often it is asked';
+    'Who requested a link, when and from where; changes nothing but the rate limits';
 
 -- The answer of the page's form. p_number NULL: the owner says that the request is not theirs. Outcomes: confirmed,
 -- denied (the wrong number, or NULL), answered (confirmed or denied before), redeemed, superseded (ended by another
@@ -306,7 +306,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.confirm_link(uuid, uuid, bytea, integer, text, text[], integer[], integer[], double precision[], integer[]) IS
-    'Confirms a link by the number that the asking device shows, or ends it';
+    'Confirms a link by the number that the requesting device shows, or ends it';
 
 -- An earlier form without the key of the session. No server calls it: only the functions of this file do.
 DROP FUNCTION IF EXISTS postern.open_link_session(uuid, uuid, text, uuid, uuid, text, timestamptz, uuid, bytea, bytea,
@@ -541,7 +541,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.poll_link IS
-    'What has become of a link, for the device that asked; after a confirmation the session, once';
+    'The state of a link, for the device that requested it; after a confirmation it opens the session, once';
 
 -- Kept for older binaries.
 

@@ -126,7 +126,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.check_choice(text, text, text[]) IS 'Refuses a value that is none of the choices; NULL passes';
+COMMENT ON FUNCTION postern.check_choice(text, text, text[]) IS 'Refuses a value that is not one of the choices; NULL passes';
 
 CREATE OR REPLACE FUNCTION postern.check_host(argument text, value text) RETURNS void
 LANGUAGE plpgsql
@@ -138,7 +138,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.check_host(text, text) IS 'Refuses what is no bare host; NULL passes';
+COMMENT ON FUNCTION postern.check_host(text, text) IS 'Refuses a value that is not a bare host; NULL passes';
 
 CREATE OR REPLACE FUNCTION postern.check_text(argument text, value text, longest integer) RETURNS void
 LANGUAGE plpgsql
@@ -150,7 +150,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.check_text(text, text, integer) IS 'Refuses what is no short line of text; NULL passes';
+COMMENT ON FUNCTION postern.check_text(text, text, integer) IS 'Refuses a value that is not a short line of text; NULL passes';
 
 REVOKE ALL ON FUNCTION postern.refuse(text, text), postern.shown(text), postern.admin_realm(text), postern.admin_client(uuid, text),
     postern.admin_user(uuid, text), postern.admin_audit(uuid, text, uuid, uuid, jsonb),

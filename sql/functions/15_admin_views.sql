@@ -14,7 +14,7 @@ COMMENT ON VIEW admin.realms IS 'Realms and their settings';
 CREATE OR REPLACE VIEW admin.scopes AS
 SELECT r.slug AS realm, s.name AS scope, s.description, s.resources, s.in_discovery, s.enabled
   FROM postern.scope AS s JOIN postern.realm AS r ON r.id = s.realm_id;
-COMMENT ON VIEW admin.scopes IS 'Scopes';
+COMMENT ON VIEW admin.scopes IS 'Scopes of each realm, with their resources';
 
 CREATE OR REPLACE VIEW admin.clients AS
 SELECT r.slug AS realm, c.client_id, c.id, c.client_type, c.display_name, c.access_token_type, coalesce(c.rp_id, r.primary_domain) AS rp_id,
@@ -49,12 +49,12 @@ CREATE OR REPLACE VIEW admin.users AS
 SELECT r.slug AS realm, u.id, u.email, u.first_name, u.last_name, u.email_verified, u.enabled, g.locked_until AS codes_locked_until, u.created_at, u.has_totp
   FROM postern.user_account AS u JOIN postern.realm AS r ON r.id = u.realm_id
   LEFT JOIN postern.code_guard AS g ON g.realm_id = u.realm_id AND g.email_key = u.email_key AND g.locked_until > now();
-COMMENT ON VIEW admin.users IS 'People';
+COMMENT ON VIEW admin.users IS 'Users of each realm';
 
 CREATE OR REPLACE VIEW admin.passkeys AS
 SELECT r.slug AS realm, u.email, p.id, p.rp_id, p.display_name, p.aaguid, p.backup_eligible, p.backup_state, p.transports, p.created_at, p.last_used_at
   FROM postern.passkey AS p JOIN postern.realm AS r ON r.id = p.realm_id JOIN postern.user_account AS u ON u.realm_id = p.realm_id AND u.id = p.user_id;
-COMMENT ON VIEW admin.passkeys IS 'Passkeys of people, without credential ids and keys';
+COMMENT ON VIEW admin.passkeys IS 'Passkeys of users, without credential ids and keys';
 
 CREATE OR REPLACE VIEW admin.sessions AS
 SELECT r.slug AS realm, s.id, u.email, s.client_id, s.scope, s.amr, s.auth_time, s.created_at, s.last_used_at, s.refresh_expires_at, s.expires_at, s.revoked_at,

@@ -81,7 +81,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.end_own_sessions(uuid, uuid, uuid, boolean, text) IS
-    'Ends all sessions of a user, or all but the one that asks; returns how many';
+    'Ends all sessions of a user, or all but the calling one; returns how many';
 
 -- Used in place of p_source in a statement that opens a session. It puts the user agent into a setting that the
 -- column's default reads, so that no function that opens a session needs a parameter for it.

@@ -76,7 +76,7 @@ AS $$
     SELECT d.realm_id, d.id, d.purpose, d.sealed FROM postern.data_key AS d
      WHERE d.file_key <> p_newest ORDER BY d.realm_id, d.id LIMIT p_limit
 $$;
-COMMENT ON FUNCTION postern.data_keys_to_reseal(bytea, integer) IS 'Data keys that another line than this one seals';
+COMMENT ON FUNCTION postern.data_keys_to_reseal(bytea, integer) IS 'Data keys that are sealed by another line than this one';
 
 CREATE OR REPLACE FUNCTION postern.reseal_data_key(
     p_realm uuid, p_id uuid, p_former bytea, p_file_key bytea, p_sealed bytea)
@@ -90,7 +90,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.reseal_data_key(uuid, uuid, bytea, bytea, bytea) IS
-    'Replaces the seal of a data key; false when somebody else did that meanwhile';
+    'Replaces the seal of a data key; false when another server did that meanwhile';
 
 -- A binary of version 0 cannot read what is under a data key. It names its connections just "postern".
 CREATE OR REPLACE FUNCTION postern.version_0_connections() RETURNS integer
@@ -205,7 +205,7 @@ AS $$
      GROUP BY 1, 2
 $$;
 COMMENT ON FUNCTION postern.key_line_secrets() IS
-    'What each line of the key file protects, but sessions: data keys and what is under them';
+    'What each line of the key file protects, except sessions: data keys and what they protect';
 
 -- Counts a part of the table (p_pages pages from p_page on), so that no statement is long, however many sessions there
 -- are. A session depends on a line while its refresh token can be used. line NULL: made before lines were counted.
@@ -233,7 +233,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.key_line_sessions(bigint, integer) IS
-    'Live refresh families by the line they stand on, a part of the table at a time';
+    'Live refresh families by the line of the key file they depend on, a part of the table at a time';
 
 CREATE OR REPLACE FUNCTION postern.key_line_name(p_line bytea) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -113,7 +113,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.rotate_signing_key(uuid, text, text, jsonb, bytea, boolean, boolean, boolean, text) IS
-    'Publishes the next signing key of an algorithm, once however many servers try';
+    'Publishes the next signing key of an algorithm, once, when several servers try';
 
 -- SECURITY DEFINER: what was asked for in any realm.
 CREATE OR REPLACE FUNCTION postern.signing_key_requests()

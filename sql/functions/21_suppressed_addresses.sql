@@ -25,7 +25,7 @@ END
 $$;
 COMMENT ON FUNCTION admin.suppress_address(text, text, text) IS
 'Sends nothing more to an address (ASCII letters in any case), be it a user''s or not, until admin.unsuppress_address; mail that waits is dropped.
-Whoever asks for a code or a link gets the same answer as ever. Passkeys and sessions go on.
+Requests for a code or a link get the same answer as before. Passkeys and sessions go on.
 reason: for administrators, 1 to 200 characters; put again, NULL leaves it.
 Example: SELECT admin.suppress_address(''acme'', ''ada@example.com'', ''complained on 3 May'');';
 
@@ -57,7 +57,7 @@ CREATE OR REPLACE VIEW admin.suppressed_addresses AS
 SELECT r.slug AS realm, s.email, s.reason, s.is_automatic, s.created_at, s.expires_at
   FROM postern.suppressed_address AS s JOIN postern.realm AS r ON r.id = s.realm_id
  WHERE coalesce(s.expires_at > now(), true);
-COMMENT ON VIEW admin.suppressed_addresses IS 'Addresses that are sent nothing; is_automatic: for a week, after refusals of the mail server';
+COMMENT ON VIEW admin.suppressed_addresses IS 'Addresses that get no mail; is_automatic: for a week, after refusals of the mail server';
 
 REVOKE ALL ON FUNCTION admin.suppress_address(text, text, text), admin.unsuppress_address(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION admin.suppress_address(text, text, text), admin.unsuppress_address(text, text) TO postern_admin;

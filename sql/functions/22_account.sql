@@ -15,7 +15,7 @@ BEGIN
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled;
 END
 $$;
-COMMENT ON FUNCTION postern.account(uuid, uuid) IS 'A person''s own data; no row when there is no such enabled user';
+COMMENT ON FUNCTION postern.account(uuid, uuid) IS 'A user''s own data; no row if no enabled user has this id';
 
 -- p_set_first, p_set_last: which name to change; NULL removes it. False when the user is gone.
 CREATE OR REPLACE FUNCTION postern.set_own_names(
@@ -39,7 +39,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.set_own_names(uuid, uuid, uuid, boolean, text, boolean, text, text) IS
-    'Changes a person''s names; the audit log does not hold them';
+    'Changes a user''s names; the audit log does not hold them';
 
 -- Outcome: deleted; step_up (the sign-in is older than p_max_age seconds); signed_out (the session is not alive).
 -- A test identity is emptied and its fixed code keeps working, because app-store reviewers try deletion, and more than
@@ -83,7 +83,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.delete_own_account(uuid, uuid, uuid, integer, text) IS
-    'Deletes the account of a session that is fresh enough, with all it has, and tells its mailbox';
+    'Deletes the account of a session that is fresh enough, with all it has, and notifies its mailbox';
 
 REVOKE ALL ON FUNCTION postern.account(uuid, uuid),
     postern.set_own_names(uuid, uuid, uuid, boolean, text, boolean, text, text),
