@@ -50,7 +50,7 @@ final class LogWriter: Sendable {
                 return (state.lines, state.dropped)
             }
             var text = lines.isEmpty ? "" : lines.joined(separator: "\n") + "\n"
-            if dropped > 0 { text += "\(dropped) log lines were dropped: whoever reads them is too slow\n" }
+            if dropped > 0 { text += "\(dropped) log lines were dropped: standard output is read too slowly\n" }
             FileDescriptorOutput.write(text, to: STDERR_FILENO)
             state.withLock { $0.isWriting = false }
         }

@@ -40,7 +40,7 @@ extension HeadlessApp {
             waited += interval
             if let tokens = try await poll(receipt, interval: &interval) { return tokens }
         }
-        throw CommandFailure("nobody confirmed the link in time")
+        throw CommandFailure("the link was not confirmed in time")
     }
 
     private func poll(_ receipt: LinkReceipt) async throws -> Tokens? {
@@ -71,7 +71,7 @@ extension HeadlessApp {
     /// What a browser does when the link is opened and the number typed. A GET alone changes nothing.
     private func confirm(_ link: String, number: String) async throws {
         guard let url = URLComponents(string: link), let query = url.percentEncodedQuery else {
-            throw CommandFailure("the link is not what the contract says: \(link)")
+            throw CommandFailure("the link has an unexpected form: \(link)")
         }
         let values = Dictionary(
             (url.queryItems ?? []).map { ($0.name, $0.value ?? "") }, uniquingKeysWith: { first, _ in first })

@@ -86,7 +86,7 @@ extension HeadlessApp {
 
     private func bytes(_ base64URL: String) throws -> [UInt8] {
         guard let bytes = Base64URL.decode(base64URL) else {
-            throw CommandFailure("the answer is not what the contract says: \(base64URL) is not base64url")
+            throw CommandFailure("the server sent an unexpected answer: \(base64URL) is not base64url")
         }
         return bytes
     }

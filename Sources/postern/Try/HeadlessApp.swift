@@ -123,7 +123,7 @@ struct HeadlessApp {
         do {
             return try decoder.decode(Value.self, from: data)
         } catch {
-            throw CommandFailure("the answer is not what the contract says: \(error)")
+            throw CommandFailure("the server sent an unexpected answer: \(error)")
         }
     }
 
