@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import wire
+from harness import settings, wire
 from harness.links import LANDING, Form, Link, Links
 from harness.postgres import clean_environment
 from harness.report import say
@@ -260,7 +260,7 @@ def test_a_known_device_signs_in_by_link_whatever_strangers_ask_for(world, behin
     links = at(behind_proxy, Links(realm.app()))
     email = realm.user()
     token = links.app.sign_in(email)["id_token"]
-    attempts = 25
+    attempts = 50 if settings.FULL else 25
     with Stranger(behind_proxy, realm.host, email) as stranger:
         while stranger.sent < 50:
             time.sleep(0.02)
