@@ -41,8 +41,9 @@ struct EmbedFiles: BuildToolPlugin {
             arguments: ["--build-facts", output.path(), package.path()], inputFiles: inputs, outputFiles: [output])
     }
 
+    /// Everything in the folder and below it, the folders too: a file that is added or removed changes its folder.
     private func files(in folder: URL) -> [URL] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path())) ?? []
-        return names.sorted().map { folder.appending(path: $0) }
+        let paths = FileManager.default.enumerator(atPath: folder.path())?.compactMap { $0 as? String } ?? []
+        return paths.sorted().map { folder.appending(path: $0) }
     }
 }

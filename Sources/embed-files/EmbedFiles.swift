@@ -3,7 +3,8 @@ import Foundation
 /// Writes folders of text files into one Swift file of constants, so that the executable carries them.
 ///
 /// Usage: `embed-files OUTPUT NAME=FOLDER …`. The output declares `enum Embedded` with one `static let NAME` per
-/// folder: the files in name order, byte for byte. A folder that does not exist gives an empty list.
+/// folder: all files in it and below it, byte for byte, each named by its path in the folder, sorted by that. A folder
+/// that does not exist gives an empty list.
 @main
 struct EmbedFiles {
     static func main() throws {
@@ -20,9 +21,9 @@ struct EmbedFiles {
             let parts = argument.split(separator: "=", maxSplits: 1)
             guard parts.count == 2 else { throw UsageError() }
             source += "    static let \(parts[0]): [(name: String, text: String)] = [\n"
-            for file in try files(in: String(parts[1])) {
-                let text = try String(contentsOf: file, encoding: .utf8)
-                source += "        (name: \(literal(file.lastPathComponent)), text: \(literal(text))),\n"
+            for file in paths(in: String(parts[1])) {
+                let text = try String(contentsOfFile: "\(parts[1])/\(file)", encoding: .utf8)
+                source += "        (name: \(literal(file)), text: \(literal(text))),\n"
             }
             source += "    ]\n"
         }
@@ -30,12 +31,15 @@ struct EmbedFiles {
         try source.write(toFile: output, atomically: true, encoding: .utf8)
     }
 
-    private static func files(in folder: String) throws -> [URL] {
-        guard FileManager.default.fileExists(atPath: folder) else { return [] }
-        return try FileManager.default
-            .contentsOfDirectory(at: URL(fileURLWithPath: folder), includingPropertiesForKeys: nil)
-            .filter { !$0.lastPathComponent.hasPrefix(".") && !$0.hasDirectoryPath }
-            .sorted { $0.lastPathComponent < $1.lastPathComponent }
+    private static func paths(in folder: String) -> [String] {
+        (FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? [])
+            .filter { path in
+                var isFolder: ObjCBool = false
+                return !path.split(separator: "/").contains { $0.hasPrefix(".") }
+                    && FileManager.default.fileExists(atPath: "\(folder)/\(path)", isDirectory: &isFolder)
+                    && !isFolder.boolValue
+            }
+            .sorted()
     }
 
     /// A Swift string literal of exactly `text`.

@@ -31,10 +31,10 @@ struct PersonNameTests {
         #expect(PersonName(String(repeating: "e\u{301}", count: 51)) == nil, "counted by code point")
     }
 
-    /// The database trims and checks by the lists of `sql/functions/01_names.sql`.
+    /// The database trims and checks by the lists of `sql/functions/user/names.sql`.
     @Test func `the database has the same rule`() throws {
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
-            path: "../../sql/functions/01_names.sql")
+            path: "../../sql/functions/user/names.sql")
         let sql = try String(contentsOf: file, encoding: .utf8)
         let list = try #require(sql.split(separator: "<@ '{").dropFirst().first?.split(separator: "}'").first)
         var marks: Set<UInt32> = []

@@ -45,6 +45,9 @@ extension Connection {
                     ON CONFLICT (name) DO UPDATE SET checksum = EXCLUDED.checksum, applied_at = now()
                     """)
             }
+            // Files that were renamed or are gone: the table lists what is in force.
+            let names = plan.functions.map { "'\($0.name)'" }.joined(separator: ", ")
+            _ = try rows("DELETE FROM postern.schema_function WHERE name NOT IN (\(names))")
         }
         return migrations.map(\.file.name) + functions.map(\.name)
     }

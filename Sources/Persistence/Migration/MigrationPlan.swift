@@ -2,7 +2,7 @@
 struct MigrationPlan: Sendable {
     /// By number.
     let migrations: [(version: Int32, file: SQLFile)]
-    /// By name.
+    /// By path: those of `0_base` first.
     let functions: [SQLFile]
 
     /// What a database says was applied to it.
@@ -27,7 +27,7 @@ struct MigrationPlan: Sendable {
             else { throw .unusableFile(file.name) }
             numbered.append((version, file))
         }
-        for file in functions where !file.hasPlainName { throw .unusableFile(file.name) }
+        for file in functions where !file.hasPlainPath { throw .unusableFile(file.name) }
         self.migrations = numbered.sorted { $0.version < $1.version }
         self.functions = functions.sorted { $0.name < $1.name }
     }

@@ -2,7 +2,7 @@ import Crypto
 
 /// A file of SQL from `sql/`.
 public struct SQLFile: Sendable, Equatable {
-    /// `0001_roles_and_schemas.sql`.
+    /// `0001_roles_and_schemas.sql`; of functions with their folder, `session/refresh.sql`.
     public let name: String
     /// The SQL.
     public let text: String
@@ -30,7 +30,16 @@ public struct SQLFile: Sendable, Equatable {
     }
 
     /// Names are put into SQL literals: letters, digits, underscore, hyphen and full stop only.
-    var hasPlainName: Bool {
+    var hasPlainName: Bool { Self.isPlain(name) }
+
+    /// Whether the name is a relative path of plain names: no part is empty or hidden.
+    var hasPlainPath: Bool {
+        name.split(separator: "/", omittingEmptySubsequences: false).allSatisfy { part in
+            Self.isPlain(part) && !part.hasPrefix(".")
+        }
+    }
+
+    private static func isPlain(_ name: some StringProtocol) -> Bool {
         !name.isEmpty
             && name.utf8.allSatisfy { unit in
                 switch unit {

@@ -1,0 +1,181 @@
+-- What the functions of schema admin share. Only their owner may call these.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION postern.refuse(message text, hint text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = message, HINT = hint;
+END
+$$;
+COMMENT ON FUNCTION postern.refuse IS 'Raises invalid_parameter_value with a hint';
+
+CREATE OR REPLACE FUNCTION postern.issuer(public_origin text, primary_domain text) RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN coalesce(public_origin, 'https://' || primary_domain);
+COMMENT ON FUNCTION postern.issuer IS 'iss of a realm';
+
+CREATE OR REPLACE FUNCTION postern.origin_host(origin text) RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN substring(origin FROM '\A[a-z]+://([^:/]+)');
+COMMENT ON FUNCTION postern.origin_host IS 'The host of an origin, without its port';
+
+-- Quotes a value for a message, so that blanks and NULL are visible.
+CREATE OR REPLACE FUNCTION postern.shown(value text) RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN value IS NULL THEN 'NULL' ELSE '"' || left(value, 200) || CASE WHEN char_length(value) > 200 THEN '…'
+    ELSE '' END || '"' END;
+COMMENT ON FUNCTION postern.shown IS 'A value as error messages show it';
+
+-- The realm of a slug; locks its row, so that changes of one realm's configuration come one after the other.
+CREATE OR REPLACE FUNCTION postern.admin_realm(slug text) RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_id uuid;
+BEGIN
+    SELECT r.id INTO v_id FROM postern.realm AS r WHERE r.slug = slug FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        PERFORM postern.refuse(format('realm %s does not exist', postern.shown(slug)),
+            coalesce('Realms are: ' || (SELECT string_agg(r.slug, ', ' ORDER BY r.slug)
+                                        FROM (SELECT x.slug FROM postern.realm AS x ORDER BY x.slug LIMIT 20) AS r)
+                                            || '.',
+                     'Make one with admin.put_realm(slug, primary_domain).'));
+    END IF;
+    RETURN v_id;
+END
+$$;
+COMMENT ON FUNCTION postern.admin_realm IS 'Realm by slug, or a refusal';
+
+CREATE OR REPLACE FUNCTION postern.admin_client(p_realm uuid, client_id text) RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_id uuid;
+BEGIN
+    SELECT c.id INTO v_id FROM postern.client AS c WHERE c.realm_id = p_realm AND c.client_id = client_id;
+    IF NOT FOUND THEN
+        PERFORM postern.refuse(format('client_id %s does not exist in this realm', postern.shown(client_id)),
+            coalesce('Clients are: ' || (SELECT string_agg(c.client_id, ', ' ORDER BY c.client_id)
+                                           FROM (SELECT x.client_id FROM postern.client AS x WHERE x.realm_id = p_realm
+                                                 ORDER BY x.client_id LIMIT 20) AS c) || '.',
+                     'Make one with admin.put_client(realm, client_id).'));
+    END IF;
+    RETURN v_id;
+END
+$$;
+COMMENT ON FUNCTION postern.admin_client IS 'Client by client_id, or a refusal';
+
+CREATE OR REPLACE FUNCTION postern.admin_user(p_realm uuid, email text) RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_id uuid;
+BEGIN
+    -- Without the column's own collation the index would be walked through all users of the realm.
+    SELECT u.id INTO v_id FROM postern.user_account AS u WHERE u.realm_id = p_realm
+        AND u.email_key = lower(email COLLATE "C") COLLATE "default";
+    IF NOT FOUND THEN
+        PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
+                               'SELECT email FROM admin.users WHERE realm = … lists them.');
+    END IF;
+    RETURN v_id;
+END
+$$;
+COMMENT ON FUNCTION postern.admin_user IS 'User by address, or a refusal';
+
+CREATE OR REPLACE FUNCTION postern.admin_audit(p_realm uuid, event text, client uuid DEFAULT NULL,
+                                               user_id uuid DEFAULT NULL, detail jsonb DEFAULT NULL)
+RETURNS void
+LANGUAGE sql
+AS $$
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+    VALUES ($1, $2, $3, $4, 'sql:' || session_user, jsonb_strip_nulls($5))
+$$;
+COMMENT ON FUNCTION postern.admin_audit IS 'Records what an administrator did';
+
+CREATE OR REPLACE FUNCTION postern.span(value interval) RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN extract(epoch FROM value)::bigint % 86400 = 0 AND value > interval '0'
+    THEN (extract(epoch FROM value)::bigint / 86400) || ' days'
+            WHEN extract(epoch FROM value)::bigint % 60 = 0 AND value > interval '0'
+                THEN (extract(epoch FROM value)::bigint / 60) || ' minutes'
+            ELSE extract(epoch FROM value)::bigint || ' seconds' END;
+COMMENT ON FUNCTION postern.span IS 'An interval in the words of messages';
+
+-- Exact seconds, within bounds; NULL stays NULL.
+CREATE OR REPLACE FUNCTION postern.checked_interval(argument text, value interval, least_ interval, most interval)
+    RETURNS interval
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_seconds numeric := extract(epoch FROM value);
+BEGIN
+    IF v_seconds IS NULL THEN
+        RETURN NULL;
+    END IF;
+    IF v_seconds < extract(epoch FROM least_) OR v_seconds > extract(epoch FROM most) OR v_seconds <> trunc(v_seconds)
+        THEN
+        PERFORM postern.refuse(format('%s %s is out of range', argument, postern.shown(value::text)),
+            format('Allowed is an interval of whole seconds from %s to %s.', postern.span(least_), postern.span(most)));
+    END IF;
+    RETURN make_interval(secs => v_seconds::double precision);
+END
+$$;
+COMMENT ON FUNCTION postern.checked_interval IS 'An interval within bounds, or a refusal';
+
+CREATE OR REPLACE FUNCTION postern.check_choice(argument text, value text, VARIADIC choices text[]) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF value <> ALL (choices) THEN
+        PERFORM postern.refuse(format('%s %s is unknown', argument, postern.shown(value)),
+            format('Allowed (spelled exactly so): %s.', array_to_string(choices, ', ')));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.check_choice IS 'Refuses a value that is not one of the choices; NULL passes';
+
+CREATE OR REPLACE FUNCTION postern.check_host(argument text, value text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NOT postern.is_host(value) THEN
+        PERFORM postern.refuse(format('%s %s is not a bare lower-case host', argument, postern.shown(value)),
+            'Allowed is a host name as in id.example.com: lower case, no scheme, port, path, wildcard or trailing dot; '
+            'international names in their xn-- form.');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.check_host IS 'Refuses a value that is not a bare host; NULL passes';
+
+CREATE OR REPLACE FUNCTION postern.check_text(argument text, value text, longest integer) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NOT postern.is_plain_text(value, longest) THEN
+        PERFORM postern.refuse(format('%s %s is not a line of text', argument, postern.shown(value)),
+            format('Allowed are 1 to %s characters on one line, without control characters and without blanks around '
+                   'them.', longest));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.check_text IS 'Refuses a value that is not a short line of text; NULL passes';
+
+CREATE OR REPLACE FUNCTION postern.check_email(argument text, value text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF value IS NULL OR NOT postern.is_email(value) THEN
+        PERFORM postern.refuse(format('%s %s is not an address', argument, postern.shown(value)),
+            'Allowed is one plain mailbox such as ada@example.com: no name, comment, list or quotes; '
+            'international domains in their xn-- form.');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.check_email IS 'Refuses what is no address';
+
+RESET ROLE;

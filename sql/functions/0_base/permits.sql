@@ -1,0 +1,136 @@
+-- Rate limits: what is in force for a realm, and GCRA in one row per key: tat is the time at which the bucket is empty
+-- again.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION postern.default_rate_limits()
+RETURNS TABLE (policy text, dimension text, permits integer, per interval, burst integer, mode text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    VALUES
+        ('native-otp', 'target', 5, interval '60 minutes', 5, 'enforce'),
+        ('native-otp', 'target-total', 10, interval '60 minutes', 10, 'enforce'),
+        ('native-otp', 'source', 3000, interval '60 minutes', 500, 'enforce'),
+        ('native-otp', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
+        ('native-otp', 'app', 30000, interval '60 minutes', 30000, 'enforce'),
+        ('native-otp', 'registrations', 120, interval '60 minutes', 30, 'enforce'),
+        ('magic-link', 'target', 5, interval '60 minutes', 5, 'enforce'),
+        ('magic-link', 'target-total', 10, interval '60 minutes', 10, 'enforce'),
+        ('magic-link', 'source', 3000, interval '60 minutes', 500, 'enforce'),
+        ('magic-link', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
+        ('magic-link', 'app', 30000, interval '60 minutes', 30000, 'enforce'),
+        ('passkey-begin', 'source', 1200, interval '5 minutes', 300, 'enforce'),
+        ('token', 'source', 600, interval '1 minute', 200, 'enforce'),
+        ('token', 'failures', 5, interval '10 minutes', 5, 'enforce'),
+        ('token', 'wrong-codes', 3000, interval '60 minutes', 1000, 'enforce'),
+        ('refused', 'source', 600, interval '1 minute', 200, 'enforce')
+$$;
+COMMENT ON FUNCTION postern.default_rate_limits IS 'The rate limits of a realm that overrides none';
+GRANT EXECUTE ON FUNCTION postern.default_rate_limits TO postern_app, postern_admin;
+
+CREATE OR REPLACE FUNCTION postern.effective_rate_limits(p_realm uuid)
+RETURNS TABLE (policy text, dimension text, permits integer, per interval, burst integer, mode text, is_default boolean)
+LANGUAGE sql STABLE
+AS $$
+    SELECT coalesce(r.policy, d.policy), coalesce(r.dimension, d.dimension), coalesce(r.permits, d.permits),
+           coalesce(r.per, d.per), coalesce(r.burst, d.burst), coalesce(r.mode, d.mode), r.policy IS NULL
+      FROM postern.default_rate_limits() AS d
+      FULL JOIN (SELECT l.policy, l.dimension, l.permits, l.per, l.burst, l.mode
+                   FROM postern.rate_limit AS l WHERE l.realm_id = p_realm) AS r
+        ON r.policy = d.policy AND r.dimension = d.dimension
+$$;
+COMMENT ON FUNCTION postern.effective_rate_limits IS 'Defaults merged with the overrides of a realm';
+GRANT EXECUTE ON FUNCTION postern.effective_rate_limits TO postern_app;
+
+-- Takes up to p_wanted[i] permits of key i, in order, and stops at the first key that has none (later keys are not
+-- touched).
+-- A refused key has granted = 0 and says when one permit will be available. A key of which none is wanted is skipped:
+-- granted = 0,
+-- retry_after NULL. A negative p_wanted[i] is a limit in mode log-only: it is counted alike, but when no permit is
+-- available it is not refused and only has granted = 0. The realm is that of the transaction.
+CREATE OR REPLACE FUNCTION postern.take_permits(p_keys text[], p_wanted integer[], p_permits integer[],
+                                                p_per double precision[], p_burst integer[])
+RETURNS TABLE (ord integer, granted integer, retry_after double precision)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.current_realm();
+    v_wanted integer;
+    v_step interval;
+    v_tat timestamptz;
+    v_free integer;
+    v_overfull interval;
+BEGIN
+    FOR i IN 1 .. coalesce(cardinality(p_keys), 0) LOOP
+        ord := i;
+        granted := 0;
+        retry_after := NULL;
+        v_wanted := abs(p_wanted[i]);
+        IF v_wanted > 0 THEN
+            v_step := make_interval(secs => p_per[i] / p_permits[i]);
+            -- A bucket above its maximum was filled under another limit or another clock: it counts as empty. (By
+            -- clock_timestamp() and not by now(): after a wait for this row, now() is earlier than the value just
+            -- written. One second is for rounding.)
+            v_overfull := p_burst[i] * v_step + interval '1 second';
+            -- All wanted permits in one statement, which waits for the row lock.
+            INSERT INTO postern.rate_bucket AS b (realm_id, key, tat)
+            SELECT v_realm, p_keys[i], now() + v_wanted * v_step WHERE v_wanted <= p_burst[i]
+                ON CONFLICT (realm_id, key) DO UPDATE
+                   SET tat = CASE WHEN b.tat > clock_timestamp() + v_overfull THEN now()
+                       ELSE greatest(b.tat, now()) END + v_wanted * v_step
+                 WHERE greatest(b.tat, now()) + v_wanted * v_step <= now() + p_burst[i] * v_step
+                    OR b.tat > clock_timestamp() + v_overfull
+            RETURNING b.tat INTO v_tat;
+            IF FOUND THEN
+                granted := v_wanted;
+            ELSE
+                -- Fewer permits than wanted: take those that are available.
+                INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (v_realm, p_keys[i], now())
+                    ON CONFLICT (realm_id, key) DO UPDATE
+                   SET tat = CASE WHEN b.tat > clock_timestamp() + v_overfull THEN now() ELSE greatest(b.tat, now()) END
+                RETURNING b.tat INTO v_tat;
+                v_free := least(v_wanted::float8, floor(extract(epoch FROM now() + p_burst[i] * v_step - v_tat)::float8
+                                                           / extract(epoch FROM v_step)::float8 + 1e-6))::integer;
+                IF v_free >= 1 THEN
+                    UPDATE postern.rate_bucket AS b SET tat = v_tat + v_free * v_step WHERE b.realm_id = v_realm
+                        AND b.key = p_keys[i];
+                    granted := v_free;
+                ELSIF p_wanted[i] > 0 THEN
+                    retry_after := greatest(extract(epoch FROM v_tat - now() - (p_burst[i] - 1) * v_step)::float8,
+                                            0.001);
+                END IF;
+            END IF;
+        END IF;
+        RETURN NEXT;
+        EXIT WHEN retry_after IS NOT NULL;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.take_permits IS
+    'Takes permits from the buckets of this transaction''s realm; stops at the first empty one';
+GRANT EXECUTE ON FUNCTION postern.take_permits TO postern_app;
+
+-- The first step of every limited statement: takes the permits of a request, and reports which one was refused.
+CREATE OR REPLACE FUNCTION postern.take_realm_permits(
+    p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_permit record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    FOR v_permit IN SELECT t.ord, t.granted, t.retry_after
+        FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t LOOP
+        granted := granted || v_permit.granted;
+        IF v_permit.retry_after IS NOT NULL THEN
+            limit_ord := v_permit.ord;
+            retry_after := v_permit.retry_after;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.take_realm_permits IS 'Takes the permits of one request; limit_ord names the refused one';
+GRANT EXECUTE ON FUNCTION postern.take_realm_permits TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,80 @@
+-- The sweeper. SECURITY DEFINER, since the app role sees one realm at a time.
+SET LOCAL ROLE postern_owner;
+
+-- Walks each table a bounded number of pages at a time and deletes expired rows: no index on any expiry is needed, and
+-- the work of a call does not grow with the tables. Returns the number of rows deleted.
+CREATE OR REPLACE FUNCTION postern.sweep(p_batch integer)
+RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_rule record;
+    v_from bigint;
+    v_to bigint;
+    v_pages bigint;
+    v_step bigint := greatest(p_batch / 10, 1);
+    v_rows bigint;
+    v_total bigint := 0;
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('postern.sweep', 0)) THEN
+        RETURN 0;
+    END IF;
+    FOR v_rule IN
+        SELECT * FROM (VALUES
+            ('auth_session', 't.expires_at < now()'),
+            ('login_code', 't.expires_at < now()'),
+            ('login_link', 't.expires_at < now()'),
+            ('rate_bucket', 't.tat < now()'),
+            ('spent_ceremony', 't.expires_at < now()'),
+            ('spent_assertion', 't.expires_at < now()'),
+            ('signing_key', 't.retires_at < now() - interval ''1 day'''),
+            -- Keys derived by version 0, when the last code that they verify is used or deleted.
+            ('data_key', 't.derived_from IS NOT NULL AND t.created_at < now() - interval ''1 day''
+                          AND NOT EXISTS (SELECT FROM postern.recovery_code AS r
+                                           WHERE r.realm_id = t.realm_id AND r.data_key = t.id)
+                          AND NOT EXISTS (SELECT FROM postern.test_identity AS i
+                                           WHERE i.realm_id = t.realm_id AND i.data_key = t.id)'),
+            ('revoked_service_token', 't.expires_at < now()'),
+            ('service_account_use', 't.at < now() - interval ''1 year'''),
+            ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND '
+                           'coalesce(t.locked_until < now(), true)'),
+            ('device_guard', 't.updated_at < now() - interval ''24 hours'' AND coalesce(t.locked_until < now(), true)'),
+            -- An hour after the last possible refresh the last access token has expired too.
+            ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 '
+                        'hour'' OR t.revoked_at < now() - interval ''1 day'''),
+            ('suppressed_address', 't.expires_at < now()'),
+            ('mail_refusal', 't.last_at < now() - interval ''30 days'''),
+            ('mail_outbox', 't.state <> ''queued'' AND t.created_at < now() - interval ''7 days'''),
+            ('audit_event', 't.at < now() - interval ''1 year''')) AS v (name, condition)
+    LOOP
+        v_pages := pg_relation_size(format('postern.%I',
+                                           v_rule.name)::regclass) / current_setting('block_size')::bigint;
+        CONTINUE WHEN v_pages = 0;
+        SELECT c.block INTO v_from FROM postern.sweep_cursor AS c WHERE c.table_name = v_rule.name;
+        v_from := CASE WHEN v_from < v_pages THEN v_from ELSE 0 END;
+        v_to := v_from + v_step;
+        EXECUTE format('DELETE FROM postern.%I AS t WHERE t.ctid >= $1 AND t.ctid < $2 AND (%s)', v_rule.name,
+                       v_rule.condition)
+          USING format('(%s,0)', coalesce(v_from, 0))::tid, format('(%s,0)', coalesce(v_to, v_step))::tid;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_total := v_total + v_rows;
+        INSERT INTO postern.sweep_cursor AS c (table_name, block) VALUES (v_rule.name, coalesce(v_to, v_step))
+            ON CONFLICT (table_name) DO UPDATE SET block = excluded.block;
+    END LOOP;
+    -- Mail that was not sent in time.
+    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL,
+        last_error = coalesce(m.last_error, 'expired')
+     WHERE (m.realm_id, m.id) IN (SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
+                                   WHERE d.state = 'queued' AND d.not_before <= now()
+                                     AND d.expires_at <= now() LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);
+    PERFORM postern.end_test_identities();
+    -- A replaced client secret whose overlap has ended.
+    UPDATE postern.client AS c SET previous_secret_hash = NULL, previous_secret_expires_at = NULL
+     WHERE c.previous_secret_expires_at <= now();
+    RETURN v_total;
+END
+$$;
+COMMENT ON FUNCTION postern.sweep IS 'Deletes expired rows, about p_batch at a time; one sweeper runs at a time';
+GRANT EXECUTE ON FUNCTION postern.sweep TO postern_app;
+
+RESET ROLE;

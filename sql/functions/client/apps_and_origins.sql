@@ -1,0 +1,202 @@
+-- Provisioning: the native apps and web origins of clients.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION admin.put_ios_app(realm text, client_id text, team_id text, bundle_id text)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+BEGIN
+    IF team_id IS NULL OR team_id COLLATE "C" !~ '\A[A-Z0-9]{10}\Z' THEN
+        PERFORM postern.refuse(format('team_id %s is not an Apple team id', postern.shown(team_id)),
+            'Allowed are the ten upper-case letters and digits of Apple''s developer account (Membership details), for '
+            'example A1B2C3D4E5.');
+    END IF;
+    IF bundle_id LIKE team_id || '.%' THEN
+        PERFORM postern.refuse(format('bundle_id %s begins with the team id', postern.shown(bundle_id)),
+            format('Give it without: %s.', substr(bundle_id, length(team_id) + 2)));
+    END IF;
+    IF bundle_id IS NULL OR octet_length(bundle_id) > 155
+       OR bundle_id COLLATE "C" !~ '\A[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+\Z' THEN
+        PERFORM postern.refuse(format('bundle_id %s is not a bundle id', postern.shown(bundle_id)),
+            'Allowed is the bundle identifier from Xcode, for example com.example.app: letters, digits, hyphens and at '
+            'least one dot.');
+    END IF;
+    INSERT INTO postern.client_ios_app (realm_id, client, team_id, bundle_id)
+    VALUES (v_realm, v_client, team_id, bundle_id)
+        ON CONFLICT ON CONSTRAINT client_ios_app_pkey DO NOTHING;
+    PERFORM postern.admin_audit(v_realm, 'ios_app_put', client => v_client,
+                                detail => jsonb_build_object('team_id', team_id, 'bundle_id', bundle_id));
+END
+$$;
+COMMENT ON FUNCTION admin.put_ios_app IS
+'Lets an iOS app use passkeys of this client (apple-app-site-association of its RP-ID).
+Example: SELECT admin.put_ios_app(''acme'', ''acme-ios'', ''A1B2C3D4E5'', ''com.acme.app'');';
+
+CREATE OR REPLACE FUNCTION admin.put_android_app(realm text, client_id text, package_name text,
+                                                 sha256_cert_fingerprints text[])
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+    v_given text;
+    v_raw text;
+    v_list text[];
+BEGIN
+    IF package_name IS NULL OR octet_length(package_name) > 255
+       OR package_name COLLATE "C" !~ '\A[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+\Z' THEN
+        PERFORM postern.refuse(format('package_name %s is not a package name', postern.shown(package_name)),
+            'Allowed is the application id, for example com.example.app: letters, digits, underscores and at least one '
+            'dot.');
+    END IF;
+    IF coalesce(cardinality(sha256_cert_fingerprints), 0) NOT BETWEEN 1 AND 20 THEN
+        PERFORM postern.refuse('sha256_cert_fingerprints is empty or too long',
+                               'Allowed are 1 to 20 fingerprints, for example ARRAY[''14:6D:E9:…''] (of the Play '
+                               'signing key and, if you like, of your debug key).');
+    END IF;
+    FOREACH v_given IN ARRAY sha256_cert_fingerprints LOOP
+        CONTINUE WHEN upper(v_given) COLLATE "C" ~ '\A([0-9A-F]{2}:){31}[0-9A-F]{2}\Z';
+        v_raw := regexp_replace(v_given, '\Aandroid:apk-key-hash:', '');
+        IF v_raw COLLATE "C" ~ '\A[0-9A-Fa-f]{64}\Z' THEN
+            PERFORM postern.refuse(format('sha256_cert_fingerprints %s is hex without colons', postern.shown(v_given)),
+                format('Give it with colons: %s', rtrim(regexp_replace(upper(v_raw), '(..)', '\1:', 'g'), ':')));
+        ELSIF v_raw COLLATE "C" ~ '\A[A-Za-z0-9+/_-]{43}=?\Z' THEN
+            PERFORM postern.refuse(format('sha256_cert_fingerprints %s is base64, not hex', postern.shown(v_given)),
+                format('Give the fingerprint as keytool prints it: %s',
+                       rtrim(regexp_replace(upper(encode(decode(translate(rtrim(v_raw, '='), '-_', '+/') || '=',
+                                                                'base64'), 'hex')), '(..)', '\1:', 'g'), ':')));
+        ELSIF upper(v_raw) COLLATE "C" ~ '\A([0-9A-F]{2}:?){19}[0-9A-F]{2}\Z' THEN
+            PERFORM postern.refuse(format('sha256_cert_fingerprints %s is a SHA-1 fingerprint', postern.shown(v_given)),
+                'Give the SHA-256 one: the line SHA256 of keytool -list -v or of the Play Console (App integrity).');
+        ELSE
+            PERFORM postern.refuse(format('sha256_cert_fingerprints %s is not a SHA-256 fingerprint',
+                                          postern.shown(v_given)),
+                'Allowed are 32 hex bytes separated by colons as keytool -list -v prints them, for example 14:6D:E9:….');
+        END IF;
+    END LOOP;
+    SELECT array_agg(DISTINCT upper(f)) INTO v_list FROM unnest(sha256_cert_fingerprints) AS f;
+    INSERT INTO postern.client_android_app (realm_id, client, package_name, fingerprints)
+    VALUES (v_realm, v_client, package_name, v_list)
+        ON CONFLICT ON CONSTRAINT client_android_app_pkey DO UPDATE SET fingerprints = excluded.fingerprints;
+    PERFORM postern.admin_audit(v_realm, 'android_app_put', client => v_client,
+                                detail => jsonb_build_object('package_name', package_name, 'fingerprints', v_list));
+END
+$$;
+COMMENT ON FUNCTION admin.put_android_app IS
+'Lets an Android app use passkeys of this client: assetlinks.json and the origin android:apk-key-hash:… follow from the
+fingerprints (replaces the list).
+sha256_cert_fingerprints: SHA-256 of the signing certificates, 32 hex bytes with colons, as keytool -list -v or the Play
+Console print them.
+Example: SELECT admin.put_android_app(''acme'', ''acme-android'', ''com.acme.app'', ARRAY[''14:6D:E9:83:…'']);';
+
+CREATE OR REPLACE FUNCTION admin.put_web_origin(realm text, client_id text, origin text)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+    v_rp_id text;
+    v_host text;
+BEGIN
+    IF origin LIKE 'android:%' THEN
+        PERFORM postern.refuse(format('origin %s is not a web origin', postern.shown(origin)),
+                               'For an Android app call admin.put_android_app with the fingerprints of its '
+                               'certificates.');
+    END IF;
+    IF origin IS NULL OR NOT postern.is_origin(origin) THEN
+        PERFORM postern.refuse(format('origin %s is not a web origin', postern.shown(origin)),
+            CASE WHEN postern.is_origin(rtrim(lower(origin), '/'))
+                THEN format('Give it as %s: lower case, without trailing slash.', rtrim(lower(origin), '/'))
+                 WHEN postern.is_host(origin) THEN format('Give it as https://%s.', origin)
+                 ELSE 'Allowed is https://host or https://host:port, lower case, without path or trailing slash; http '
+                      'only for localhost.' END);
+    END IF;
+    SELECT coalesce(c.rp_id, r.primary_domain) INTO v_rp_id
+      FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id
+     WHERE c.realm_id = v_realm AND c.id = v_client;
+    v_host := substring(origin FROM '://([^:]+)');
+    IF v_rp_id IS NOT NULL AND v_host <> v_rp_id AND right(v_host, length(v_rp_id) + 1) <> '.' || v_rp_id THEN
+        RAISE WARNING 'origin "%" is not at or below the RP-ID "%": passkeys cannot be used there', origin, v_rp_id
+            USING HINT = 'Browsers only offer a passkey on its RP-ID and the hosts below it.';
+    END IF;
+    INSERT INTO postern.client_web_origin (realm_id, client, origin) VALUES (v_realm, v_client, origin)
+        ON CONFLICT ON CONSTRAINT client_web_origin_pkey DO NOTHING;
+    PERFORM postern.admin_audit(v_realm, 'web_origin_put', client => v_client,
+                                detail => jsonb_build_object('origin', origin));
+END
+$$;
+COMMENT ON FUNCTION admin.put_web_origin IS
+'Accepts passkeys of this client on a web origin besides https:// and its RP-ID; its host must be the RP-ID or below it.
+Example: SELECT admin.put_web_origin(''acme'', ''acme-web'', ''https://login.acme.example'');';
+
+CREATE OR REPLACE FUNCTION admin.remove_ios_app(realm text, client_id text, team_id text, bundle_id text)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+BEGIN
+    DELETE FROM postern.client_ios_app AS a WHERE a.realm_id = v_realm AND a.client = v_client AND a.team_id = team_id
+        AND a.bundle_id = bundle_id;
+    IF FOUND THEN
+        PERFORM postern.admin_audit(v_realm, 'ios_app_removed', client => v_client,
+                                    detail => jsonb_build_object('team_id', team_id, 'bundle_id', bundle_id));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION admin.remove_ios_app IS
+'Takes an iOS app away from a client; one that is not there is no error.
+Example: SELECT admin.remove_ios_app(''acme'', ''acme-ios'', ''A1B2C3D4E5'', ''com.acme.app'');';
+
+CREATE OR REPLACE FUNCTION admin.remove_android_app(realm text, client_id text, package_name text)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+BEGIN
+    DELETE FROM postern.client_android_app AS a WHERE a.realm_id = v_realm AND a.client = v_client
+        AND a.package_name = package_name;
+    IF FOUND THEN
+        PERFORM postern.admin_audit(v_realm, 'android_app_removed', client => v_client,
+                                    detail => jsonb_build_object('package_name', package_name));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION admin.remove_android_app IS
+'Takes an Android app away from a client; one that is not there is no error.
+Example: SELECT admin.remove_android_app(''acme'', ''acme-android'', ''com.acme.app'');';
+
+CREATE OR REPLACE FUNCTION admin.remove_web_origin(realm text, client_id text, origin text)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+BEGIN
+    DELETE FROM postern.client_web_origin AS o WHERE o.realm_id = v_realm AND o.client = v_client AND o.origin = origin;
+    IF FOUND THEN
+        PERFORM postern.admin_audit(v_realm, 'web_origin_removed', client => v_client,
+                                    detail => jsonb_build_object('origin', origin));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION admin.remove_web_origin IS
+'Takes a web origin away from a client; one that is not there is no error.
+Example: SELECT admin.remove_web_origin(''acme'', ''acme-web'', ''https://login.acme.example'');';
+
+RESET ROLE;

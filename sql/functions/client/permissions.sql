@@ -1,0 +1,114 @@
+-- Provisioning: what a client may do.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION admin.grant_permission(realm text, client_id text, VARIADIC permissions text[])
+RETURNS text[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+    v_permission text;
+    v_held record;
+    v_all text[];
+    v_others text[];
+BEGIN
+    FOREACH v_permission IN ARRAY coalesce(permissions, '{NULL}') LOOP
+        IF v_permission IS NULL OR NOT postern.is_permission(v_permission) THEN
+            PERFORM postern.refuse(format('permission %s is unknown', postern.shown(v_permission)),
+                'Allowed: gt:urn:cocoar:otp, gt:urn:cocoar:magic, gt:urn:cocoar:passkey, gt:refresh_token, '
+                'gt:client_credentials, gt:authorization_code, '
+                'gt:urn:ietf:params:oauth:grant-type:device_code, ept:token, ept:introspection, ept:revocation, '
+                'cap:trusted-forwarder, scp:<scope>.');
+        END IF;
+        IF v_permission LIKE 'scp:%' AND NOT EXISTS (SELECT FROM postern.scope AS s WHERE s.realm_id = v_realm
+                                                     AND s.name = substr(v_permission, 5)) THEN
+            RAISE WARNING 'scope "%" does not exist in this realm yet',
+                substr(v_permission, 5) USING HINT = 'admin.put_scope makes it.';
+        END IF;
+    END LOOP;
+    SELECT c.client_type, c.permissions INTO v_held FROM postern.client AS c WHERE c.realm_id = v_realm
+        AND c.id = v_client FOR NO KEY UPDATE;
+    SELECT array_agg(DISTINCT p COLLATE "C" ORDER BY p COLLATE "C") INTO v_all
+      FROM unnest(v_held.permissions || permissions) AS p;
+    IF 'gt:client_credentials' = ANY (v_all) THEN
+        SELECT array_agg(p) INTO v_others FROM unnest(v_all) AS p WHERE p LIKE 'gt:%' AND p <> 'gt:client_credentials';
+        IF v_others IS NOT NULL THEN
+            PERFORM postern.refuse(format('permission "gt:client_credentials" excludes %s for client_id "%s"',
+                                          array_to_string(v_others, ', '), client_id),
+                'A client signs in users or acts for itself, never both: use two clients.');
+        END IF;
+        IF v_held.client_type <> 'confidential' THEN
+            PERFORM postern.refuse(format('permission "gt:client_credentials" needs a confidential client, and '
+                                          'client_id "%s" is public', client_id),
+                'Call admin.put_client(realm, client_id, client_type => ''confidential'') first.');
+        END IF;
+    END IF;
+    IF 'cap:trusted-forwarder' = ANY (v_all) AND v_held.client_type <> 'confidential' THEN
+        PERFORM postern.refuse(format('permission "cap:trusted-forwarder" needs a confidential client, and client_id '
+                                      '"%s" is public', client_id),
+            'Only who authenticates is believed. Call admin.put_client(realm, client_id, client_type => '
+            '''confidential'') first.');
+    END IF;
+    UPDATE postern.client AS c SET permissions = v_all WHERE c.realm_id = v_realm AND c.id = v_client
+        AND c.permissions <> v_all;
+    IF FOUND THEN
+        PERFORM postern.admin_audit(v_realm, 'permission_granted', client => v_client,
+                                    detail => jsonb_build_object('permissions', permissions));
+    END IF;
+    RETURN v_all;
+END
+$$;
+COMMENT ON FUNCTION admin.grant_permission IS
+'Gives permissions to a client and returns all it then holds. Grants: gt:urn:cocoar:otp, gt:urn:cocoar:magic,
+gt:urn:cocoar:passkey, gt:refresh_token,
+gt:authorization_code, gt:urn:ietf:params:oauth:grant-type:device_code, or gt:client_credentials alone (confidential
+client with a service account).
+Endpoints: ept:token (implied), ept:introspection, ept:revocation. Scopes: scp:<scope> (openid and offline_access need
+none).
+cap:trusted-forwarder (confidential clients): a backend that calls for its users may name each one''s address in
+Postern-Forwarded-For.
+Example: SELECT admin.grant_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:otp'', ''gt:refresh_token'', ''scp:profile'');';
+
+CREATE OR REPLACE FUNCTION admin.revoke_permission(realm text, client_id text, VARIADIC permissions text[])
+RETURNS text[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+    v_permission text;
+    v_rest text[];
+BEGIN
+    FOREACH v_permission IN ARRAY coalesce(permissions, '{NULL}') LOOP
+        IF v_permission IS NULL OR NOT postern.is_permission(v_permission) THEN
+            PERFORM postern.refuse(format('permission %s is unknown', postern.shown(v_permission)),
+                                   'SELECT permission FROM admin.permissions shows what each client holds.');
+        END IF;
+    END LOOP;
+    UPDATE postern.client AS c
+       SET permissions = ARRAY(SELECT p FROM unnest(c.permissions) WITH ORDINALITY AS x (p, i)
+                               WHERE p <> ALL (permissions) ORDER BY i)
+     WHERE c.realm_id = v_realm AND c.id = v_client AND c.permissions && permissions
+    RETURNING c.permissions INTO v_rest;
+    IF FOUND THEN
+        PERFORM postern.admin_audit(v_realm, 'permission_revoked', client => v_client,
+                                    detail => jsonb_build_object('permissions', permissions));
+    ELSE
+        SELECT c.permissions INTO v_rest FROM postern.client AS c WHERE c.realm_id = v_realm AND c.id = v_client;
+    END IF;
+    RETURN v_rest;
+END
+$$;
+COMMENT ON FUNCTION admin.revoke_permission IS
+'Takes permissions from a client and returns what it still holds; what it does not hold is no error.
+Example: SELECT admin.revoke_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:magic'');';
+
+CREATE OR REPLACE VIEW admin.permissions AS
+SELECT r.slug AS realm, c.client_id, p.permission
+  FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id, unnest(c.permissions) AS p (permission);
+COMMENT ON VIEW admin.permissions IS 'Permissions of clients, one per row';
+
+RESET ROLE;

@@ -1,0 +1,225 @@
+-- A link is asked for, decided by a worker, made and mailed.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION postern.lock_links(p_realm uuid, p_user uuid) RETURNS void
+LANGUAGE sql
+AS $$ SELECT pg_advisory_xact_lock(hashtextextended(p_user::text, uuid_hash_extended(p_realm, 4))) $$;
+COMMENT ON FUNCTION postern.lock_links IS
+    'Waits for the lock under which links of this user end; for administrators and owners who end all access';
+GRANT EXECUTE ON FUNCTION postern.lock_links TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.try_lock_links(p_realm uuid, p_user uuid) RETURNS boolean
+LANGUAGE sql
+AS $$ SELECT pg_try_advisory_xact_lock(hashtextextended(p_user::text, uuid_hash_extended(p_realm, 4))) $$;
+COMMENT ON FUNCTION postern.try_lock_links IS
+    'Takes the lock under which links of this user end, known or not; false when another transaction has it';
+GRANT EXECUTE ON FUNCTION postern.try_lock_links TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.try_hold_handle(p_realm uuid, p_handle bytea) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle FOR NO KEY UPDATE SKIP LOCKED;
+    RETURN FOUND OR NOT EXISTS (SELECT FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle);
+END
+$$;
+COMMENT ON FUNCTION postern.try_hold_handle IS
+    'Locks the row of a handle, if there is one; false when another transaction has it';
+GRANT EXECUTE ON FUNCTION postern.try_hold_handle TO postern_app;
+
+-- An account that is being deleted would make the session's foreign key wait.
+CREATE OR REPLACE FUNCTION postern.try_hold_user(p_realm uuid, p_user uuid) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR KEY SHARE SKIP LOCKED;
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.try_hold_user IS
+    'Keeps a user from being deleted until the transaction ends; false when the user is being deleted or gone';
+GRANT EXECUTE ON FUNCTION postern.try_hold_user TO postern_app;
+
+-- Records a request; never reads user_account, the same work for every address. Outcomes: accepted, rate_limited, busy.
+CREATE OR REPLACE FUNCTION postern.record_link_request(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text,
+    p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[],
+    p_burst integer[], p_app text, p_hint_user uuid, p_hint_session uuid,
+    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_set text;
+BEGIN
+    v_set := set_config('postern.realm', p_realm::text, true);
+    IF cardinality(p_keys) > 0 THEN
+        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
+          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF limit_ord IS NOT NULL THEN
+            outcome := 'rate_limited';
+            RETURN;
+        END IF;
+    END IF;
+    outcome := 'accepted';
+    IF p_resend_of IS NOT NULL THEN
+        IF NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
+            outcome := 'busy';
+            RETURN;
+        END IF;
+        UPDATE postern.auth_session AS a
+           SET pending = true, created_at = now(), expires_at = now() + make_interval(secs => p_lifetime),
+               source = p_source,
+               hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
+         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = 'magic'
+           AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
+           -- A handle that was answered cannot be used again: the request gets a new handle.
+           AND a.confirmed_user IS NULL AND NOT a.denied;
+        IF FOUND THEN
+            handle := p_resend_of;
+            RETURN;
+        END IF;
+    END IF;
+    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, source, hint_user,
+                                      hint_session,
+                                      expires_at)
+    VALUES (p_realm, p_id, 'magic', p_email, p_email_key, p_client, p_app, p_source, p_hint_user, p_hint_session,
+            now() + make_interval(secs => p_lifetime));
+    handle := p_id;
+END
+$$;
+COMMENT ON FUNCTION postern.record_link_request IS
+    'Records a request for a link under the rate limits given; the same work for every address';
+GRANT EXECUTE ON FUNCTION postern.record_link_request TO postern_app;
+
+-- Outcomes: send (the caller makes a link for user_id and calls add_link in the same transaction); cooldown (a link was
+-- sent for this handle a moment ago); ignored (no mail); busy (another worker decides for this address, or the user is
+-- being deleted: the request stays pending).
+-- A request gets a link of its own; another handle's link is neither moved nor ended.
+CREATE OR REPLACE FUNCTION postern.decide_link_request(
+    p_realm uuid, p_request bytea,
+    OUT outcome text, OUT user_id uuid, OUT asked_by text, OUT asked_at double precision, OUT source text)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_request record;
+    v_user uuid;
+    v_admitted boolean;
+    v_device uuid;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT a.email_key, a.source, a.created_at, r.resend_cooldown,
+           a.expires_at > now() AND a.confirmed_user IS NULL AND NOT a.denied AS live,
+           r.enabled AND r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL) AS open,
+           coalesce(p.display_name, k.display_name, r.display_name) AS asked_by
+      INTO v_request
+      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
+      LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
+      LEFT JOIN postern.client AS k ON k.realm_id = a.realm_id AND k.id = a.client
+     WHERE a.realm_id = p_realm AND a.id = p_request AND a.pending AND a.kind = 'magic';
+    IF NOT FOUND THEN
+        outcome := 'ignored';
+        RETURN;
+    END IF;
+    -- The lock under which codes are decided too: this transaction decides for many addresses and must not wait.
+    IF NOT pg_try_advisory_xact_lock(hashtextextended(v_request.email_key, uuid_hash_extended(p_realm, 1))) THEN
+        outcome := 'busy';
+        RETURN;
+    END IF;
+    SELECT u.id INTO v_user
+      FROM postern.user_account AS u
+     WHERE u.realm_id = p_realm AND u.email_key = v_request.email_key AND u.enabled AND u.email_verified;
+    IF FOUND AND NOT postern.try_hold_user(p_realm, v_user) THEN
+        outcome := 'busy';
+        RETURN;
+    END IF;
+    SELECT d.admitted, d.device INTO v_admitted, v_device
+      FROM postern.admit_request(p_realm, 'magic-link', p_request, v_user) AS d;
+    outcome := CASE
+        WHEN v_user IS NULL OR NOT v_admitted OR NOT v_request.live OR NOT v_request.open THEN 'ignored'
+        WHEN EXISTS (SELECT FROM postern.login_link AS l
+                      WHERE l.realm_id = p_realm AND l.user_id = v_user AND l.handle = p_request AND l.ended IS NULL
+                        AND l.expires_at > now() AND l.created_at > now() - v_request.resend_cooldown) THEN 'cooldown'
+        -- The owner answered "This was not me" to a link less than 15 minutes ago.
+        WHEN v_device IS NULL AND EXISTS (
+                SELECT FROM postern.login_link AS l
+                 WHERE l.realm_id = p_realm AND l.user_id = v_user AND l.ended = 'disowned' AND l.expires_at > now())
+                     THEN 'ignored'
+        -- Live links are bounded by refusing new links of the same requester, never by ending one: strangers together
+        -- have a hundred, each known device twenty. The default limits allow fewer.
+        WHEN (SELECT count(*) FROM postern.login_link AS l
+               WHERE l.realm_id = p_realm AND l.user_id = v_user AND l.ended IS NULL AND l.expires_at > now()
+                 AND l.device IS NOT DISTINCT FROM v_device) >= CASE WHEN v_device IS NULL THEN 100 ELSE 20 END
+                     THEN 'ignored'
+        ELSE 'send' END;
+    IF outcome <> 'send' THEN
+        UPDATE postern.auth_session AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
+        RETURN;
+    END IF;
+    user_id := v_user;
+    asked_by := v_request.asked_by;
+    asked_at := date_part('epoch', v_request.created_at);
+    source := v_request.source;
+END
+$$;
+COMMENT ON FUNCTION postern.decide_link_request IS
+    'Decides a recorded request for a link: the recipient, if any, and what the mail says about the request';
+GRANT EXECUTE ON FUNCTION postern.decide_link_request TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.add_link(
+    p_realm uuid, p_request bytea, p_user uuid, p_token_hash bytea, p_mail_id uuid, p_payload bytea)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_request record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.auth_session AS a SET pending = false
+      FROM postern.realm AS r, postern.user_account AS u
+     WHERE a.realm_id = p_realm AND a.id = p_request AND r.id = p_realm AND u.realm_id = p_realm AND u.id = p_user
+    RETURNING a.email_key, a.client, a.app, a.source, a.created_at, r.magic_link_lifetime, u.email, u.security_stamp,
+              a.device INTO STRICT v_request;
+    INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, client, app, email_key, source, device,
+                                    security_stamp, asked_at, expires_at)
+    VALUES (p_realm, p_user, p_token_hash, p_request, v_request.client, v_request.app, v_request.email_key,
+            coalesce(v_request.source, 'unknown'), v_request.device, v_request.security_stamp, v_request.created_at,
+            now() + v_request.magic_link_lifetime);
+    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
+    VALUES (p_realm, p_mail_id, v_request.email, 'magic-link', p_payload);
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id)
+    VALUES (p_realm, 'link_requested', v_request.client, p_user);
+END
+$$;
+COMMENT ON FUNCTION postern.add_link IS
+    'Stores a new link and queues its mail; after decide_link_request said send, in its transaction';
+GRANT EXECUTE ON FUNCTION postern.add_link TO postern_app;
+
+-- Kept for older binaries.
+
+CREATE OR REPLACE FUNCTION postern.request_link(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text,
+        p_lifetime integer,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+        p_app text DEFAULT NULL,
+    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    SELECT r.outcome, r.handle, r.limit_ord, r.retry_after, r.granted INTO outcome, handle, limit_ord, retry_after,
+           granted
+      FROM postern.record_link_request(p_realm, p_id, p_resend_of, p_email, p_email_key, p_client, p_source, p_lifetime,
+                                       p_keys, p_wanted, p_permits, p_per, p_burst, p_app, NULL, NULL) AS r;
+    PERFORM postern.refuse_busy(outcome);
+END
+$$;
+COMMENT ON FUNCTION postern.request_link IS 'record_link_request without a hint';
+GRANT EXECUTE ON FUNCTION postern.request_link TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.decide_link(p_realm uuid, p_request bytea, OUT outcome text, OUT user_id uuid)
+LANGUAGE sql
+AS $$ SELECT d.outcome, d.user_id FROM postern.decide_link_request(p_realm, p_request) AS d $$;
+COMMENT ON FUNCTION postern.decide_link IS 'decide_link_request without what the mail says';
+GRANT EXECUTE ON FUNCTION postern.decide_link TO postern_app;
+
+RESET ROLE;

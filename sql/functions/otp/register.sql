@@ -1,0 +1,87 @@
+-- Registration by a code: the moment at which a mailbox is proven and an account comes into being.
+SET LOCAL ROLE postern_owner;
+
+-- Limit registrations: mails to unknown addresses that one source may cause. The caller holds the lock of the source.
+CREATE OR REPLACE FUNCTION postern.admit_registration(p_realm uuid, p_source text) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_limit record;
+    v_refused integer;
+BEGIN
+    SELECT l.permits, extract(epoch FROM l.per)::float8 AS per, l.burst, CASE WHEN l.mode = 'enforce' THEN 1
+        ELSE -1 END AS wanted INTO v_limit
+      FROM postern.effective_rate_limits(p_realm) AS l WHERE l.policy = 'native-otp' AND l.dimension = 'registrations';
+    -- Recorded by an older binary: the source is unknown.
+    IF NOT FOUND OR p_source IS NULL THEN
+        RETURN true;
+    END IF;
+    SELECT t.limit_ord INTO v_refused
+      FROM postern.take_realm_permits(p_realm, ARRAY['native-otp|registrations|' || p_source], ARRAY[v_limit.wanted],
+                                      ARRAY[v_limit.permits],
+                                      ARRAY[v_limit.per], ARRAY[v_limit.burst]) AS t;
+    RETURN v_refused IS NULL;
+END
+$$;
+COMMENT ON FUNCTION postern.admit_registration IS 'Whether a source may cause one more mail to an unknown address';
+GRANT EXECUTE ON FUNCTION postern.admit_registration TO postern_app;
+
+-- Turns the presented registration code (one of p_codes) into the code of a user. The user is created, or confirmed, or
+-- used unchanged if an administrator created and confirmed it meanwhile. False when no such code exists or when it may
+-- no longer register; then nothing is written. Called with the lock of the address held and only for tries that matched
+-- no sign-in code, so ordinary redemptions never reach it. An existing confirmed user is not changed, because a
+-- stranger may have typed the names. The names are those of the request that made the code. A name that cannot be
+-- stored is dropped.
+CREATE OR REPLACE FUNCTION postern.register_by_code(
+    p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_codes uuid[], p_keyed bytea[], p_source text)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_code record;
+    v_user record;
+BEGIN
+    SELECT c.id, c.email, c.app, postern.person_name(c.first_name) AS first_name,
+           postern.person_name(c.last_name) AS last_name
+      INTO v_code
+      FROM postern.login_code AS c
+      JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app AND a.registration <> 'Off'
+          AND a.native_grants_enabled
+      JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = p_client AND k.enabled
+          AND p_permission = ANY (k.permissions)
+      JOIN postern.realm AS r ON r.id = p_realm AND r.enabled AND r.native_grants_enabled
+     WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.email IS NOT NULL AND c.user_id IS NULL
+       AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
+       AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
+     LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO postern.user_account AS u (realm_id, email, first_name, last_name)
+    VALUES (p_realm, v_code.email, v_code.first_name, v_code.last_name)
+        ON CONFLICT (realm_id, email_key) DO UPDATE
+       SET email_verified = true, first_name = coalesce(u.first_name, excluded.first_name),
+           last_name = coalesce(u.last_name, excluded.last_name)
+     WHERE u.enabled AND NOT u.email_verified
+    RETURNING u.id, CASE WHEN u.xmax = 0 THEN 'user_registered' ELSE 'user_confirmed' END AS event INTO v_user;
+    IF NOT FOUND THEN
+        SELECT u.id, NULL AS event INTO v_user
+          FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key AND u.enabled;
+        IF NOT FOUND THEN
+            RETURN false;
+        END IF;
+    END IF;
+    UPDATE postern.login_code AS c SET user_id = v_user.id WHERE c.realm_id = p_realm AND c.email_key = p_email_key
+        AND c.id = v_code.id;
+    IF v_user.event IS NOT NULL THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+        VALUES (p_realm, v_user.event, p_client, v_user.id, p_source, jsonb_build_object('app', v_code.app));
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.register_by_code IS
+    'Makes a presented registration code that of a user, created or confirmed by it; false when there is none';
+GRANT EXECUTE ON FUNCTION postern.register_by_code TO postern_app;
+
+RESET ROLE;

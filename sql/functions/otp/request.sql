@@ -1,0 +1,224 @@
+-- A request for a code: recorded by whoever serves it, decided later by a worker. Recording never reads user_account.
+SET LOCAL ROLE postern_owner;
+
+-- p_hint_user, p_hint_session: sub and sid of an ID token that came with it (docs/decisions/0025). Names that could not
+-- be stored are dropped.
+CREATE OR REPLACE FUNCTION postern.record_code_request(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
+    p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
+    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_set text;
+BEGIN
+    v_set := set_config('postern.realm', p_realm::text, true);
+    IF cardinality(p_keys) > 0 THEN
+        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
+          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF limit_ord IS NOT NULL THEN
+            outcome := 'rate_limited';
+            RETURN;
+        END IF;
+    END IF;
+    outcome := 'accepted';
+    IF p_resend_of IS NOT NULL THEN
+        -- A resend: the same handle and its tries, only for the same address and the same kind of request.
+        UPDATE postern.auth_session AS a
+           SET pending = true, expires_at = now() + make_interval(secs => p_lifetime), source = p_source,
+               first_name = coalesce(postern.person_name(p_first), a.first_name),
+               last_name = coalesce(postern.person_name(p_last), a.last_name),
+               hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
+          FROM postern.realm AS r
+          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
+         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
+           AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
+           AND r.id = p_realm
+           -- A handle without tries left would open nothing, so the request gets a new handle.
+           AND a.attempts < CASE WHEN a.device IS NULL AND postern.is_braked(b.tat, p_brake_permits, p_brake_per,
+               p_brake_burst)
+                                 THEN 1 ELSE r.otp_attempts END;
+        IF FOUND THEN
+            handle := p_resend_of;
+            RETURN;
+        END IF;
+    END IF;
+    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, first_name, last_name, source,
+                                      hint_user, hint_session,
+                                      expires_at)
+    VALUES (p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_app, postern.person_name(p_first),
+            postern.person_name(p_last), p_source,
+            p_hint_user, p_hint_session, now() + make_interval(secs => p_lifetime));
+    handle := p_id;
+END
+$$;
+COMMENT ON FUNCTION postern.record_code_request IS
+    'Records a request for a code under the rate limits given; the same work for every address';
+GRANT EXECUTE ON FUNCTION postern.record_code_request TO postern_app;
+
+-- How many digits the codes of a realm have.
+CREATE OR REPLACE FUNCTION postern.code_digits(p_realm uuid) RETURNS integer
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    RETURN (SELECT r.otp_digits FROM postern.realm AS r WHERE r.id = p_realm);
+END
+$$;
+COMMENT ON FUNCTION postern.code_digits IS 'The number of digits of a realm''s codes, 6 to 8';
+GRANT EXECUTE ON FUNCTION postern.code_digits TO postern_app;
+
+-- A code is sent to a confirmed user (kind otp). It is also sent to an address without a confirmed user, to register
+-- it: for kind otp on the host of an App with posture JitOnOtp, and for kind register where the posture is
+-- ExplicitEndpoint. A disabled user gets no code. Each request gets a code of its own, which belongs to its handle.
+-- Outcomes: sent; cooldown (this handle was sent a code less than resend_cooldown ago); limited (a wrong hint and an
+-- address without permits, or too many registrations from one source); closed (after a hundred wrong codes); ignored
+-- (no recipient); busy (another worker decides for this address or this source now: the request stays pending);
+-- test_identity (nothing is sent: the handle opens the fixed code).
+CREATE OR REPLACE FUNCTION postern.decide_code(
+    p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea,
+        p_template text)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_request record;
+    v_user record;
+    v_registers boolean;
+    v_admitted boolean;
+    v_device uuid;
+    v_outcome text;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.source, a.code_ids,
+           a.expires_at > now() AS live,
+           r.otp_lifetime, r.resend_cooldown, p.registration,
+           r.enabled AND r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL) AS open
+      INTO v_request
+      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
+      LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
+     WHERE a.realm_id = p_realm AND a.id = p_request AND a.pending AND a.kind IN ('otp', 'register');
+    IF NOT FOUND THEN
+        RETURN 'ignored';
+    END IF;
+    IF NOT pg_try_advisory_xact_lock(hashtextextended(v_request.email_key, uuid_hash_extended(p_realm, 1))) THEN
+        RETURN 'busy';
+    END IF;
+    SELECT u.id, u.email, u.enabled, u.enabled AND u.email_verified AS confirmed INTO v_user
+      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = v_request.email_key;
+    v_registers := NOT coalesce(v_user.confirmed, false) AND coalesce(v_user.enabled, true) AND v_request.live
+        AND v_request.open
+        AND coalesce(v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint'
+                     ELSE 'JitOnOtp' END, false);
+    IF v_registers AND NOT pg_try_advisory_xact_lock(hashtextextended(coalesce(v_request.source, ''),
+        uuid_hash_extended(p_realm, 17))) THEN
+        RETURN 'busy';
+    END IF;
+    -- For known and unknown addresses, so that permits do not reveal which addresses have accounts.
+    SELECT t.admitted, t.device INTO v_admitted, v_device
+      FROM postern.admit_request(p_realm, 'native-otp', p_request, v_user.id) AS t;
+    IF postern.answer_test_identity(p_realm, p_request, v_request.email_key) THEN
+        RETURN 'test_identity';
+    END IF;
+    v_outcome := CASE
+        WHEN NOT (v_registers OR v_request.kind = 'otp' AND coalesce(v_user.confirmed, false)) OR NOT v_request.live
+            OR NOT v_request.open
+            THEN 'ignored'
+        WHEN EXISTS (SELECT FROM postern.login_code AS c
+                      WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+                        AND v_request.code_ids @> ARRAY[c.id]
+                        AND c.expires_at > now() AND c.created_at > now() - v_request.resend_cooldown)
+            THEN 'cooldown'
+        WHEN NOT v_admitted THEN 'limited'
+        WHEN v_device IS NULL AND EXISTS (SELECT FROM postern.code_guard AS g
+                                           WHERE g.realm_id = p_realm AND g.email_key = v_request.email_key
+                                             AND g.locked_until > now())
+          OR EXISTS (SELECT FROM postern.device_guard AS g
+                      WHERE g.realm_id = p_realm AND g.user_id = v_user.id AND g.device = v_device
+                        AND g.locked_until > now())
+            THEN 'closed'
+        -- A bound on live codes, independent of the realm's limits: strangers cannot fill the table, and a device
+        -- replaces only its own codes.
+        WHEN v_device IS NULL AND (SELECT count(*) FROM postern.login_code AS c
+                                    WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+                                      AND c.device IS NULL
+                                      AND c.expires_at > now()) >= 32
+            THEN 'limited'
+        WHEN v_registers AND NOT postern.admit_registration(p_realm, v_request.source) THEN 'limited' END;
+    IF v_outcome IS NOT NULL THEN
+        UPDATE postern.auth_session AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
+        RETURN v_outcome;
+    END IF;
+    -- Keeps the previous code of this handle, for a mail that arrives late, and the eight newest codes of this device.
+    DELETE FROM postern.login_code AS c
+     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key AND NOT c.is_test
+       AND (c.expires_at <= now()
+            OR v_request.code_ids[:cardinality(v_request.code_ids) - 1] @> ARRAY[c.id]
+            OR c.device = v_device AND c.id NOT IN (SELECT k.id FROM postern.login_code AS k
+                                                     WHERE k.realm_id = p_realm AND k.email_key = v_request.email_key
+                                                       AND k.device = v_device
+                                                     ORDER BY k.created_at DESC, k.id LIMIT 7));
+    INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, device, expires_at, salt, mac, app, email,
+                                    first_name, last_name)
+    VALUES (p_realm, v_request.email_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
+            v_device,
+            now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),
+            CASE WHEN v_registers THEN v_request.app END, CASE WHEN v_registers
+                THEN coalesce(v_user.email, v_request.email) END,
+            CASE WHEN v_registers THEN v_request.first_name END, CASE WHEN v_registers THEN v_request.last_name END);
+    UPDATE postern.auth_session AS a
+       SET pending = false, code_ids = a.code_ids[greatest(cardinality(a.code_ids), 1):] || p_code_id
+     WHERE a.realm_id = p_realm AND a.id = p_request;
+    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
+    VALUES (p_realm, p_mail_id, coalesce(v_user.email, v_request.email), p_template, p_payload);
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id)
+    VALUES (p_realm, CASE WHEN v_registers THEN 'registration_requested' ELSE 'otp_requested' END, v_request.client,
+            v_user.id);
+    RETURN 'sent';
+END
+$$;
+COMMENT ON FUNCTION postern.decide_code IS
+    'Decides a recorded request: makes its code and queues the mail, or does nothing';
+GRANT EXECUTE ON FUNCTION postern.decide_code TO postern_app;
+
+-- Kept for older binaries.
+
+-- Kept for older binaries, which send no source and no hint.
+CREATE OR REPLACE FUNCTION postern.request_code(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid,
+        p_first text, p_last text,
+    p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[],
+        p_burst integer[],
+    p_app text DEFAULT NULL,
+    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE sql
+AS $$
+    SELECT t.outcome, t.handle, t.limit_ord, t.retry_after, t.granted
+      FROM postern.record_code_request(p_realm, p_id, p_resend_of, p_kind, p_email, p_email_key, p_client, p_app,
+                                       p_first, p_last, NULL, NULL, NULL,
+               p_lifetime, p_keys, p_wanted, p_permits, p_per, p_burst, NULL, NULL, NULL) AS t
+$$;
+COMMENT ON FUNCTION postern.request_code IS 'As record_code_request, for older binaries';
+GRANT EXECUTE ON FUNCTION postern.request_code TO postern_app;
+
+-- Kept for older binaries, whose codes have six digits. In a realm with longer codes the request waits for a newer
+-- binary.
+CREATE OR REPLACE FUNCTION postern.decide_otp(
+    p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea,
+        p_template text)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF postern.code_digits(p_realm) <> 6 THEN
+        RETURN 'busy';
+    END IF;
+    RETURN postern.decide_code(p_realm, p_request, p_code_id, p_salt, p_keyed, p_mail_id, p_payload, p_template);
+END
+$$;
+COMMENT ON FUNCTION postern.decide_otp IS 'As decide_code, for older binaries';
+GRANT EXECUTE ON FUNCTION postern.decide_otp TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,137 @@
+-- What becomes of a mail, and how long the queues are. SECURITY DEFINER, since the app role sees one realm at a time.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION postern.outbox_sent(p_realm uuid, p_id uuid)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_recipient text;
+BEGIN
+    UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
+        last_error = NULL
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+    RETURNING m.recipient INTO v_recipient;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm
+        AND f.email_key = lower(v_recipient COLLATE "C") COLLATE "default";
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.outbox_sent IS
+    'Mail was accepted by the mail server: erases its content and the refusals of the address';
+GRANT EXECUTE ON FUNCTION postern.outbox_sent TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.outbox_failed(p_realm uuid, p_id uuid, p_error text, p_retry_after interval,
+                                                 p_permanent boolean)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_dead boolean;
+BEGIN
+    UPDATE postern.mail_outbox AS m
+       SET state = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN 'dead' ELSE 'queued' END,
+           payload = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN NULL ELSE m.payload END,
+           detail = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN NULL ELSE m.detail END,
+           not_before = now() + coalesce(p_retry_after, interval '0'), is_waiting = true,
+           last_error = left(p_error, 50)
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+    RETURNING m.state = 'dead' INTO v_dead;
+    IF v_dead THEN
+        INSERT INTO postern.audit_event (realm_id, event, detail)
+        VALUES (p_realm, 'mail_dead', jsonb_build_object('mail', p_id, 'error', left(p_error, 50)));
+    END IF;
+    RETURN v_dead;
+END
+$$;
+COMMENT ON FUNCTION postern.outbox_failed IS
+    'Mail was not accepted: due again after p_retry_after, or dead when another try is useless; true when dead, NULL '
+    'when it was not queued';
+GRANT EXECUTE ON FUNCTION postern.outbox_failed TO postern_app;
+
+-- Three refusals in a row suppress the address for a week (refusals of mails, not of tries: none is tried again). An
+-- administrator's entry is not changed.
+CREATE OR REPLACE FUNCTION postern.outbox_refused(p_realm uuid, p_id uuid, p_error text)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_recipient text;
+    v_in_a_row integer;
+BEGIN
+    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL, last_error = left(p_error, 50)
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+    RETURNING m.recipient INTO v_recipient;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, detail)
+    VALUES (p_realm, 'mail_dead', jsonb_build_object('mail', p_id, 'error', left(p_error, 50)));
+    INSERT INTO postern.mail_refusal AS f (realm_id, email_key, in_a_row)
+    VALUES (p_realm, lower(v_recipient COLLATE "C"), 1)
+        ON CONFLICT (realm_id, email_key) DO UPDATE SET in_a_row = f.in_a_row + 1, last_at = now()
+    RETURNING f.in_a_row INTO v_in_a_row;
+    IF v_in_a_row < 3 OR NOT postern.is_email(v_recipient) THEN
+        RETURN false;
+    END IF;
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm
+        AND f.email_key = lower(v_recipient COLLATE "C") COLLATE "default";
+    INSERT INTO postern.suppressed_address AS s (realm_id, email, reason, is_automatic, expires_at)
+    VALUES (p_realm, v_recipient, 'the mail server knows no such mailbox', true, now() + interval '7 days')
+        ON CONFLICT (realm_id, email_key) DO UPDATE
+       SET created_at = now(), expires_at = excluded.expires_at
+     WHERE s.is_automatic;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, user_id, detail)
+    VALUES (p_realm, 'address_suppressed',
+            (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm
+             AND u.email_key = lower(v_recipient COLLATE "C") COLLATE "default"),
+            jsonb_build_object('mail', p_id, 'reason', 'the mail server knows no such mailbox'));
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.outbox_refused IS
+    'The mail server knows no such mailbox: the mail is dead; true when that was the third in a row and suppressed '
+    'the address, NULL when it was not queued';
+GRANT EXECUTE ON FUNCTION postern.outbox_refused TO postern_app;
+
+-- Per queue: the p_top realms whose oldest entry waits longest, and (realm NULL) all realms: what is queued, and the
+-- greatest age in seconds of what is due. mail: what no sender has taken yet; it is due unless it waits for another
+-- try. requests: undecided requests.
+CREATE OR REPLACE FUNCTION postern.queue_figures(p_top integer)
+RETURNS TABLE (queue text, realm text, queued bigint, oldest double precision)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    WITH figure AS (
+        SELECT 'mail' AS queue, m.realm_id, count(*) AS queued,
+               min(m.created_at) FILTER (WHERE m.not_before <= now()) AS since
+          FROM postern.mail_outbox AS m WHERE m.state = 'queued' GROUP BY m.realm_id
+         UNION ALL
+        SELECT 'requests', a.realm_id, count(*), min(a.created_at) FROM postern.auth_session AS a
+         WHERE a.pending GROUP BY a.realm_id),
+    placed AS (
+        SELECT f.queue, f.realm_id, f.queued, date_part('epoch', now() - f.since) AS oldest,
+               row_number() OVER (PARTITION BY f.queue ORDER BY f.since NULLS LAST, f.queued DESC, f.realm_id) AS place
+          FROM figure AS f)
+    SELECT p.queue, r.slug, p.queued, coalesce(p.oldest, 0)
+      FROM placed AS p JOIN postern.realm AS r ON r.id = p.realm_id WHERE p.place <= p_top
+     UNION ALL
+    SELECT q.queue, NULL, coalesce(sum(p.queued), 0)::bigint, coalesce(max(p.oldest), 0)
+      FROM (VALUES ('mail'), ('requests')) AS q (queue) LEFT JOIN placed AS p USING (queue) GROUP BY q.queue
+$$;
+COMMENT ON FUNCTION postern.queue_figures IS
+    'Length and oldest entry of the mail queue and of the undecided requests, per realm';
+GRANT EXECUTE ON FUNCTION postern.queue_figures TO postern_app;
+
+CREATE OR REPLACE VIEW admin.outbox AS
+SELECT r.slug AS realm, m.id, m.recipient, m.template, m.state, m.attempts, m.last_error, m.created_at, m.not_before,
+       m.expires_at, m.sent_at
+  FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id;
+COMMENT ON VIEW admin.outbox IS 'Mail queued, sent and dead, without its content';
+
+RESET ROLE;

@@ -1,0 +1,133 @@
+-- urn:cocoar:passkey: ceremonies are spent, assertions looked up and recorded.
+SET LOCAL ROLE postern_owner;
+
+-- Spends a ceremony and fetches the data to verify it, in one call: the ceremony is spent before anything is verified.
+-- Always one row; spent says whether this call was the first and in time. The credential's columns are NULL when it is
+-- unknown.
+CREATE OR REPLACE FUNCTION postern.begin_assertion(
+    p_realm uuid, p_ceremony bytea, p_expires double precision, p_rp_id text, p_credential_id bytea,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT outcome text, OUT passkey uuid, OUT user_handle bytea, OUT public_key bytea, OUT sign_count bigint,
+        OUT backup_eligible boolean,
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_set text;
+BEGIN
+    v_set := set_config('postern.realm', p_realm::text, true);
+    IF cardinality(p_keys) > 0 THEN
+        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
+          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF limit_ord IS NOT NULL THEN
+            outcome := 'rate_limited';
+            RETURN;
+        END IF;
+    END IF;
+    outcome := 'refused';
+    INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
+    SELECT p_realm, p_ceremony, to_timestamp(p_expires) WHERE to_timestamp(p_expires) > now()
+        ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        outcome := 'spent';
+    END IF;
+    SELECT p.id, u.user_handle, p.public_key, p.sign_count, p.backup_eligible
+      INTO passkey, user_handle, public_key, sign_count, backup_eligible
+      FROM postern.passkey AS p, postern.user_account AS u
+     WHERE p.realm_id = p_realm AND p.credential_id = p_credential_id AND p.rp_id = p_rp_id
+       AND u.realm_id = p_realm AND u.id = p.user_id;
+END
+$$;
+COMMENT ON FUNCTION postern.begin_assertion IS 'Spends a login ceremony and fetches the credential it names';
+GRANT EXECUTE ON FUNCTION postern.begin_assertion TO postern_app;
+
+-- Records a verified assertion and opens the session. The counter moves in the same statement that checks it again: of
+-- two assertions at once the lower one is refused, and a zero never lowers a stored counter.
+CREATE OR REPLACE FUNCTION postern.redeem_passkey(
+    p_realm uuid, p_client uuid, p_permission text, p_passkey uuid, p_sign_count bigint, p_backup_state boolean,
+    p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
+    p_access_lifetime integer, p_refresh_lifetime integer, p_source text, p_server_key bytea,
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
+        OUT session_expires_at double precision)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_set text;
+    v_user record;
+    v_expires_at timestamptz;
+    v_refresh_expires_at timestamptz;
+BEGIN
+    v_set := set_config('postern.realm', p_realm::text, true);
+    db_now := date_part('epoch', now());
+    outcome := 'refused';
+    UPDATE postern.passkey AS p
+       SET sign_count = greatest(p.sign_count, p_sign_count), backup_state = p_backup_state, last_used_at = now()
+      FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
+     WHERE p.realm_id = p_realm AND p.id = p_passkey
+       AND (p.sign_count < p_sign_count OR (p.sign_count = 0 AND p_sign_count = 0))
+       AND u.realm_id = p_realm AND u.id = p.user_id AND u.enabled
+       AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
+       AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
+    RETURNING u.id, u.security_stamp, u.email_key, k.client_id, now() + r.session_lifetime AS expires_at INTO v_user;
+    IF NOT FOUND THEN
+        SELECT CASE WHEN p.sign_count >= p_sign_count AND p.sign_count > 0 THEN 'sign_count' ELSE 'disabled' END,
+               p.user_id
+          INTO reason, user_id FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.id = p_passkey;
+        IF reason = 'sign_count' THEN
+            INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+            VALUES (p_realm, 'passkey_sign_count_regressed', p_client, user_id, p_source,
+                    jsonb_build_object('passkey', p_passkey, 'presented', p_sign_count));
+        END IF;
+        reason := coalesce(reason, 'deleted');
+        user_id := NULL;
+        RETURN;
+    END IF;
+    user_id := v_user.id;
+    v_expires_at := v_user.expires_at;
+    IF p_refresh_hash IS NULL THEN
+        -- Nothing can prolong it: the session ends with its access token.
+        v_expires_at := least(v_expires_at, now() + make_interval(secs => p_access_lifetime));
+    ELSE
+        v_refresh_expires_at := least(v_expires_at, now() + make_interval(secs => p_refresh_lifetime));
+    END IF;
+    INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at,
+                                 refresh_expires_at,
+                                 token_salt, current_hash, scope, resource, amr, server_key)
+    VALUES (p_realm, p_session, user_id, p_client, v_user.client_id, v_user.security_stamp, now(), v_expires_at,
+            v_refresh_expires_at,
+            p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_server_key);
+    -- A sign-in by passkey unlocks the codes of a locked account.
+    UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
+     WHERE g.realm_id = p_realm AND g.email_key = v_user.email_key
+       AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+    VALUES (p_realm, 'sign_in', p_client, user_id, p_session, p_source, jsonb_build_object('passkey', p_passkey));
+    outcome := 'ok';
+    session_expires_at := date_part('epoch', v_expires_at);
+END
+$$;
+COMMENT ON FUNCTION postern.redeem_passkey IS 'Records a verified assertion: counter, session and audit in one call';
+GRANT EXECUTE ON FUNCTION postern.redeem_passkey TO postern_app;
+
+-- Kept for older binaries.
+
+-- Kept for older binaries, which do not name the line of the key file that the session depends on.
+CREATE OR REPLACE FUNCTION postern.redeem_assertion(
+    p_realm uuid, p_client uuid, p_permission text, p_passkey uuid, p_sign_count bigint, p_backup_state boolean,
+    p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
+    p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
+        OUT session_expires_at double precision)
+LANGUAGE sql
+AS $$
+    SELECT p.outcome, p.reason, p.user_id, p.db_now, p.session_expires_at
+      FROM postern.redeem_passkey(p_realm, p_client, p_permission, p_passkey, p_sign_count, p_backup_state, p_session,
+                                  p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
+                                  p_refresh_lifetime, p_source, NULL) AS p
+$$;
+COMMENT ON FUNCTION postern.redeem_assertion IS 'For older binaries: postern.redeem_passkey';
+GRANT EXECUTE ON FUNCTION postern.redeem_assertion TO postern_app;
+
+RESET ROLE;

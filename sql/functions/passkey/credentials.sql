@@ -1,0 +1,181 @@
+-- Passkeys are enrolled, listed, renamed and deleted.
+SET LOCAL ROLE postern_owner;
+
+-- What creation options need of a user: the handle, the names, and the credentials of this RP ID to exclude.
+CREATE OR REPLACE FUNCTION postern.enrolment_options(p_realm uuid, p_user uuid, p_rp_id text)
+RETURNS TABLE (user_handle bytea, email text, display_name text, credential_ids bytea[], total integer)
+LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT u.user_handle, u.email, coalesce(nullif(concat_ws(' ', u.first_name, u.last_name), ''), u.email),
+           (SELECT coalesce(array_agg(p.credential_id), '{}') FROM postern.passkey AS p
+             WHERE p.realm_id = tenant.realm AND p.user_id = u.id AND p.rp_id = p_rp_id),
+           (SELECT count(*)::integer FROM postern.passkey AS p WHERE p.realm_id = tenant.realm AND p.user_id = u.id)
+      FROM (SELECT set_config('postern.realm', p_realm::text, true)::uuid AS realm OFFSET 0) AS tenant,
+           LATERAL (SELECT * FROM postern.user_account AS a WHERE a.realm_id = tenant.realm AND a.id = p_user
+                    AND a.enabled OFFSET 0) AS u
+$$;
+COMMENT ON FUNCTION postern.enrolment_options IS 'What the creation options of a passkey are made from';
+GRANT EXECUTE ON FUNCTION postern.enrolment_options TO postern_app;
+
+-- Spends an enrolment ceremony, before its answer is verified. True for the first, in time.
+CREATE OR REPLACE FUNCTION postern.spend_ceremony(p_realm uuid, p_ceremony bytea, p_expires double precision)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
+    SELECT p_realm, p_ceremony, to_timestamp(p_expires) WHERE to_timestamp(p_expires) > now()
+        ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.spend_ceremony IS
+    'Spends an enrolment ceremony; false when it was spent before or is expired';
+GRANT EXECUTE ON FUNCTION postern.spend_ceremony TO postern_app;
+
+-- Stores a verified credential of a live session's user, and queues the notice. NULL when the session ended meanwhile,
+-- the credential is registered in this realm already, or the user has twenty.
+CREATE OR REPLACE FUNCTION postern.add_passkey(
+    p_realm uuid, p_session uuid, p_rp_id text, p_credential_id bytea, p_public_key bytea, p_sign_count bigint,
+        p_aaguid uuid,
+    p_backup_eligible boolean, p_backup_state boolean, p_uv_initialized boolean, p_transports text[], p_format text,
+        p_display_name text,
+    p_source text, p_mail_id uuid, p_payload bytea)
+RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_user record;
+    v_id uuid;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    -- The advisory lock below makes the count of this user's passkeys exact.
+    SELECT u.id, u.email, u.email_verified, s.client INTO v_user
+      FROM postern.session AS s, postern.user_account AS u
+     WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
+       AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended(v_user.id::text, 3));
+    INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, sign_count, aaguid,
+                                 backup_eligible, backup_state,
+                                 uv_initialized, transports, attestation_format, display_name)
+    SELECT p_realm, v_user.id, p_rp_id, p_credential_id, p_public_key, p_sign_count, p_aaguid, p_backup_eligible,
+           p_backup_state,
+           p_uv_initialized, p_transports, p_format, p_display_name
+     WHERE (SELECT count(*) FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = v_user.id) < 20
+        ON CONFLICT DO NOTHING
+    RETURNING id INTO v_id;
+    IF v_id IS NULL THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
+    SELECT p_realm, p_mail_id, v_user.email, 'passkey-added', p_payload
+     WHERE v_user.email_verified AND NOT postern.is_test_identity(v_user.id);
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+    VALUES (p_realm, 'passkey_added', v_user.client, v_user.id, p_session, p_source,
+            jsonb_build_object('passkey', v_id));
+    RETURN v_id;
+END
+$$;
+COMMENT ON FUNCTION postern.add_passkey IS 'Stores a verified credential and tells its owner by mail';
+GRANT EXECUTE ON FUNCTION postern.add_passkey TO postern_app;
+
+-- The passkeys of a user, newest first.
+CREATE OR REPLACE FUNCTION postern.list_passkeys(p_realm uuid, p_user uuid, p_id uuid DEFAULT NULL)
+RETURNS TABLE (id uuid, rp_id text, aaguid uuid, backup_eligible boolean, backup_state boolean, transports text[],
+               display_name text,
+               created_at double precision, last_used_at double precision)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    RETURN QUERY
+    SELECT p.id, p.rp_id, p.aaguid, p.backup_eligible, p.backup_state, p.transports, p.display_name,
+           date_part('epoch', p.created_at), date_part('epoch', p.last_used_at)
+      FROM postern.passkey AS p
+     WHERE p.realm_id = p_realm AND p.user_id = p_user AND (p_id IS NULL OR p.id = p_id)
+     ORDER BY p.created_at DESC, p.id;
+END
+$$;
+COMMENT ON FUNCTION postern.list_passkeys IS 'A user''s passkeys, or the one named';
+GRANT EXECUTE ON FUNCTION postern.list_passkeys TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.rename_passkey(p_realm uuid, p_user uuid, p_id uuid, p_display_name text)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.passkey AS p SET display_name = p_display_name WHERE p.realm_id = p_realm AND p.user_id = p_user
+        AND p.id = p_id;
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.rename_passkey IS 'Renames a user''s own passkey';
+GRANT EXECUTE ON FUNCTION postern.rename_passkey TO postern_app;
+
+-- Deletes a user's own passkey and queues the notice. True exactly once.
+CREATE OR REPLACE FUNCTION postern.delete_passkey(
+    p_realm uuid, p_session uuid, p_user uuid, p_id uuid, p_source text, p_mail_id uuid, p_payload bytea)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_client uuid;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    DELETE FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = p_user AND p.id = p_id;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
+    SELECT p_realm, p_mail_id, u.email, 'passkey-removed', p_payload FROM postern.user_account AS u
+     WHERE u.realm_id = p_realm AND u.id = p_user
+       AND u.email_verified AND NOT postern.is_test_identity(u.id);
+    SELECT s.client INTO v_client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+    VALUES (p_realm, 'passkey_deleted', v_client, p_user, p_session, p_source, jsonb_build_object('passkey', p_id));
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.delete_passkey IS 'Deletes a user''s own passkey and tells the user by mail';
+GRANT EXECUTE ON FUNCTION postern.delete_passkey TO postern_app;
+
+CREATE OR REPLACE FUNCTION admin.delete_passkey(realm text, id uuid)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_passkey record;
+BEGIN
+    DELETE FROM postern.passkey AS p WHERE p.realm_id = v_realm AND p.id = id RETURNING p.user_id, p.aaguid
+        INTO v_passkey;
+    IF NOT FOUND THEN
+        PERFORM postern.refuse(format('id %s is not a passkey of this realm', postern.shown(id::text)),
+            'SELECT id FROM admin.passkeys WHERE realm = … AND email = … lists them.');
+    END IF;
+    PERFORM postern.admin_audit(v_realm, 'passkey_deleted', user_id => v_passkey.user_id,
+                                detail => jsonb_build_object('passkey', id));
+    PERFORM postern.queue_notice(v_realm, v_passkey.user_id, 'passkey-removed',
+        jsonb_strip_nulls(jsonb_build_object('aaguid', v_passkey.aaguid)));
+END
+$$;
+COMMENT ON FUNCTION admin.delete_passkey IS
+'Deletes one passkey of a user, who is told by mail. Sessions that it opened go on: see admin.end_session and
+admin.sign_out_everywhere.
+Example: SELECT admin.delete_passkey(''acme'', id) FROM admin.passkeys WHERE realm = ''acme'' AND email = ''ada@example.com'';';
+
+CREATE OR REPLACE VIEW admin.passkeys AS
+SELECT r.slug AS realm, u.email, p.id, p.rp_id, p.display_name, p.aaguid, p.backup_eligible, p.backup_state,
+       p.transports, p.created_at, p.last_used_at
+  FROM postern.passkey AS p JOIN postern.realm AS r ON r.id = p.realm_id
+  JOIN postern.user_account AS u ON u.realm_id = p.realm_id AND u.id = p.user_id;
+COMMENT ON VIEW admin.passkeys IS 'Passkeys of users, without credential ids and keys';
+
+RESET ROLE;

@@ -1,0 +1,84 @@
+-- Introspection and revocation of a session's tokens.
+SET LOCAL ROLE postern_owner;
+
+-- Always one row; everything else is NULL when active is false. Inlined into the caller's query (LANGUAGE sql, STABLE,
+-- a set), so that it costs one plan and no function call. LATERAL and OFFSET 0 fix the order: the realm is set before
+-- any row is looked at.
+-- Whether the client is enabled the server knows from its configuration, which is never older than a second.
+CREATE OR REPLACE FUNCTION postern.introspect(p_realm uuid, p_session uuid, p_jti bytea)
+RETURNS TABLE (active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[], amr text[],
+    auth_time double precision, token_salt bytea, created_at double precision, email text, email_verified boolean,
+    first_name text, last_name text, db_now double precision,
+    expires_at double precision, refresh_expires_at double precision, current_hash bytea)
+LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT f.user_id IS NOT NULL, f.user_id, f.client_id, f.client, f.scope, f.resource, f.amr, f.auth_time,
+           f.token_salt, f.created_at,
+           f.email, f.email_verified, f.first_name, f.last_name, date_part('epoch', now()),
+           f.expires_at, f.refresh_expires_at, f.current_hash
+      FROM (SELECT set_config('postern.realm', p_realm::text, true)::uuid AS realm OFFSET 0) AS tenant
+      LEFT JOIN LATERAL (
+          SELECT s.user_id, s.client_id, s.client, s.scope, s.resource, s.amr,
+                 date_part('epoch', s.auth_time) AS auth_time, s.token_salt,
+                 date_part('epoch', s.created_at) AS created_at, date_part('epoch', s.expires_at) AS expires_at,
+                 date_part('epoch', s.refresh_expires_at) AS refresh_expires_at, s.current_hash, u.email,
+                     u.email_verified, u.first_name, u.last_name
+            FROM postern.session AS s, postern.user_account AS u
+           WHERE s.realm_id = tenant.realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
+             AND (s.revoked_jtis IS NULL OR p_jti <> ALL (s.revoked_jtis))
+             AND u.realm_id = tenant.realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp
+          OFFSET 0) AS f ON true
+$$;
+COMMENT ON FUNCTION postern.introspect IS 'Whether an access token''s session is alive, and its user';
+GRANT EXECUTE ON FUNCTION postern.introspect TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.revoke_session(p_realm uuid, p_client uuid, p_session uuid, p_reason text)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_user uuid;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.session AS s SET revoked_at = now()
+     WHERE s.realm_id = p_realm AND s.id = p_session AND s.client = p_client AND s.revoked_at IS NULL
+    RETURNING s.user_id INTO v_user;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, detail)
+    VALUES (p_realm, 'session_revoked', p_client, v_user, p_session, jsonb_build_object('reason', p_reason));
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.revoke_session IS 'Ends a session of this client; false when there was none to end';
+GRANT EXECUTE ON FUNCTION postern.revoke_session TO postern_app;
+
+-- Kept in the session's row until the token would have expired. Revoking dozens of live tokens of one session ends the
+-- session (RFC 7009 section 2.1 allows that), so that the row stays small.
+CREATE OR REPLACE FUNCTION postern.revoke_access_token(p_realm uuid, p_client uuid, p_session uuid, p_jti bytea,
+                                                       p_expires double precision)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.session AS s
+       SET (revoked_jtis, revoked_untils) = (
+               SELECT array_agg(x.jti), array_agg(x.until)
+                 FROM (SELECT o.jti, o.until FROM unnest(s.revoked_jtis, s.revoked_untils) AS o (jti, until)
+                       WHERE o.until > now()
+                       UNION ALL
+                       SELECT p_jti, to_timestamp(p_expires)) AS x),
+           revoked_at = CASE WHEN cardinality(s.revoked_jtis) >= 64
+               AND s.revoked_untils[cardinality(s.revoked_untils) - 63] > now() THEN now() END
+     WHERE s.realm_id = p_realm AND s.id = p_session AND s.client = p_client AND s.revoked_at IS NULL
+       AND to_timestamp(p_expires) > now() AND (s.revoked_jtis IS NULL OR p_jti <> ALL (s.revoked_jtis));
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.revoke_access_token IS
+    'Revokes one access token of a session of this client; false when it is foreign, expired or already revoked';
+GRANT EXECUTE ON FUNCTION postern.revoke_access_token TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,88 @@
+-- What the functions of administrators and owners share: who a user is, another address, the end of all access.
+SET LOCAL ROLE postern_owner;
+
+-- Without the column's own collation the index would be walked through all users of the realm.
+CREATE OR REPLACE FUNCTION postern.find_user(p_realm uuid, p_email text) RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN (SELECT u.id FROM postern.user_account AS u
+             WHERE u.realm_id = p_realm AND u.email_key = lower(p_email COLLATE "C") COLLATE "default");
+END
+$$;
+COMMENT ON FUNCTION postern.find_user IS 'User by address; NULL when there is none';
+
+-- True when the mailbox changed. When only the spelling of the same address changed, the spelling is stored.
+CREATE OR REPLACE FUNCTION postern.change_address(p_realm uuid, p_user uuid, p_email text, p_verified boolean)
+    RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_key text := lower(p_email COLLATE "C") COLLATE "default";
+    v_old record;
+BEGIN
+    SELECT u.email, u.email_key, u.email_verified INTO v_old
+      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR NO KEY UPDATE;
+    IF v_old.email = p_email THEN
+        RETURN false;
+    END IF;
+    IF v_old.email_key = v_key THEN
+        UPDATE postern.user_account AS u SET email = p_email WHERE u.realm_id = p_realm AND u.id = p_user;
+        RETURN false;
+    END IF;
+    IF postern.is_test_identity(p_user) THEN
+        PERFORM postern.refuse(format('email %s is a test identity', postern.shown(v_old.email)),
+            'Delete it with admin.delete_test_identity and put one with the other address.');
+    END IF;
+    -- Before the change, since codes are found by the address.
+    PERFORM postern.end_access(p_realm, p_user);
+    BEGIN
+        UPDATE postern.user_account AS u SET email = p_email, email_verified = p_verified
+         WHERE u.realm_id = p_realm AND u.id = p_user;
+    EXCEPTION WHEN unique_violation THEN
+        PERFORM postern.refuse(format('new_email %s is the address of another user', postern.shown(p_email)),
+            'An address belongs to one user of a realm: choose another, or delete that user first.');
+    END;
+    -- Requests made for either address before this change do not apply to the changed account.
+    DELETE FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.email_key IN (v_old.email_key, v_key);
+    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key IN (v_old.email_key, v_key);
+    PERFORM postern.admin_audit(p_realm, 'address_changed', user_id => p_user,
+                                detail => jsonb_build_object('email_verified', p_verified));
+    IF v_old.email_verified THEN
+        PERFORM postern.queue_notice(p_realm, p_user, 'address-changed', p_recipient => v_old.email);
+    END IF;
+    PERFORM postern.queue_notice(p_realm, p_user, 'address-changed', p_recipient => p_email);
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.change_address IS
+    'Gives a user another address: ends what the former one opened and tells both mailboxes';
+
+-- The one place where all access of a user ends: sessions, codes, links, and handles whose link was confirmed.
+-- (Ceremonies of an enrolment belong to a session and end with it; those of a sign-in belong to no account.) The caller
+-- or a trigger changes the security stamp. A new stamp ends links and confirmed handles too, so that none survives a
+-- change of the row made in another way.
+CREATE OR REPLACE FUNCTION postern.end_access(p_realm uuid, p_user uuid) RETURNS integer
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_ended integer;
+BEGIN
+    PERFORM postern.lock_links(p_realm, p_user);
+    DELETE FROM postern.login_code AS c USING postern.user_account AS u
+     WHERE u.realm_id = p_realm AND u.id = p_user AND c.realm_id = p_realm AND c.email_key = u.email_key;
+    UPDATE postern.auth_session AS a SET expires_at = '-infinity'
+     WHERE a.realm_id = p_realm AND a.confirmed_user = p_user
+       AND a.id IN (SELECT l.handle FROM postern.login_link AS l WHERE l.realm_id = p_realm AND l.user_id = p_user);
+    UPDATE postern.login_link AS l SET ended = 'superseded'
+     WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.ended IS NULL;
+    UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.user_id = p_user
+        AND s.revoked_at IS NULL;
+    GET DIAGNOSTICS v_ended = ROW_COUNT;
+    RETURN v_ended;
+END
+$$;
+COMMENT ON FUNCTION postern.end_access IS
+    'Ends the sessions, codes, links and confirmed handles of a user; returns how many sessions there were';
+
+RESET ROLE;

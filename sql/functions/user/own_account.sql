@@ -1,0 +1,93 @@
+-- What a person sees, changes and deletes of the own account.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION postern.account(p_realm uuid, p_user uuid)
+RETURNS TABLE (email text, email_verified boolean, first_name text, last_name text, created_at double precision,
+               has_totp boolean,
+               passkeys integer, sessions integer)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    RETURN QUERY
+    SELECT u.email, u.email_verified, u.first_name, u.last_name, date_part('epoch', u.created_at), u.has_totp,
+           (SELECT count(*)::integer FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = u.id),
+           (SELECT count(*)::integer FROM postern.live_sessions(p_realm, u.id))
+      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled;
+END
+$$;
+COMMENT ON FUNCTION postern.account IS 'A user''s own data; no row if no enabled user has this id';
+GRANT EXECUTE ON FUNCTION postern.account TO postern_app;
+
+-- p_set_first, p_set_last: which name to change; NULL removes it. False when the user is gone.
+CREATE OR REPLACE FUNCTION postern.set_own_names(
+    p_realm uuid, p_user uuid, p_session uuid, p_set_first boolean, p_first_name text, p_set_last boolean,
+        p_last_name text, p_source text)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.user_account AS u
+       SET first_name = CASE WHEN p_set_first THEN p_first_name ELSE u.first_name END,
+           last_name = CASE WHEN p_set_last THEN p_last_name ELSE u.last_name END
+     WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
+    SELECT p_realm, 'names_changed', s.client, p_user, p_session, p_source
+      FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.set_own_names IS 'Changes a user''s names; the audit log does not hold them';
+GRANT EXECUTE ON FUNCTION postern.set_own_names TO postern_app;
+
+-- Outcome: deleted; step_up (the sign-in is older than p_max_age seconds); signed_out (the session is not alive).
+-- A test identity is emptied and its fixed code keeps working, because app-store reviewers try deletion, and more than
+-- once.
+CREATE OR REPLACE FUNCTION postern.delete_own_account(p_realm uuid, p_user uuid, p_session uuid, p_max_age integer,
+                                                      p_source text)
+RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_user record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    PERFORM FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR UPDATE;
+    SELECT u.email, u.email_verified, s.client, s.auth_time INTO v_user
+      FROM postern.user_account AS u JOIN postern.session AS s ON s.realm_id = u.realm_id AND s.user_id = u.id
+     WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled AND s.id = p_session AND s.revoked_at IS NULL
+       AND s.expires_at > now() AND s.security_stamp = u.security_stamp;
+    IF NOT FOUND THEN
+        RETURN 'signed_out';
+    END IF;
+    IF v_user.auth_time < now() - make_interval(secs => p_max_age) THEN
+        RETURN 'step_up';
+    END IF;
+    IF postern.is_test_identity(p_user) THEN
+        DELETE FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = p_user;
+        DELETE FROM postern.totp_factor AS f WHERE f.realm_id = p_realm AND f.user_id = p_user;
+        UPDATE postern.user_account AS u SET first_name = NULL, last_name = NULL, security_stamp = gen_random_uuid()
+         WHERE u.realm_id = p_realm AND u.id = p_user;
+        PERFORM postern.end_access(p_realm, p_user);
+    ELSE
+        DELETE FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
+    VALUES (p_realm, CASE WHEN postern.is_test_identity(p_user) THEN 'test_identity_emptied' ELSE 'account_deleted' END,
+            v_user.client, p_user, p_session, p_source);
+    -- After the deletion, which takes the mail of the address with it.
+    IF v_user.email_verified THEN
+        PERFORM postern.queue_notice(p_realm, p_user, 'account-deleted', p_recipient => v_user.email);
+    END IF;
+    RETURN 'deleted';
+END
+$$;
+COMMENT ON FUNCTION postern.delete_own_account IS
+    'Deletes the account of a session that is fresh enough, with all it has, and notifies its mailbox';
+GRANT EXECUTE ON FUNCTION postern.delete_own_account TO postern_app;
+
+RESET ROLE;
