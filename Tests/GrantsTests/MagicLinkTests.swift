@@ -70,7 +70,7 @@ struct MagicLinkTests {
     }
 
     @Test func `a number is what the database computes of the same handle`() {
-        #expect(MatchNumber.of(handle: Array(0..<16)) == 23)  // sql/tests/24_magic.sql
+        #expect(MatchNumber.of(handle: Array(0..<16)) == 23)  // sql/tests/magic_link/links.sql
     }
 
     @Test func `a query that names no link gets the same decoy each time`() {

@@ -1,4 +1,4 @@
-\ir helpers/setup.psql
+\ir ../helpers/setup.psql
 -- 4.3 (e): a transaction that failed leaves no realm behind, nor does one that succeeded.
 SELECT plan(4);
 SET SESSION AUTHORIZATION app_login;

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 CREATE FUNCTION pg_temp.mail(name text, recipient text, age interval DEFAULT '0', r uuid DEFAULT pg_temp.realm()) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload, created_at, not_before) VALUES (r, pg_temp.uu(name), recipient, 'otp', '\x00', now() - age, now() - age) $$;

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 -- Nothing is left of what is deleted.
 CREATE FUNCTION pg_temp.leftovers() RETURNS text LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 -- Postures, as the worker's function decides them.
 SELECT admin.put_app('a', 'jit', 'Jit', 'jit.a.example'), admin.put_app('a', 'off', 'Off', 'off.a.example', 'Off'), admin.put_app('a', 'explicit', 'Explicit', 'explicit.a.example', 'ExplicitEndpoint') \g /dev/null

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 SELECT pg_temp.sign_in('s'), pg_temp.sign_in('t'), pg_temp.sign_in('v'), pg_temp.sign_in('w'), pg_temp.sign_in('bob', 'bob@example.com') \g /dev/null
 SET LOCAL ROLE app_login;

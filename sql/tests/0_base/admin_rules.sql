@@ -1,4 +1,4 @@
-\ir helpers/setup.psql
+\ir ../helpers/setup.psql
 BEGIN;
 SELECT no_plan();
 CREATE FUNCTION pg_temp.realm_setting(n text) RETURNS text LANGUAGE sql AS $$ SELECT to_jsonb(r) ->> n FROM admin.realms AS r WHERE r.slug = 'acme' $$;

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 CREATE FUNCTION pg_temp.ed(kid text) RETURNS jsonb LANGUAGE sql AS $$ SELECT jsonb_build_object('kty', 'OKP', 'crv', 'Ed25519', 'x', '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo', 'kid', kid) $$;
 CREATE FUNCTION pg_temp.put(VARIADIC keys jsonb[]) RETURNS int LANGUAGE sql AS $$ SELECT admin.put_client_jwks('a', 'robot', jsonb_build_object('keys', to_jsonb(keys))) $$;

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 CREATE FUNCTION pg_temp.first(kid text, alg text DEFAULT 'ES256', for_realm boolean DEFAULT true) RETURNS text LANGUAGE sql AS $$
     SELECT postern.add_signing_key(pg_temp.realm(), kid, alg, '{"kty":"EC"}', '\x01', for_realm) ->> 'kid' $$;

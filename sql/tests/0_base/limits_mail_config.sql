@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 -- GCRA.
 CREATE FUNCTION pg_temp.take(k text[], wanted int[], permits int, per float8, burst int) RETURNS text LANGUAGE sql AS $$

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 SELECT admin.grant_permission('a', 'app', 'gt:urn:cocoar:magic'), admin.grant_permission('a', 'second', 'gt:urn:cocoar:magic') \g /dev/null
 -- A person by address; nobody's is a fixed one.

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 
 -- What may be put.

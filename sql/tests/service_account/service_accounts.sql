@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 SELECT admin.put_client('a', 'robot', 'confidential') \g /dev/null
 SELECT set_config('test.account', admin.put_service_account('a', 'robot', 'robot')::text, true) \g /dev/null

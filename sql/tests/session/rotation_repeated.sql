@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 -- One request with its mark; `how` is the function.
 CREATE FUNCTION pg_temp.request(how text, name text, generation int, mark bigint, scope text[] DEFAULT NULL, server_key bytea DEFAULT '\x01020304') RETURNS text LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 SELECT pg_temp.sign_in('s1'), pg_temp.sign_in('s2'), pg_temp.sign_in('s3'), pg_temp.sign_in('bob', 'bob@example.com') \g /dev/null
 UPDATE postern.session SET created_at = now() - interval '1 hour' WHERE id = pg_temp.uu('s1');

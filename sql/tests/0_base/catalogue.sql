@@ -1,4 +1,4 @@
-\ir helpers/setup.psql
+\ir ../helpers/setup.psql
 BEGIN;
 SELECT plan(27);
 

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 -- One row in every table, in each of two realms.
 SELECT admin.put_scope(r, 'x'), admin.set_rate_limit(r, 'token', 'client', 1, '1 s'), admin.rotate_signing_key(r), admin.put_app(r, 'shop', client_ids => ARRAY['app']), admin.put_web_origin(r, 'app', 'https://' || r || '.example'),

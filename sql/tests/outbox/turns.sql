@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT plan(55);
 CREATE FUNCTION pg_temp.mail(name text, address text, template text DEFAULT 'otp', age interval DEFAULT '0', r uuid DEFAULT pg_temp.realm())
 RETURNS void LANGUAGE sql SECURITY DEFINER AS $$

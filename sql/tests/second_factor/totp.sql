@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 -- One instant for the whole test; the code of a step is named by the step's number.
 CREATE FUNCTION pg_temp.step() RETURNS bigint LANGUAGE sql AS $$ SELECT floor(date_part('epoch', now()) / 30)::bigint $$;

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 SELECT admin.put_user('a', 'dora@example.com') \g /dev/null
 SET LOCAL ROLE app_login;

@@ -1,4 +1,4 @@
-\ir helpers/fixture.psql
+\ir ../helpers/fixture.psql
 SELECT no_plan();
 -- A seal as the server makes it: 02 "pdk", the id of the data key, and so on.
 CREATE FUNCTION pg_temp.under(key uuid, filler text DEFAULT 'x') RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
