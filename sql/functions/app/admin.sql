@@ -75,7 +75,8 @@ subdomain: a full host below the realm''s primary domain. registration: Off, Jit
 ExplicitEndpoint.
 client_ids: the clients of the App (replaces the list). native_grants_enabled: default true; the realm''s switch counts
 as well.
-Example: SELECT admin.put_app(''acme'', ''shop'', ''Acme Shop'', ''shop.id.acme.example'', ''JitOnOtp'', ARRAY[''acme-ios'']);';
+Example: SELECT admin.put_app(''acme'', ''shop'', ''Acme Shop'', ''shop.id.acme.example'', ''JitOnOtp'',
+    ARRAY[''acme-ios'']);';
 
 CREATE OR REPLACE FUNCTION admin.delete_app(realm text, slug text)
 RETURNS void

@@ -77,7 +77,8 @@ BEGIN
         ELSE
             PERFORM postern.refuse(format('sha256_cert_fingerprints %s is not a SHA-256 fingerprint',
                                           postern.shown(v_given)),
-                'Allowed are 32 hex bytes separated by colons as keytool -list -v prints them, for example 14:6D:E9:….');
+                'Allowed are 32 hex bytes separated by colons as keytool -list -v prints them, for example '
+                '14:6D:E9:….');
         END IF;
     END LOOP;
     SELECT array_agg(DISTINCT upper(f)) INTO v_list FROM unnest(sha256_cert_fingerprints) AS f;

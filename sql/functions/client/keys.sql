@@ -73,7 +73,7 @@ BEGIN
     END IF;
     IF jsonb_typeof(jwks -> 'keys') IS DISTINCT FROM 'array' OR jsonb_array_length(jwks -> 'keys') > 10 THEN
         PERFORM postern.refuse('jwks is not a JWK Set of at most ten keys',
-                               'Allowed is {"keys": [ … ]} (RFC 7517 section 5); no keys take away what the client has.');
+            'Allowed is {"keys": [ … ]} (RFC 7517 section 5); no keys take away what the client has.');
     END IF;
     FOR v_key IN SELECT x.key, x.place FROM jsonb_array_elements(jwks -> 'keys') WITH ORDINALITY AS x (key, place) LOOP
         v_refusal := postern.jwk_refusal(v_key.key);
@@ -103,6 +103,7 @@ COMMENT ON FUNCTION admin.put_client_jwks IS
 many there are; replaces all earlier ones, no keys take them away. At most ten: EC P-256, OKP Ed25519, RSA of 2048 to
 4096 bits.
 A secret the client has stays valid: see admin.delete_client_secret.
-Example: SELECT admin.put_client_jwks(''acme'', ''acme-export'', ''{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"2026","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'');';
+Example: SELECT admin.put_client_jwks(''acme'', ''acme-export'', ''{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"2026",
+    "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'');';
 
 RESET ROLE;

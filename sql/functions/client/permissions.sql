@@ -69,7 +69,8 @@ Endpoints: ept:token (implied), ept:introspection, ept:revocation. Scopes: scp:<
 none).
 cap:trusted-forwarder (confidential clients): a backend that calls for its users may name each one''s address in
 Postern-Forwarded-For.
-Example: SELECT admin.grant_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:otp'', ''gt:refresh_token'', ''scp:profile'');';
+Example: SELECT admin.grant_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:otp'', ''gt:refresh_token'',
+    ''scp:profile'');';
 
 CREATE OR REPLACE FUNCTION admin.revoke_permission(realm text, client_id text, VARIADIC permissions text[])
 RETURNS text[]

@@ -169,7 +169,8 @@ $$;
 COMMENT ON FUNCTION admin.delete_passkey IS
 'Deletes one passkey of a user, who is told by mail. Sessions that it opened go on: see admin.end_session and
 admin.sign_out_everywhere.
-Example: SELECT admin.delete_passkey(''acme'', id) FROM admin.passkeys WHERE realm = ''acme'' AND email = ''ada@example.com'';';
+Example: SELECT admin.delete_passkey(''acme'', id) FROM admin.passkeys
+    WHERE realm = ''acme'' AND email = ''ada@example.com'';';
 
 CREATE OR REPLACE VIEW admin.passkeys AS
 SELECT r.slug AS realm, u.email, p.id, p.rp_id, p.display_name, p.aaguid, p.backup_eligible, p.backup_state,

@@ -49,7 +49,8 @@ BEGIN
     IF NOT FOUND THEN
         IF primary_domain IS NULL AND public_origin IS NULL THEN
             PERFORM postern.refuse(format('realm "%s" is new and has neither primary_domain nor public_origin', slug),
-                'Give primary_domain (a host such as id.example.com), or public_origin when there is no primary domain.');
+                'Give primary_domain (a host such as id.example.com), or public_origin when there is no primary '
+                'domain.');
         END IF;
         INSERT INTO postern.realm (slug, primary_domain, display_name, public_origin, enabled)
         VALUES (slug, primary_domain, coalesce(display_name, slug), public_origin, coalesce(enabled, true))

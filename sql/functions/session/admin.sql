@@ -28,7 +28,8 @@ $$;
 COMMENT ON FUNCTION admin.end_session IS
 'Ends one session at once, with its refresh token and opaque access tokens; the user''s other sessions go on. False when
 it had ended before.
-Example: SELECT admin.end_session(''acme'', id) FROM admin.sessions WHERE realm = ''acme'' AND email = ''ada@example.com'' AND client_id = ''acme-ios'';';
+Example: SELECT admin.end_session(''acme'', id) FROM admin.sessions
+    WHERE realm = ''acme'' AND email = ''ada@example.com'' AND client_id = ''acme-ios'';';
 
 CREATE OR REPLACE VIEW admin.sessions AS
 SELECT r.slug AS realm, s.id, u.email, s.client_id, s.scope, s.amr, s.auth_time, s.created_at, s.last_used_at,

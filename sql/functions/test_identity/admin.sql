@@ -106,7 +106,8 @@ soon as a running server has keyed it (a second or so), any number of times. exp
 leaves a living one as it is.
 The address must not belong to a user; nothing is ever sent there. Its tokens carry test_identity: true. Every sign-in
 is in the audit log.
-Example: SELECT admin.put_test_identity(''acme'', ''review@acme.example'', ''acme-app'', ''41830572'', now() + interval ''14 days'');';
+Example: SELECT admin.put_test_identity(''acme'', ''review@acme.example'', ''acme-app'', ''41830572'',
+    now() + interval ''14 days'');';
 
 CREATE OR REPLACE FUNCTION admin.delete_test_identity(realm text, email text)
 RETURNS void

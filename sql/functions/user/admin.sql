@@ -89,7 +89,8 @@ new_email: the address the user has from now on. It counts as unverified unless 
 and links end; both mailboxes
 are told.
 Example: SELECT admin.put_user(''acme'', ''ada@example.com'', ''Ada'', ''Lovelace'');
-Example: SELECT admin.put_user(''acme'', ''ada@example.com'', new_email => ''ada@new.example'', email_verified => true);';
+Example: SELECT admin.put_user(''acme'', ''ada@example.com'', new_email => ''ada@new.example'',
+    email_verified => true);';
 
 CREATE OR REPLACE FUNCTION admin.delete_user(realm text, email text)
 RETURNS void

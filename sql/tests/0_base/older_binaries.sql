@@ -2,7 +2,8 @@
 BEGIN;
 SELECT plan(2);
 
--- While nodes are upgraded one after the other, older binaries call these functions: they may be rewritten, never dropped.
+-- While nodes are upgraded one after the other, older binaries call these functions: they may be rewritten, never
+-- dropped.
 -- A release adds its own list: scripts/sql-calls RELEASE writes it, and a line below reads it.
 CREATE TEMP TABLE called (release text, signature text);
 \ir called_by/version_0.psql

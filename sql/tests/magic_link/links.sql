@@ -1,45 +1,64 @@
 \ir ../helpers/fixture.psql
 SELECT no_plan();
-SELECT admin.grant_permission('a', 'app', 'gt:urn:cocoar:magic'), admin.grant_permission('a', 'second', 'gt:urn:cocoar:magic') \g /dev/null
+SELECT admin.grant_permission('a', 'app', 'gt:urn:cocoar:magic'),
+       admin.grant_permission('a', 'second', 'gt:urn:cocoar:magic') \g /dev/null
 -- A person by address; nobody's is a fixed one.
-CREATE FUNCTION pg_temp.person(address text, r uuid DEFAULT pg_temp.realm()) RETURNS uuid LANGUAGE sql STABLE SECURITY DEFINER AS $$
-    SELECT coalesce((SELECT id FROM postern.user_account WHERE email_key = address AND realm_id = r), pg_temp.uu('nobody')) $$;
+CREATE FUNCTION pg_temp.person(address text, r uuid DEFAULT pg_temp.realm()) RETURNS uuid LANGUAGE sql STABLE
+    SECURITY DEFINER AS $$
+    SELECT coalesce((SELECT id FROM postern.user_account WHERE email_key = address AND realm_id = r),
+                    pg_temp.uu('nobody')) $$;
 -- Asks for a link; the handle is named, and so is the token. Decides it and returns the outcome.
-CREATE FUNCTION pg_temp.link(handle text, address text, token text, client uuid DEFAULT NULL, source text DEFAULT '192.0.2.1', resend boolean DEFAULT false,
+CREATE FUNCTION pg_temp.link(handle text, address text, token text, client uuid DEFAULT NULL,
+                             source text DEFAULT '192.0.2.1', resend boolean DEFAULT false,
     hint text DEFAULT NULL, device text DEFAULT NULL, app text DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     asked record;
     decided record;
 BEGIN
-    SELECT * INTO asked FROM postern.record_link_request(pg_temp.realm(), pg_temp.b16(CASE WHEN resend THEN 'fresh ' ELSE '' END || handle), CASE WHEN resend THEN pg_temp.b16(handle) END,
-        address, lower(address COLLATE "C"), client, source, 900, '{}', '{}', '{}', '{}', '{}', app, CASE WHEN hint IS NOT NULL THEN pg_temp.person(hint) END, pg_temp.uu(device));
+    SELECT * INTO asked FROM postern.record_link_request(pg_temp.realm(),
+                                                         pg_temp.b16(CASE WHEN resend THEN 'fresh ' ELSE '' END
+                                                             || handle), CASE WHEN resend THEN pg_temp.b16(handle) END,
+        address, lower(address COLLATE "C"), client, source, 900, '{}', '{}', '{}', '{}', '{}', app,
+            CASE WHEN hint IS NOT NULL THEN pg_temp.person(hint) END, pg_temp.uu(device));
     ASSERT asked.outcome = 'accepted';
     SELECT * INTO decided FROM postern.decide_link_request(pg_temp.realm(), asked.handle);
     IF decided.outcome = 'send' THEN
-        PERFORM postern.add_link(pg_temp.realm(), asked.handle, decided.user_id, pg_temp.h(token), gen_random_uuid(), '\x01');
+        PERFORM postern.add_link(pg_temp.realm(), asked.handle, decided.user_id, pg_temp.h(token), gen_random_uuid(),
+                                 '\x01');
     END IF;
     RETURN decided.outcome;
 END
 $$;
-CREATE FUNCTION pg_temp.open(address text, token text, client text DEFAULT 'app', session text DEFAULT NULL, handle text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_link(pg_temp.realm(), pg_temp.client(client), 'gt:urn:cocoar:magic', pg_temp.person(address), pg_temp.h(token),
-        CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END, coalesce(pg_temp.uu(session), gen_random_uuid()), pg_temp.b16('s'), pg_temp.h('t0'), '{openid}', '{}', '{otp}', 900, 1209600,
+CREATE FUNCTION pg_temp.open(address text, token text, client text DEFAULT 'app', session text DEFAULT NULL,
+                             handle text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
+    SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_link(pg_temp.realm(), pg_temp.client(client),
+        'gt:urn:cocoar:magic', pg_temp.person(address), pg_temp.h(token),
+        CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END, coalesce(pg_temp.uu(session), gen_random_uuid()),
+            pg_temp.b16('s'), pg_temp.h('t0'), '{openid}', '{}', '{otp}', 900, 1209600,
         '192.0.2.1', '\x0a0b0c0d', '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL) $$;
-CREATE FUNCTION pg_temp.poll(handle text, client text DEFAULT 'app', session text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, reason) FROM postern.poll_link(pg_temp.realm(), pg_temp.client(client), 'gt:urn:cocoar:magic', pg_temp.b16(handle),
-        coalesce(pg_temp.uu(session), gen_random_uuid()), pg_temp.b16('s'), pg_temp.h('t0'), '{openid}', '{}', '{otp}', 900, 1209600, '192.0.2.1', '\x0a0b0c0d', '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL) $$;
+CREATE FUNCTION pg_temp.poll(handle text, client text DEFAULT 'app', session text DEFAULT NULL) RETURNS text
+    LANGUAGE sql AS $$
+    SELECT concat_ws(' ', outcome, reason) FROM postern.poll_link(pg_temp.realm(), pg_temp.client(client),
+                                                                  'gt:urn:cocoar:magic', pg_temp.b16(handle),
+        coalesce(pg_temp.uu(session), gen_random_uuid()), pg_temp.b16('s'), pg_temp.h('t0'), '{openid}', '{}', '{otp}',
+            900, 1209600, '192.0.2.1', '\x0a0b0c0d', '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL) $$;
 -- Answers the page; the number is that of a named handle, 'wrong' a wrong one, NULL that of nobody: "not me".
 CREATE FUNCTION pg_temp.answer(address text, token text, handle text) RETURNS text LANGUAGE sql AS $$
     SELECT outcome FROM postern.confirm_link(pg_temp.realm(), pg_temp.person(address), pg_temp.h(token),
-        CASE WHEN handle = 'wrong' THEN 0 WHEN handle IS NOT NULL THEN postern.match_number(pg_temp.b16(handle)) END, '192.0.2.1', '{}', '{}', '{}', '{}', '{}') $$;
+        CASE WHEN handle = 'wrong' THEN 0 WHEN handle IS NOT NULL THEN postern.match_number(pg_temp.b16(handle)) END,
+            '192.0.2.1', '{}', '{}', '{}', '{}', '{}') $$;
 CREATE FUNCTION pg_temp.page(address text, token text) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, asked_by, round(asked_at - date_part('epoch', now())), source)
-      FROM postern.link_page(pg_temp.realm(), pg_temp.person(address), pg_temp.h(token), '{}', '{}', '{}', '{}', '{}') $$;
-CREATE FUNCTION pg_temp.number(address text, token text) RETURNS integer LANGUAGE sql AS $$ SELECT postern.link_number(pg_temp.realm(), pg_temp.person(address), pg_temp.h(token)) $$;
+      FROM postern.link_page(pg_temp.realm(), pg_temp.person(address), pg_temp.h(token), '{}', '{}', '{}', '{}',
+                             '{}') $$;
+CREATE FUNCTION pg_temp.number(address text, token text) RETURNS integer
+    LANGUAGE sql AS $$ SELECT postern.link_number(pg_temp.realm(), pg_temp.person(address), pg_temp.h(token)) $$;
 CREATE FUNCTION pg_temp.later(seconds integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    UPDATE postern.login_link SET created_at = created_at - make_interval(secs => seconds), expires_at = expires_at - make_interval(secs => seconds), asked_at = asked_at - make_interval(secs => seconds);
-    UPDATE postern.auth_session SET polled_at = polled_at - make_interval(secs => seconds), expires_at = expires_at - make_interval(secs => seconds);
+    UPDATE postern.login_link SET created_at = created_at - make_interval(secs => seconds),
+        expires_at = expires_at - make_interval(secs => seconds), asked_at = asked_at - make_interval(secs => seconds);
+    UPDATE postern.auth_session SET polled_at = polled_at - make_interval(secs => seconds),
+        expires_at = expires_at - make_interval(secs => seconds);
     RETURN seconds || ' s later';
 END
 $$;
@@ -47,18 +66,25 @@ SET LOCAL ROLE app_login;
 
 -- Requests and decisions.
 SELECT is(pg_temp.link('h1', 'ada@example.com', 't1'), 'send', 'a known address is sent a link');
-SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || template FROM postern.mail_outbox$$), 'Ada@example.com queued magic-link', 'to the stored address');
+SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || template FROM postern.mail_outbox$$),
+          'Ada@example.com queued magic-link', 'to the stored address');
 SELECT is(pg_temp.link('n1', 'nobody@example.com', 'x'), 'ignored', 'an unknown address is sent nothing');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '1', 'one mail in all');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session WHERE pending$$), '0', 'both are decided');
-SELECT is((SELECT outcome FROM postern.decide_link_request(pg_temp.realm(), pg_temp.b16('h1'))), 'ignored', 'and none is decided twice');
-SELECT is(postern.decide_otp(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'), gen_random_uuid(), '\x01', 'otp'), 'ignored', 'nor as a code');
+SELECT is((SELECT outcome FROM postern.decide_link_request(pg_temp.realm(), pg_temp.b16('h1'))), 'ignored',
+          'and none is decided twice');
+SELECT is(postern.decide_otp(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'),
+                             gen_random_uuid(), '\x01', 'otp'), 'ignored', 'nor as a code');
 SELECT is(pg_temp.redeem('ada@example.com', 'h1', 'x'), 'refused attempts', 'its handle opens no code');
 
 -- The number.
-SELECT ok(bool_and(postern.match_number(pg_temp.b16(n::text)) BETWEEN 10 AND 99) AND count(DISTINCT postern.match_number(pg_temp.b16(n::text))) = 90, 'numbers have two digits, and all of them occur') FROM generate_series(1, 2000) AS n;
-SELECT is(postern.match_number('\x000102030405060708090a0b0c0d0e0f'), 23, 'a number known beforehand, the same as the server computes');
-SELECT is(pg_temp.number('ada@example.com', 't1'), postern.match_number(pg_temp.b16('h1')), 'the page knows the right one');
+SELECT ok(bool_and(postern.match_number(pg_temp.b16(n::text)) BETWEEN 10 AND 99)
+          AND count(DISTINCT postern.match_number(pg_temp.b16(n::text))) = 90,
+              'numbers have two digits, and all of them occur') FROM generate_series(1, 2000) AS n;
+SELECT is(postern.match_number('\x000102030405060708090a0b0c0d0e0f'), 23,
+          'a number known beforehand, the same as the server computes');
+SELECT is(pg_temp.number('ada@example.com', 't1'), postern.match_number(pg_temp.b16('h1')),
+          'the page knows the right one');
 SELECT is(pg_temp.number('ada@example.com', 'other'), NULL, 'of no other link');
 SELECT is(pg_temp.number('bob@example.com', 't1'), NULL, 'of no other user');
 
@@ -71,46 +97,69 @@ SELECT is(pg_temp.open('ada@example.com', 't1', session => 'in'), 'ok', 'none of
 SELECT is(pg_temp.open('ada@example.com', 't1'), 'refused redeemed', 'a link works once');
 SELECT is(pg_temp.poll('h1'), 'refused expired', 'and the device that asked gets nothing');
 SELECT is(pg_temp.answer('ada@example.com', 't1', 'h1'), 'redeemed', 'nor does the page confirm it');
-SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event WHERE event IN ('sign_in', 'link_requested')$$), 'link_requested,sign_in', 'both are in the audit log');
-SELECT is(pg_temp.sql($$SELECT amr::text || (refresh_expires_at IS NOT NULL) FROM postern.session WHERE id = pg_temp.uu('in')$$), '{otp}true', 'a session is open');
+SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
+                      WHERE event IN ('sign_in', 'link_requested')$$), 'link_requested,sign_in',
+                          'both are in the audit log');
+SELECT is(pg_temp.sql($$SELECT amr::text || (refresh_expires_at IS NOT NULL) FROM postern.session
+                      WHERE id = pg_temp.uu('in')$$), '{otp}true', 'a session is open');
 
 -- Each request has a link of its own; within the cooldown only the handle itself is sent nothing.
 SELECT is(pg_temp.link('c1', 'ada@example.com', 'tc1'), 'send', 'a link');
-SELECT is(pg_temp.link('c2', 'ada@example.com', 'tc2'), 'send', 'a second request from the same source gets one of its own');
-SELECT is(pg_temp.number('ada@example.com', 'tc1'), postern.match_number(pg_temp.b16('c1')), 'the first link stays the first handle''s');
-SELECT is(pg_temp.number('ada@example.com', 'tc2'), postern.match_number(pg_temp.b16('c2')), 'the second one is the second''s');
-SELECT is(pg_temp.link('c1', 'ada@example.com', '-', resend => true), 'cooldown', 'a resend for the handle within the cooldown sends nothing');
-SELECT is(pg_temp.link('c1', 'ada@example.com', 'tc3', pg_temp.client(), resend => true), 'send', 'a handle presented for another client is no resend');
-SELECT is(pg_temp.number('ada@example.com', 'tc3'), postern.match_number(pg_temp.b16('fresh c1')), 'its link belongs to a new handle');
+SELECT is(pg_temp.link('c2', 'ada@example.com', 'tc2'), 'send',
+          'a second request from the same source gets one of its own');
+SELECT is(pg_temp.number('ada@example.com', 'tc1'), postern.match_number(pg_temp.b16('c1')),
+          'the first link stays the first handle''s');
+SELECT is(pg_temp.number('ada@example.com', 'tc2'), postern.match_number(pg_temp.b16('c2')),
+          'the second one is the second''s');
+SELECT is(pg_temp.link('c1', 'ada@example.com', '-', resend => true), 'cooldown',
+          'a resend for the handle within the cooldown sends nothing');
+SELECT is(pg_temp.link('c1', 'ada@example.com', 'tc3', pg_temp.client(), resend => true), 'send',
+          'a handle presented for another client is no resend');
+SELECT is(pg_temp.number('ada@example.com', 'tc3'), postern.match_number(pg_temp.b16('fresh c1')),
+          'its link belongs to a new handle');
 SELECT is(pg_temp.later(61), '61 s later', 'the cooldown passes');
-SELECT is(pg_temp.link('c1', 'ada@example.com', 'tc4', source => '203.0.113.9', resend => true), 'send', 'then a resend sends a link, wherever it comes from');
-SELECT is(pg_temp.number('ada@example.com', 'tc4'), pg_temp.number('ada@example.com', 'tc1'), 'with the number of its handle');
-SELECT is(pg_temp.page('ada@example.com', 'tc1'), 'shown a -61 192.0.2.1', 'the page says who asked, when and from where');
+SELECT is(pg_temp.link('c1', 'ada@example.com', 'tc4', source => '203.0.113.9', resend => true), 'send',
+          'then a resend sends a link, wherever it comes from');
+SELECT is(pg_temp.number('ada@example.com', 'tc4'), pg_temp.number('ada@example.com', 'tc1'),
+          'with the number of its handle');
+SELECT is(pg_temp.page('ada@example.com', 'tc1'), 'shown a -61 192.0.2.1',
+          'the page says who asked, when and from where');
 SELECT is(pg_temp.page('ada@example.com', 'tc4'), 'shown a 0 203.0.113.9', 'of each link');
 SELECT is(pg_temp.page('ada@example.com', 'tc3'), 'shown app -61 192.0.2.1', 'the client that the request named');
 SELECT is(pg_temp.page('ada@example.com', 'other'), 'shown', 'nothing of a link that was never sent');
 SELECT is(pg_temp.open('ada@example.com', 'tc3', 'second'), 'refused client', 'a link of another client');
-SELECT is(pg_temp.open('ada@example.com', 'tc4', handle => 'c2'), 'refused handle', 'a link that belongs to another request than the one named');
-SELECT is(pg_temp.open('ada@example.com', 'tc4', 'second', session => 'keyed', handle => 'c1'), 'ok', 'any client for a link that names none, with the handle it belongs to');
-SELECT is(pg_temp.sql($$SELECT encode(server_key, 'hex') FROM postern.session WHERE id = pg_temp.uu('keyed')$$), '0a0b0c0d', 'the session names its key');
+SELECT is(pg_temp.open('ada@example.com', 'tc4', handle => 'c2'), 'refused handle',
+          'a link that belongs to another request than the one named');
+SELECT is(pg_temp.open('ada@example.com', 'tc4', 'second', session => 'keyed', handle => 'c1'), 'ok',
+          'any client for a link that names none, with the handle it belongs to');
+SELECT is(pg_temp.sql($$SELECT encode(server_key, 'hex') FROM postern.session WHERE id = pg_temp.uu('keyed')$$),
+          '0a0b0c0d', 'the session names its key');
 SELECT is(pg_temp.open('ada@example.com', 'tc2'), 'refused superseded', 'a success ends all links of the user');
 SELECT is(pg_temp.answer('ada@example.com', 'tc3', 'fresh c1'), 'superseded', 'on the page too');
 
 -- Strangers: many links, none of which pushes out another.
 SELECT is(pg_temp.link('own', 'bob@example.com', 'town'), 'send', 'the owner asks');
 SELECT is(count(*) FILTER (WHERE o = 'send'), 99::bigint, 'strangers together get a hundred live links')
-  FROM (SELECT pg_temp.link('m' || n, 'bob@example.com', 'tm' || n, NULL, '192.0.2.' || n) AS o FROM generate_series(1, 120) AS n) AS x;
-SELECT is(pg_temp.link('d0', 'bob@example.com', 'td0', hint => 'bob@example.com', device => 'phone'), 'send', 'a known device still gets one');
+  FROM (SELECT pg_temp.link('m' || n, 'bob@example.com', 'tm' || n, NULL, '192.0.2.' || n) AS o
+        FROM generate_series(1, 120) AS n) AS x;
+SELECT is(pg_temp.link('d0', 'bob@example.com', 'td0', hint => 'bob@example.com', device => 'phone'), 'send',
+          'a known device still gets one');
 SELECT is(count(*) FILTER (WHERE o = 'send'), 19::bigint, 'it has twenty of its own')
-  FROM (SELECT pg_temp.link('dd' || n, 'bob@example.com', 'tdd' || n, hint => 'bob@example.com', device => 'phone') AS o FROM generate_series(1, 25) AS n) AS x;
-SELECT is(pg_temp.link('d1', 'bob@example.com', 'td1', hint => 'bob@example.com', device => 'tablet'), 'send', 'and so has another one');
-SELECT is(pg_temp.link('d2', 'bob@example.com', 'td2', hint => 'ada@example.com', device => 'phone'), 'ignored', 'a hint for another account is a stranger''s');
+  FROM (SELECT pg_temp.link('dd' || n, 'bob@example.com', 'tdd' || n, hint => 'bob@example.com', device => 'phone') AS o
+        FROM generate_series(1, 25) AS n) AS x;
+SELECT is(pg_temp.link('d1', 'bob@example.com', 'td1', hint => 'bob@example.com', device => 'tablet'), 'send',
+          'and so has another one');
+SELECT is(pg_temp.link('d2', 'bob@example.com', 'td2', hint => 'ada@example.com', device => 'phone'), 'ignored',
+          'a hint for another account is a stranger''s');
 SELECT is(pg_temp.open('bob@example.com', 'town'), 'ok', 'the owner''s link lives on');
 
 -- A hint for another account takes a permit of the address.
-SELECT is(string_agg(pg_temp.link('q' || n, 'ada@example.com', 'tq' || n, source => '203.0.113.' || n, hint => 'bob@example.com', device => 'd' || n), ' ' ORDER BY n),
-    'send send send send send send send send send send ignored', 'hints of another account: ten, and then the address''s permits are used up') FROM generate_series(1, 11) AS n;
-SELECT is(pg_temp.link('q12', 'ada@example.com', 'tq12', hint => 'ada@example.com', device => 'phone'), 'send', 'not those of its own device');
+SELECT is(string_agg(pg_temp.link('q' || n, 'ada@example.com', 'tq' || n, source => '203.0.113.' || n,
+                                  hint => 'bob@example.com', device => 'd' || n), ' ' ORDER BY n),
+    'send send send send send send send send send send ignored',
+        'hints of another account: ten, and then the address''s permits are used up') FROM generate_series(1, 11) AS n;
+SELECT is(pg_temp.link('q12', 'ada@example.com', 'tq12', hint => 'ada@example.com', device => 'phone'), 'send',
+          'not those of its own device');
 SELECT is(pg_temp.open('ada@example.com', 'tq12'), 'ok', 'which signs in');
 
 -- "Not me".
@@ -119,7 +168,8 @@ SELECT is(pg_temp.link('x2', 'bob@example.com', 'tx2'), 'send', 'and another one
 SELECT is(pg_temp.answer('bob@example.com', 'tx1', NULL), 'denied', 'the owner says "not me"');
 SELECT is(pg_temp.poll('x1'), 'denied', 'the asker is refused');
 SELECT is(pg_temp.link('x3', 'bob@example.com', 'tx3'), 'ignored', 'strangers get no more links');
-SELECT is(pg_temp.link('x4', 'bob@example.com', 'tx4', hint => 'bob@example.com', device => 'phone'), 'send', 'a known device does');
+SELECT is(pg_temp.link('x4', 'bob@example.com', 'tx4', hint => 'bob@example.com', device => 'phone'), 'send',
+          'a known device does');
 SELECT is(pg_temp.answer('bob@example.com', 'tx2', 'wrong'), 'denied', 'a wrong number');
 SELECT is(pg_temp.later(901), '901 s later', 'fifteen minutes');
 SELECT is(pg_temp.link('x5', 'bob@example.com', 'tx5'), 'send', 'later anybody does again');
@@ -130,7 +180,8 @@ SELECT is(pg_temp.link('x6', 'bob@example.com', 'tx6'), 'send', 'stops nobody''s
 SELECT is(pg_temp.link('p1', 'ada@example.com', 'tp1'), 'send', 'a link');
 SELECT is(pg_temp.poll('p1'), 'pending', 'the first poll may come at once');
 SELECT is(pg_temp.poll('p1'), 'slow_down', 'the second may not');
-SELECT is(pg_temp.sql($$SELECT poll_interval FROM postern.auth_session WHERE id = pg_temp.b16('p1')$$), '10', 'and the interval is five seconds longer');
+SELECT is(pg_temp.sql($$SELECT poll_interval FROM postern.auth_session WHERE id = pg_temp.b16('p1')$$), '10',
+          'and the interval is five seconds longer');
 SELECT is(pg_temp.later(9), '9 s later', 'nine seconds');
 SELECT is(pg_temp.poll('p1'), 'slow_down', 'are too few');
 SELECT is(pg_temp.later(6), '6 s later', 'fifteen in all');
@@ -207,26 +258,40 @@ RESET ROLE;
 SELECT admin.set_native_grants('a', true), admin.put_user('a', 'bob@example.com', email_verified => false) \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.link('u1', 'bob@example.com', 'tu1'), 'ignored', 'an unconfirmed address is sent nothing');
-SELECT is(pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, email_key, consecutive, locked_until) VALUES (pg_temp.realm(), 'bob@example.com', 100, now() + interval '1 hour') RETURNING 1$$), '1', 'codes are locked');
+SELECT is(pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, email_key, consecutive, locked_until)
+                      VALUES (pg_temp.realm(), 'bob@example.com', 100, now() + interval '1 hour') RETURNING 1$$), '1',
+                          'codes are locked');
 SELECT is(pg_temp.open('bob@example.com', 'td8'), 'ok', 'a link still signs in');
-SELECT is(pg_temp.sql($$SELECT email_verified FROM postern.user_account WHERE id = pg_temp.person('bob@example.com')$$), 'true', 'it proves the mailbox');
-SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || coalesce(locked_until::text, '-') FROM postern.code_guard WHERE email_key = 'bob@example.com'$$), '0 -', 'and opens the codes again');
+SELECT is(pg_temp.sql($$SELECT email_verified FROM postern.user_account WHERE id = pg_temp.person('bob@example.com')$$),
+          'true', 'it proves the mailbox');
+SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || coalesce(locked_until::text, '-') FROM postern.code_guard
+                      WHERE email_key = 'bob@example.com'$$), '0 -', 'and opens the codes again');
 
 -- What an older binary calls.
-SELECT is((SELECT outcome FROM postern.request_link(pg_temp.realm(), pg_temp.b16('old'), NULL, 'bob@example.com', 'bob@example.com', NULL, '192.0.2.1', 900, '{}', '{}', '{}', '{}', '{}', NULL)), 'accepted', 'a request');
-SELECT is((SELECT concat_ws(' ', outcome, user_id = pg_temp.person('bob@example.com')) FROM postern.decide_link(pg_temp.realm(), pg_temp.b16('old'))), 'send t', 'is decided');
-SELECT lives_ok($$SELECT postern.add_link(pg_temp.realm(), pg_temp.b16('old'), pg_temp.person('bob@example.com'), pg_temp.h('told'), gen_random_uuid(), '\x01')$$, 'answered');
+SELECT is((SELECT outcome FROM postern.request_link(pg_temp.realm(), pg_temp.b16('old'), NULL, 'bob@example.com',
+                                                    'bob@example.com', NULL, '192.0.2.1', 900, '{}', '{}', '{}', '{}',
+                                                        '{}', NULL)), 'accepted', 'a request');
+SELECT is((SELECT concat_ws(' ', outcome, user_id = pg_temp.person('bob@example.com'))
+           FROM postern.decide_link(pg_temp.realm(), pg_temp.b16('old'))), 'send t', 'is decided');
+SELECT lives_ok($$SELECT postern.add_link(pg_temp.realm(), pg_temp.b16('old'), pg_temp.person('bob@example.com'),
+                                          pg_temp.h('told'), gen_random_uuid(), '\x01')$$, 'answered');
 SELECT is(pg_temp.number('bob@example.com', 'told'), postern.match_number(pg_temp.b16('old')), 'shown');
 SELECT is(pg_temp.answer('bob@example.com', 'told', 'old'), 'confirmed', 'confirmed');
-SELECT is((SELECT outcome FROM postern.poll_magic(pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:magic', pg_temp.b16('old'), gen_random_uuid(), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 900, 1209600, NULL,
+SELECT is((SELECT outcome FROM postern.poll_magic(pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:magic',
+                                                  pg_temp.b16('old'), gen_random_uuid(), pg_temp.b16('s'), NULL, '{}',
+                                                      '{}', '{otp}', 900, 1209600, NULL,
     '{}', '{}', '{}', '{}', '{}')), 'ok', 'and polled for');
 
 -- Tenancy and the sweeper.
-SELECT is((SELECT outcome FROM postern.redeem_magic(pg_temp.other(), pg_temp.client('app', pg_temp.other()), 'gt:urn:cocoar:magic', pg_temp.person('ada@example.com'), pg_temp.h('t1'),
-    gen_random_uuid(), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}')), 'refused', 'a link of another realm');
+SELECT is((SELECT outcome FROM postern.redeem_magic(pg_temp.other(), pg_temp.client('app', pg_temp.other()),
+                                                    'gt:urn:cocoar:magic', pg_temp.person('ada@example.com'),
+                                                        pg_temp.h('t1'),
+    gen_random_uuid(), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}')),
+        'refused', 'a link of another realm');
 SELECT is(pg_temp.later(3600), '3600 s later', 'an hour later');
 SELECT ok(postern.sweep(100000) > 0, 'the sweeper comes');
-SELECT is(pg_temp.sql($$SELECT (SELECT count(*) FROM postern.login_link) || ' ' || (SELECT count(*) FROM postern.auth_session)$$), '0 0', 'and leaves no link and no handle');
+SELECT is(pg_temp.sql($$SELECT (SELECT count(*) FROM postern.login_link) || ' '
+                      || (SELECT count(*) FROM postern.auth_session)$$), '0 0', 'and leaves no link and no handle');
 SELECT is(pg_temp.link('z1', 'ada@example.com', 'tz1'), 'send', 'a last link');
 RESET ROLE;
 SELECT admin.delete_user('a', 'ada@example.com') \g /dev/null
