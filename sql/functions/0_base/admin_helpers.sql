@@ -73,12 +73,9 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
 DECLARE
-    v_id uuid;
+    v_id uuid := postern.find_user(p_realm, email);
 BEGIN
-    -- Without the column's own collation the index would be walked through all users of the realm.
-    SELECT u.id INTO v_id FROM postern.user_account AS u WHERE u.realm_id = p_realm
-        AND u.email_key = lower(email COLLATE "C") COLLATE "default";
-    IF NOT FOUND THEN
+    IF v_id IS NULL THEN
         PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
                                'SELECT email FROM admin.users WHERE realm = … lists them.');
     END IF;
@@ -87,8 +84,8 @@ END
 $$;
 COMMENT ON FUNCTION postern.admin_user IS 'User by address, or a refusal';
 
-CREATE OR REPLACE FUNCTION postern.admin_audit(p_realm uuid, event text, client uuid DEFAULT NULL,
-                                               user_id uuid DEFAULT NULL, detail jsonb DEFAULT NULL)
+CREATE OR REPLACE FUNCTION postern.admin_audit(
+    p_realm uuid, event text, client uuid DEFAULT NULL, user_id uuid DEFAULT NULL, detail jsonb DEFAULT NULL)
 RETURNS void
 LANGUAGE sql
 AS $$
@@ -96,6 +93,25 @@ AS $$
     VALUES ($1, $2, $3, $4, 'sql:' || session_user, jsonb_strip_nulls($5))
 $$;
 COMMENT ON FUNCTION postern.admin_audit IS 'Records what an administrator did';
+
+-- The end of every function that takes something away. p_missing, p_hint: the refusal when there was nothing; without
+-- them that is no error.
+CREATE OR REPLACE FUNCTION postern.admin_removed(
+    p_realm uuid, p_found boolean, event text, client uuid DEFAULT NULL, user_id uuid DEFAULT NULL,
+    detail jsonb DEFAULT NULL, p_missing text DEFAULT NULL, p_hint text DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF p_found THEN
+        PERFORM postern.admin_audit(p_realm, event, client, user_id, detail);
+    ELSIF p_missing IS NOT NULL THEN
+        PERFORM postern.refuse(p_missing, p_hint);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.admin_removed IS
+    'Records that an administrator removed something, or refuses when it was not there';
 
 CREATE OR REPLACE FUNCTION postern.span(value interval) RETURNS text
 LANGUAGE sql IMMUTABLE
@@ -108,7 +124,7 @@ COMMENT ON FUNCTION postern.span IS 'An interval in the words of messages';
 
 -- Exact seconds, within bounds; NULL stays NULL.
 CREATE OR REPLACE FUNCTION postern.checked_interval(argument text, value interval, least_ interval, most interval)
-    RETURNS interval
+RETURNS interval
 LANGUAGE plpgsql
 AS $$
 DECLARE

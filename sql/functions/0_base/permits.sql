@@ -2,27 +2,27 @@
 -- again.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('rate_bucket', 't.tat < now()')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
+-- Of the token endpoint, and of refused calls of all others. A capability's own limits stand in its own files.
+INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
+    ('token', 'source', 600, interval '1 minute', 200, 'enforce'),
+    ('token', 'failures', 5, interval '10 minutes', 5, 'enforce'),
+    ('token', 'client', NULL, NULL, NULL, NULL),
+    ('token', 'app', NULL, NULL, NULL, NULL),
+    ('refused', 'source', 600, interval '1 minute', 200, 'enforce')
+    ON CONFLICT (policy, dimension) DO UPDATE
+   SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
+
+-- SECURITY DEFINER: the registry is no table of tenants, so the app role may not read it.
 CREATE OR REPLACE FUNCTION postern.default_rate_limits()
 RETURNS TABLE (policy text, dimension text, permits integer, per interval, burst integer, mode text)
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    VALUES
-        ('native-otp', 'target', 5, interval '60 minutes', 5, 'enforce'),
-        ('native-otp', 'target-total', 10, interval '60 minutes', 10, 'enforce'),
-        ('native-otp', 'source', 3000, interval '60 minutes', 500, 'enforce'),
-        ('native-otp', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
-        ('native-otp', 'app', 30000, interval '60 minutes', 30000, 'enforce'),
-        ('native-otp', 'registrations', 120, interval '60 minutes', 30, 'enforce'),
-        ('magic-link', 'target', 5, interval '60 minutes', 5, 'enforce'),
-        ('magic-link', 'target-total', 10, interval '60 minutes', 10, 'enforce'),
-        ('magic-link', 'source', 3000, interval '60 minutes', 500, 'enforce'),
-        ('magic-link', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
-        ('magic-link', 'app', 30000, interval '60 minutes', 30000, 'enforce'),
-        ('passkey-begin', 'source', 1200, interval '5 minutes', 300, 'enforce'),
-        ('token', 'source', 600, interval '1 minute', 200, 'enforce'),
-        ('token', 'failures', 5, interval '10 minutes', 5, 'enforce'),
-        ('token', 'wrong-codes', 3000, interval '60 minutes', 1000, 'enforce'),
-        ('refused', 'source', 600, interval '1 minute', 200, 'enforce')
+    SELECT p.policy, p.dimension, p.permits, p.per, p.burst, p.mode
+      FROM postern.rate_limit_policy AS p WHERE p.permits IS NOT NULL
 $$;
 COMMENT ON FUNCTION postern.default_rate_limits IS 'The rate limits of a realm that overrides none';
 GRANT EXECUTE ON FUNCTION postern.default_rate_limits TO postern_app, postern_admin;
@@ -47,8 +47,8 @@ GRANT EXECUTE ON FUNCTION postern.effective_rate_limits TO postern_app;
 -- granted = 0,
 -- retry_after NULL. A negative p_wanted[i] is a limit in mode log-only: it is counted alike, but when no permit is
 -- available it is not refused and only has granted = 0. The realm is that of the transaction.
-CREATE OR REPLACE FUNCTION postern.take_permits(p_keys text[], p_wanted integer[], p_permits integer[],
-                                                p_per double precision[], p_burst integer[])
+CREATE OR REPLACE FUNCTION postern.take_permits(
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[])
 RETURNS TABLE (ord integer, granted integer, retry_after double precision)
 LANGUAGE plpgsql
 AS $$
@@ -92,8 +92,8 @@ BEGIN
                 v_free := least(v_wanted::float8, floor(extract(epoch FROM now() + p_burst[i] * v_step - v_tat)::float8
                                                            / extract(epoch FROM v_step)::float8 + 1e-6))::integer;
                 IF v_free >= 1 THEN
-                    UPDATE postern.rate_bucket AS b SET tat = v_tat + v_free * v_step WHERE b.realm_id = v_realm
-                        AND b.key = p_keys[i];
+                    UPDATE postern.rate_bucket AS b SET tat = v_tat + v_free * v_step
+                     WHERE b.realm_id = v_realm AND b.key = p_keys[i];
                     granted := v_free;
                 ELSIF p_wanted[i] > 0 THEN
                     retry_after := greatest(extract(epoch FROM v_tat - now() - (p_burst[i] - 1) * v_step)::float8,
@@ -110,24 +110,44 @@ COMMENT ON FUNCTION postern.take_permits IS
     'Takes permits from the buckets of this transaction''s realm; stops at the first empty one';
 GRANT EXECUTE ON FUNCTION postern.take_permits TO postern_app;
 
--- The first step of every limited statement: takes the permits of a request, and reports which one was refused.
-CREATE OR REPLACE FUNCTION postern.take_realm_permits(
+-- The first step of every limited statement: the realm of the transaction, and the permits of the request. outcome is
+-- rate_limited when a permit was refused, which limit_ord names, and else NULL.
+CREATE OR REPLACE FUNCTION postern.enter_realm(
     p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+    OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_permit record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    FOR v_permit IN SELECT t.ord, t.granted, t.retry_after
-        FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t LOOP
-        granted := granted || v_permit.granted;
-        IF v_permit.retry_after IS NOT NULL THEN
-            limit_ord := v_permit.ord;
-            retry_after := v_permit.retry_after;
-        END IF;
-    END LOOP;
+    IF cardinality(p_keys) > 0 THEN
+        FOR v_permit IN
+            SELECT t.ord, t.granted, t.retry_after
+              FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t
+        LOOP
+            granted := granted || v_permit.granted;
+            IF v_permit.retry_after IS NOT NULL THEN
+                outcome := 'rate_limited';
+                limit_ord := v_permit.ord;
+                retry_after := v_permit.retry_after;
+            END IF;
+        END LOOP;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.enter_realm IS
+    'Begins a limited statement: sets the realm and takes the permits of the request; limit_ord names the refused one';
+GRANT EXECUTE ON FUNCTION postern.enter_realm TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.take_realm_permits(
+    p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
 END
 $$;
 COMMENT ON FUNCTION postern.take_realm_permits IS 'Takes the permits of one request; limit_ord names the refused one';

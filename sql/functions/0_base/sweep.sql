@@ -1,8 +1,8 @@
 -- The sweeper. SECURITY DEFINER, since the app role sees one realm at a time.
 SET LOCAL ROLE postern_owner;
 
--- Walks each table a bounded number of pages at a time and deletes expired rows: no index on any expiry is needed, and
--- the work of a call does not grow with the tables. Returns the number of rows deleted.
+-- Walks each table of sweep_rule a bounded number of pages at a time and deletes expired rows: no index on any expiry
+-- is needed, and the work of a call does not grow with the tables. Returns the number of rows deleted.
 CREATE OR REPLACE FUNCTION postern.sweep(p_batch integer)
 RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -16,39 +16,14 @@ DECLARE
     v_rows bigint;
     v_total bigint := 0;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('postern.sweep', 0)) THEN
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_sweep()) THEN
         RETURN 0;
     END IF;
     FOR v_rule IN
-        SELECT * FROM (VALUES
-            ('auth_session', 't.expires_at < now()'),
-            ('login_code', 't.expires_at < now()'),
-            ('login_link', 't.expires_at < now()'),
-            ('rate_bucket', 't.tat < now()'),
-            ('spent_ceremony', 't.expires_at < now()'),
-            ('spent_assertion', 't.expires_at < now()'),
-            ('signing_key', 't.retires_at < now() - interval ''1 day'''),
-            -- Keys derived by version 0, when the last code that they verify is used or deleted.
-            ('data_key', 't.derived_from IS NOT NULL AND t.created_at < now() - interval ''1 day''
-                          AND NOT EXISTS (SELECT FROM postern.recovery_code AS r
-                                           WHERE r.realm_id = t.realm_id AND r.data_key = t.id)
-                          AND NOT EXISTS (SELECT FROM postern.test_identity AS i
-                                           WHERE i.realm_id = t.realm_id AND i.data_key = t.id)'),
-            ('revoked_service_token', 't.expires_at < now()'),
-            ('service_account_use', 't.at < now() - interval ''1 year'''),
-            ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now() AND '
-                           'coalesce(t.locked_until < now(), true)'),
-            ('device_guard', 't.updated_at < now() - interval ''24 hours'' AND coalesce(t.locked_until < now(), true)'),
-            -- An hour after the last possible refresh the last access token has expired too.
-            ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 '
-                        'hour'' OR t.revoked_at < now() - interval ''1 day'''),
-            ('suppressed_address', 't.expires_at < now()'),
-            ('mail_refusal', 't.last_at < now() - interval ''30 days'''),
-            ('mail_outbox', 't.state <> ''queued'' AND t.created_at < now() - interval ''7 days'''),
-            ('audit_event', 't.at < now() - interval ''1 year''')) AS v (name, condition)
+        SELECT r.table_name AS name, r.condition FROM postern.sweep_rule AS r ORDER BY r.table_name
     LOOP
-        v_pages := pg_relation_size(format('postern.%I',
-                                           v_rule.name)::regclass) / current_setting('block_size')::bigint;
+        v_pages := pg_relation_size(format('postern.%I', v_rule.name)::regclass)
+            / current_setting('block_size')::bigint;
         CONTINUE WHEN v_pages = 0;
         SELECT c.block INTO v_from FROM postern.sweep_cursor AS c WHERE c.table_name = v_rule.name;
         v_from := CASE WHEN v_from < v_pages THEN v_from ELSE 0 END;

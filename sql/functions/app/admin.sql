@@ -1,8 +1,8 @@
 -- Provisioning: Apps.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION admin.put_app(realm text, slug text, display_name text DEFAULT NULL,
-                                         subdomain text DEFAULT NULL, registration text DEFAULT NULL,
+CREATE OR REPLACE FUNCTION admin.put_app(
+    realm text, slug text, display_name text DEFAULT NULL, subdomain text DEFAULT NULL, registration text DEFAULT NULL,
     client_ids text[] DEFAULT NULL, native_grants_enabled boolean DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -57,8 +57,8 @@ BEGIN
         VALUES (v_realm, subdomain, slug) ON CONFLICT ON CONSTRAINT realm_domain_pkey DO NOTHING;
     END IF;
     IF client_ids IS NOT NULL THEN
-        DELETE FROM postern.app_client AS k WHERE k.realm_id = v_realm AND k.app = slug
-            AND k.client <> ALL (coalesce(v_clients, '{}'));
+        DELETE FROM postern.app_client AS k
+         WHERE k.realm_id = v_realm AND k.app = slug AND k.client <> ALL (coalesce(v_clients, '{}'));
         INSERT INTO postern.app_client (realm_id, app, client) SELECT DISTINCT v_realm, slug, x
             FROM unnest(v_clients) AS x
             ON CONFLICT ON CONSTRAINT app_client_pkey DO NOTHING;
@@ -87,19 +87,17 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
 BEGIN
     DELETE FROM postern.app AS a WHERE a.realm_id = v_realm AND a.slug = slug;
-    IF NOT FOUND THEN
-        PERFORM postern.refuse(format('slug %s is not an App of this realm', postern.shown(slug)),
-                               'admin.put_app makes one.');
-    END IF;
-    PERFORM postern.admin_audit(v_realm, 'app_deleted', detail => jsonb_build_object('app', slug));
+    PERFORM postern.admin_removed(v_realm, FOUND, 'app_deleted', detail => jsonb_build_object('app', slug),
+        p_missing => format('slug %s is not an App of this realm', postern.shown(slug)),
+        p_hint => 'admin.put_app makes one.');
 END
 $$;
 COMMENT ON FUNCTION admin.delete_app IS
 'Deletes an App and its subdomain; its clients stay.
 Example: SELECT admin.delete_app(''acme'', ''shop'');';
 
-CREATE OR REPLACE FUNCTION admin.set_registration_fields(realm text, firstname text DEFAULT NULL,
-                                                         lastname text DEFAULT NULL, app text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION admin.set_registration_fields(
+    realm text, firstname text DEFAULT NULL, lastname text DEFAULT NULL, app text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$

@@ -1,6 +1,10 @@
 -- The audit log, as administrators see it.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('audit_event', 't.at < now() - interval ''1 year''')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
 CREATE OR REPLACE VIEW admin.audit_log AS
 SELECT r.slug AS realm, a.id, a.at, a.event, c.client_id, a.user_id, a.session_id, a.source, a.detail,
        coalesce(postern.is_test_identity(a.user_id), false) AS test_identity

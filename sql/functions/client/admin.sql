@@ -1,11 +1,11 @@
 -- Provisioning: clients.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION admin.put_client(realm text, client_id text, client_type text DEFAULT NULL,
-                                            display_name text DEFAULT NULL,
+CREATE OR REPLACE FUNCTION admin.put_client(
+    realm text, client_id text, client_type text DEFAULT NULL, display_name text DEFAULT NULL,
     access_token_type text DEFAULT NULL, rp_id text DEFAULT NULL, access_token_lifetime interval DEFAULT NULL,
     refresh_token_lifetime interval DEFAULT NULL, require_dpop boolean DEFAULT NULL, enabled boolean DEFAULT NULL,
-        signing_alg text DEFAULT NULL)
+    signing_alg text DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -32,8 +32,8 @@ BEGIN
             'Allowed is a lower-case host of your own such as example.com or login.example.com, or localhost: no '
             'scheme, port, path, wildcard or IP address, and no public suffix such as com or co.uk.');
     END IF;
-    SELECT c.id, c.client_type, c.permissions INTO v_old FROM postern.client AS c WHERE c.realm_id = v_realm
-        AND c.client_id = client_id;
+    SELECT c.id, c.client_type, c.permissions INTO v_old
+      FROM postern.client AS c WHERE c.realm_id = v_realm AND c.client_id = client_id;
     IF FOUND THEN
         IF client_type = 'public' AND 'gt:client_credentials' = ANY (v_old.permissions) THEN
             PERFORM postern.refuse(format('client_type "public" is not possible: client_id "%s" holds '

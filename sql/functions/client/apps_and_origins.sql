@@ -36,8 +36,8 @@ COMMENT ON FUNCTION admin.put_ios_app IS
 'Lets an iOS app use passkeys of this client (apple-app-site-association of its RP-ID).
 Example: SELECT admin.put_ios_app(''acme'', ''acme-ios'', ''A1B2C3D4E5'', ''com.acme.app'');';
 
-CREATE OR REPLACE FUNCTION admin.put_android_app(realm text, client_id text, package_name text,
-                                                 sha256_cert_fingerprints text[])
+CREATE OR REPLACE FUNCTION admin.put_android_app(
+    realm text, client_id text, package_name text, sha256_cert_fingerprints text[])
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -147,12 +147,10 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_client uuid := postern.admin_client(v_realm, client_id);
 BEGIN
-    DELETE FROM postern.client_ios_app AS a WHERE a.realm_id = v_realm AND a.client = v_client AND a.team_id = team_id
-        AND a.bundle_id = bundle_id;
-    IF FOUND THEN
-        PERFORM postern.admin_audit(v_realm, 'ios_app_removed', client => v_client,
-                                    detail => jsonb_build_object('team_id', team_id, 'bundle_id', bundle_id));
-    END IF;
+    DELETE FROM postern.client_ios_app AS a
+     WHERE a.realm_id = v_realm AND a.client = v_client AND a.team_id = team_id AND a.bundle_id = bundle_id;
+    PERFORM postern.admin_removed(v_realm, FOUND, 'ios_app_removed', client => v_client,
+                                  detail => jsonb_build_object('team_id', team_id, 'bundle_id', bundle_id));
 END
 $$;
 COMMENT ON FUNCTION admin.remove_ios_app IS
@@ -168,12 +166,10 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_client uuid := postern.admin_client(v_realm, client_id);
 BEGIN
-    DELETE FROM postern.client_android_app AS a WHERE a.realm_id = v_realm AND a.client = v_client
-        AND a.package_name = package_name;
-    IF FOUND THEN
-        PERFORM postern.admin_audit(v_realm, 'android_app_removed', client => v_client,
-                                    detail => jsonb_build_object('package_name', package_name));
-    END IF;
+    DELETE FROM postern.client_android_app AS a
+     WHERE a.realm_id = v_realm AND a.client = v_client AND a.package_name = package_name;
+    PERFORM postern.admin_removed(v_realm, FOUND, 'android_app_removed', client => v_client,
+                                  detail => jsonb_build_object('package_name', package_name));
 END
 $$;
 COMMENT ON FUNCTION admin.remove_android_app IS
@@ -190,10 +186,8 @@ DECLARE
     v_client uuid := postern.admin_client(v_realm, client_id);
 BEGIN
     DELETE FROM postern.client_web_origin AS o WHERE o.realm_id = v_realm AND o.client = v_client AND o.origin = origin;
-    IF FOUND THEN
-        PERFORM postern.admin_audit(v_realm, 'web_origin_removed', client => v_client,
-                                    detail => jsonb_build_object('origin', origin));
-    END IF;
+    PERFORM postern.admin_removed(v_realm, FOUND, 'web_origin_removed', client => v_client,
+                                  detail => jsonb_build_object('origin', origin));
 END
 $$;
 COMMENT ON FUNCTION admin.remove_web_origin IS

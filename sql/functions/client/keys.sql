@@ -1,6 +1,10 @@
 -- Clients that authenticate by key (private_key_jwt, RFC 7523).
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('spent_assertion', 't.expires_at < now()')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
 -- True for the first use. The insert makes it single use: of any number of concurrent calls one inserts.
 CREATE OR REPLACE FUNCTION postern.spend_assertion(p_realm uuid, p_id bytea, p_expires double precision)
 RETURNS boolean

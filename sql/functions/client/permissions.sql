@@ -1,6 +1,21 @@
 -- Provisioning: what a client may do.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.known_permission (permission, purpose) VALUES
+    ('gt:authorization_code', 'Authorization codes (RFC 6749 section 4.1)'),
+    ('gt:urn:ietf:params:oauth:grant-type:device_code', 'Device codes (RFC 8628)'),
+    ('ept:token', 'The token endpoint; every grant implies it'),
+    ('cap:trusted-forwarder', 'Name the address of each user in Postern-Forwarded-For')
+    ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
+
+CREATE OR REPLACE FUNCTION postern.is_known_permission(p_permission text) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT coalesce(p_permission LIKE 'scp:%' AND postern.is_permission(p_permission)
+                    OR EXISTS (SELECT FROM postern.known_permission AS k WHERE k.permission = p_permission), false)
+$$;
+COMMENT ON FUNCTION postern.is_known_permission IS 'Whether a client may be given this permission';
+
 CREATE OR REPLACE FUNCTION admin.grant_permission(realm text, client_id text, VARIADIC permissions text[])
 RETURNS text[]
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -15,21 +30,21 @@ DECLARE
     v_others text[];
 BEGIN
     FOREACH v_permission IN ARRAY coalesce(permissions, '{NULL}') LOOP
-        IF v_permission IS NULL OR NOT postern.is_permission(v_permission) THEN
+        IF NOT postern.is_known_permission(v_permission) THEN
             PERFORM postern.refuse(format('permission %s is unknown', postern.shown(v_permission)),
-                'Allowed: gt:urn:cocoar:otp, gt:urn:cocoar:magic, gt:urn:cocoar:passkey, gt:refresh_token, '
-                'gt:client_credentials, gt:authorization_code, '
-                'gt:urn:ietf:params:oauth:grant-type:device_code, ept:token, ept:introspection, ept:revocation, '
-                'cap:trusted-forwarder, scp:<scope>.');
+                (SELECT format('Allowed: %s, scp:<scope>.', string_agg(k.permission, ', '
+                                                                     ORDER BY k.permission COLLATE "C" DESC))
+                   FROM postern.known_permission AS k));
         END IF;
-        IF v_permission LIKE 'scp:%' AND NOT EXISTS (SELECT FROM postern.scope AS s WHERE s.realm_id = v_realm
-                                                     AND s.name = substr(v_permission, 5)) THEN
-            RAISE WARNING 'scope "%" does not exist in this realm yet',
-                substr(v_permission, 5) USING HINT = 'admin.put_scope makes it.';
+        IF v_permission LIKE 'scp:%'
+           AND NOT EXISTS (SELECT FROM postern.scope AS s
+                            WHERE s.realm_id = v_realm AND s.name = substr(v_permission, 5)) THEN
+            RAISE WARNING 'scope "%" does not exist in this realm yet', substr(v_permission, 5)
+                USING HINT = 'admin.put_scope makes it.';
         END IF;
     END LOOP;
-    SELECT c.client_type, c.permissions INTO v_held FROM postern.client AS c WHERE c.realm_id = v_realm
-        AND c.id = v_client FOR NO KEY UPDATE;
+    SELECT c.client_type, c.permissions INTO v_held
+      FROM postern.client AS c WHERE c.realm_id = v_realm AND c.id = v_client FOR NO KEY UPDATE;
     SELECT array_agg(DISTINCT p COLLATE "C" ORDER BY p COLLATE "C") INTO v_all
       FROM unnest(v_held.permissions || permissions) AS p;
     IF 'gt:client_credentials' = ANY (v_all) THEN
@@ -51,8 +66,8 @@ BEGIN
             'Only who authenticates is believed. Call admin.put_client(realm, client_id, client_type => '
             '''confidential'') first.');
     END IF;
-    UPDATE postern.client AS c SET permissions = v_all WHERE c.realm_id = v_realm AND c.id = v_client
-        AND c.permissions <> v_all;
+    UPDATE postern.client AS c SET permissions = v_all
+     WHERE c.realm_id = v_realm AND c.id = v_client AND c.permissions <> v_all;
     IF FOUND THEN
         PERFORM postern.admin_audit(v_realm, 'permission_granted', client => v_client,
                                     detail => jsonb_build_object('permissions', permissions));
@@ -61,12 +76,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION admin.grant_permission IS
-'Gives permissions to a client and returns all it then holds. Grants: gt:urn:cocoar:otp, gt:urn:cocoar:magic,
-gt:urn:cocoar:passkey, gt:refresh_token,
-gt:authorization_code, gt:urn:ietf:params:oauth:grant-type:device_code, or gt:client_credentials alone (confidential
-client with a service account).
-Endpoints: ept:token (implied), ept:introspection, ept:revocation. Scopes: scp:<scope> (openid and offline_access need
-none).
+'Gives permissions to a client and returns all it then holds. SELECT * FROM admin.known_permissions lists them: gt: for
+grants, ept: for endpoints, cap: for capabilities; and scp:<scope> for scopes (openid and offline_access need none).
+gt:client_credentials stands alone among the grants (confidential client with a service account).
 cap:trusted-forwarder (confidential clients): a backend that calls for its users may name each one''s address in
 Postern-Forwarded-For.
 Example: SELECT admin.grant_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:otp'', ''gt:refresh_token'',
@@ -84,7 +96,7 @@ DECLARE
     v_rest text[];
 BEGIN
     FOREACH v_permission IN ARRAY coalesce(permissions, '{NULL}') LOOP
-        IF v_permission IS NULL OR NOT postern.is_permission(v_permission) THEN
+        IF NOT postern.is_known_permission(v_permission) THEN
             PERFORM postern.refuse(format('permission %s is unknown', postern.shown(v_permission)),
                                    'SELECT permission FROM admin.permissions shows what each client holds.');
         END IF;
@@ -106,6 +118,10 @@ $$;
 COMMENT ON FUNCTION admin.revoke_permission IS
 'Takes permissions from a client and returns what it still holds; what it does not hold is no error.
 Example: SELECT admin.revoke_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:magic'');';
+
+CREATE OR REPLACE VIEW admin.known_permissions AS
+SELECT k.permission, k.purpose FROM postern.known_permission AS k;
+COMMENT ON VIEW admin.known_permissions IS 'Permissions that a client may be given, besides scp:<scope>';
 
 CREATE OR REPLACE VIEW admin.permissions AS
 SELECT r.slug AS realm, c.client_id, p.permission

@@ -1,6 +1,15 @@
 -- Data keys: made on first use, moved to a newer line of the key file (docs/decisions/0024).
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    -- Keys derived by version 0, when the last code that they verify is used or deleted.
+    ('data_key', 't.derived_from IS NOT NULL AND t.created_at < now() - interval ''1 day'''
+                 ' AND NOT EXISTS (SELECT FROM postern.recovery_code AS r'
+                 '                  WHERE r.realm_id = t.realm_id AND r.data_key = t.id)'
+                 ' AND NOT EXISTS (SELECT FROM postern.test_identity AS i'
+                 '                  WHERE i.realm_id = t.realm_id AND i.data_key = t.id)')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
 -- The key for new secrets of a realm and purpose; no row before there is one.
 CREATE OR REPLACE FUNCTION postern.current_data_key(p_realm uuid, p_purpose text)
 RETURNS TABLE (id uuid, sealed bytea)

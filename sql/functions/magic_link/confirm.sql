@@ -23,14 +23,10 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    IF cardinality(p_keys) > 0 THEN
-        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF limit_ord IS NOT NULL THEN
-            outcome := 'rate_limited';
-            RETURN;
-        END IF;
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
     END IF;
     outcome := 'shown';
     SELECT coalesce(p.display_name, k.display_name, r.display_name),
@@ -58,14 +54,10 @@ AS $$
 DECLARE
     v_link record;
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    IF cardinality(p_keys) > 0 THEN
-        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF limit_ord IS NOT NULL THEN
-            outcome := 'rate_limited';
-            RETURN;
-        END IF;
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
     END IF;
     -- A request without a valid link takes no lock, so that a stranger cannot block the owner of a link.
     IF NOT EXISTS (SELECT FROM postern.login_link AS l

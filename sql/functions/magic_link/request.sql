@@ -1,46 +1,24 @@
 -- A link is asked for, decided by a worker, made and mailed.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION postern.lock_links(p_realm uuid, p_user uuid) RETURNS void
-LANGUAGE sql
-AS $$ SELECT pg_advisory_xact_lock(hashtextextended(p_user::text, uuid_hash_extended(p_realm, 4))) $$;
-COMMENT ON FUNCTION postern.lock_links IS
-    'Waits for the lock under which links of this user end; for administrators and owners who end all access';
-GRANT EXECUTE ON FUNCTION postern.lock_links TO postern_app;
+INSERT INTO postern.known_permission (permission, purpose) VALUES
+    ('gt:urn:cocoar:magic', 'Sign in by a link sent to a mailbox')
+    ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
 
-CREATE OR REPLACE FUNCTION postern.try_lock_links(p_realm uuid, p_user uuid) RETURNS boolean
-LANGUAGE sql
-AS $$ SELECT pg_try_advisory_xact_lock(hashtextextended(p_user::text, uuid_hash_extended(p_realm, 4))) $$;
-COMMENT ON FUNCTION postern.try_lock_links IS
-    'Takes the lock under which links of this user end, known or not; false when another transaction has it';
-GRANT EXECUTE ON FUNCTION postern.try_lock_links TO postern_app;
+INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
+    ('magic-link', 'target', 5, interval '60 minutes', 5, 'enforce'),
+    ('magic-link', 'target-total', 10, interval '60 minutes', 10, 'enforce'),
+    ('magic-link', 'source', 3000, interval '60 minutes', 500, 'enforce'),
+    ('magic-link', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
+    ('magic-link', 'app', 30000, interval '60 minutes', 30000, 'enforce')
+    ON CONFLICT (policy, dimension) DO UPDATE
+   SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
 
-CREATE OR REPLACE FUNCTION postern.try_hold_handle(p_realm uuid, p_handle bytea) RETURNS boolean
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle FOR NO KEY UPDATE SKIP LOCKED;
-    RETURN FOUND OR NOT EXISTS (SELECT FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle);
-END
-$$;
-COMMENT ON FUNCTION postern.try_hold_handle IS
-    'Locks the row of a handle, if there is one; false when another transaction has it';
-GRANT EXECUTE ON FUNCTION postern.try_hold_handle TO postern_app;
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('login_link', 't.expires_at < now()')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
--- An account that is being deleted would make the session's foreign key wait.
-CREATE OR REPLACE FUNCTION postern.try_hold_user(p_realm uuid, p_user uuid) RETURNS boolean
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR KEY SHARE SKIP LOCKED;
-    RETURN FOUND;
-END
-$$;
-COMMENT ON FUNCTION postern.try_hold_user IS
-    'Keeps a user from being deleted until the transaction ends; false when the user is being deleted or gone';
-GRANT EXECUTE ON FUNCTION postern.try_hold_user TO postern_app;
-
--- Records a request; never reads user_account, the same work for every address. Outcomes: accepted, rate_limited, busy.
+-- Outcomes: accepted, rate_limited, busy (the handle to be sent again is in use: call again).
 CREATE OR REPLACE FUNCTION postern.record_link_request(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text,
     p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[],
@@ -48,43 +26,20 @@ CREATE OR REPLACE FUNCTION postern.record_link_request(
     OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
-DECLARE
-    v_set text;
 BEGIN
-    v_set := set_config('postern.realm', p_realm::text, true);
-    IF cardinality(p_keys) > 0 THEN
-        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF limit_ord IS NOT NULL THEN
-            outcome := 'rate_limited';
-            RETURN;
-        END IF;
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
+    END IF;
+    IF p_resend_of IS NOT NULL AND NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
+        outcome := 'busy';
+        RETURN;
     END IF;
     outcome := 'accepted';
-    IF p_resend_of IS NOT NULL THEN
-        IF NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
-            outcome := 'busy';
-            RETURN;
-        END IF;
-        UPDATE postern.auth_session AS a
-           SET pending = true, created_at = now(), expires_at = now() + make_interval(secs => p_lifetime),
-               source = p_source,
-               hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
-         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = 'magic'
-           AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
-           -- A handle that was answered cannot be used again: the request gets a new handle.
-           AND a.confirmed_user IS NULL AND NOT a.denied;
-        IF FOUND THEN
-            handle := p_resend_of;
-            RETURN;
-        END IF;
-    END IF;
-    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, source, hint_user,
-                                      hint_session,
-                                      expires_at)
-    VALUES (p_realm, p_id, 'magic', p_email, p_email_key, p_client, p_app, p_source, p_hint_user, p_hint_session,
-            now() + make_interval(secs => p_lifetime));
-    handle := p_id;
+    handle := postern.record_request(
+        p_realm, p_id, p_resend_of, 'magic', p_email, p_email_key, p_client, p_app, NULL, NULL, p_source, p_hint_user,
+        p_hint_session, p_lifetime, NULL, NULL, NULL);
 END
 $$;
 COMMENT ON FUNCTION postern.record_link_request IS
@@ -122,7 +77,7 @@ BEGIN
         RETURN;
     END IF;
     -- The lock under which codes are decided too: this transaction decides for many addresses and must not wait.
-    IF NOT pg_try_advisory_xact_lock(hashtextextended(v_request.email_key, uuid_hash_extended(p_realm, 1))) THEN
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key)) THEN
         outcome := 'busy';
         RETURN;
     END IF;
@@ -199,10 +154,11 @@ GRANT EXECUTE ON FUNCTION postern.add_link TO postern_app;
 
 CREATE OR REPLACE FUNCTION postern.request_link(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text,
-        p_lifetime integer,
+    p_lifetime integer,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-        p_app text DEFAULT NULL,
-    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+    p_app text DEFAULT NULL,
+    OUT outcome text, OUT handle bytea,
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 BEGIN

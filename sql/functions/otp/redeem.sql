@@ -12,10 +12,8 @@ SET LOCAL ROLE postern_owner;
 -- second_factor_wrong. Neither outcome counts as a try at the first factor.
 CREATE OR REPLACE FUNCTION postern.redeem_code(
     p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_keyed bytea[], p_session uuid,
-        p_token_salt bytea,
-    p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer,
-        p_refresh_lifetime integer,
-    p_source text, p_server_key bytea,
+    p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
+    p_access_lifetime integer, p_refresh_lifetime integer, p_source text, p_server_key bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     p_failure_permits integer, p_failure_per double precision, p_failure_burst integer,
     p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
@@ -23,18 +21,16 @@ CREATE OR REPLACE FUNCTION postern.redeem_code(
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT auth_time double precision, OUT db_now double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
     OUT email text, OUT email_verified boolean, OUT refresh_expires_at double precision,
-        OUT session_expires_at double precision,
+    OUT session_expires_at double precision,
     OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision, OUT compared integer)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_set text;
     v_device uuid;
     v_step interval;
     v_locked_until timestamptz;
     v_consecutive integer := 0;
-    v_wrong integer;
     v_client_id text;
     v_codes uuid[] := '{}';
     v_registered boolean := false;
@@ -42,26 +38,17 @@ DECLARE
     v_stamp uuid;
     v_has_totp boolean;
     v_expires_at timestamptz;
-    v_refresh_expires_at timestamptz;
-    v_dummy bytea;
-    v_seen bigint;
-    v_live bigint;
-    v_compared bigint;
-    v_equal bigint;
-    v_bound bigint;
+    v_opened record;
+    v_refusal record;
 BEGIN
-    v_set := set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
-    outcome := 'refused';
     compared := 0;
-    IF cardinality(p_keys) > 0 THEN
-        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF limit_ord IS NOT NULL THEN
-            outcome := 'rate_limited';
-            RETURN;
-        END IF;
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
     END IF;
+    outcome := 'refused';
 
     -- One try at a time per address, so that the next try sees the effects of this one. Known devices do not wait for
     -- strangers.
@@ -69,10 +56,7 @@ BEGIN
         SELECT a.device INTO v_device
           FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key;
     END IF;
-    IF NOT pg_try_advisory_xact_lock(CASE WHEN v_device IS NULL
-                                     THEN hashtextextended(p_email_key, uuid_hash_extended(p_realm, 2))
-                                          ELSE hashtextextended(v_device::text, uuid_hash_extended(p_realm, 16)) END)
-                                              THEN
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_codes(p_realm, p_email_key, v_device)) THEN
         outcome := 'busy';
         RETURN;
     END IF;
@@ -91,7 +75,7 @@ BEGIN
            AND a.kind IN ('otp', 'register') AND a.device = v_device
            AND r.id = p_realm AND a.attempts < r.otp_attempts AND coalesce(g.locked_until <= now(), true)
         RETURNING a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
-            g.locked_until
+                  g.locked_until
              INTO v_codes, v_consecutive, v_locked_until;
     ELSIF p_handle IS NOT NULL THEN
         UPDATE postern.auth_session AS a
@@ -102,10 +86,10 @@ BEGIN
          WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device IS NULL
            AND r.id = p_realm AND coalesce(g.locked_until <= now(), true)
-           AND a.attempts < CASE WHEN postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst) THEN 1
-               ELSE r.otp_attempts END
+           AND a.attempts < CASE WHEN postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+                                 THEN 1 ELSE r.otp_attempts END
         RETURNING a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
-            g.locked_until
+                  g.locked_until
              INTO v_codes, v_consecutive, v_locked_until;
     ELSE
         SELECT CASE WHEN g.locked_until > now() THEN 'locked'
@@ -134,7 +118,7 @@ BEGIN
         VALUES (p_realm, p_email_key, CASE WHEN compared > 0 THEN now() + v_step ELSE '-infinity' END, compared)
             ON CONFLICT (realm_id, email_key) DO UPDATE
            SET failures_tat = CASE WHEN compared > 0 THEN greatest(g.failures_tat, now()) + v_step
-               ELSE g.failures_tat END,
+                                   ELSE g.failures_tat END,
                consecutive = v_consecutive + compared,
                locked_until = CASE WHEN v_consecutive + compared >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();
@@ -149,7 +133,7 @@ BEGIN
                 WITH spent AS (
                     DELETE FROM postern.login_code AS d
                      USING (SELECT u.id, u.security_stamp, u.email, u.email_verified, u.has_totp, k.client_id,
-                            now() + r.session_lifetime AS expires_at
+                                   now() + r.session_lifetime AS expires_at
                               FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k,
                                    postern.realm AS r
                              WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND v_codes @> ARRAY[c.id]
@@ -172,8 +156,8 @@ BEGIN
             -- Registration. No sign-in code matched: try the pending registrations of this address. A registration that
             -- matches has a user now and is redeemed by the next pass of the loop.
             EXIT WHEN user_id IS NOT NULL OR v_registered
-                OR NOT postern.register_by_code(p_realm, p_client, p_permission, p_email_key, v_codes, p_keyed,
-                                                p_source);
+                   OR NOT postern.register_by_code(p_realm, p_client, p_permission, p_email_key, v_codes, p_keyed,
+                                                   p_source);
             v_registered := true;
         END LOOP;
     END IF;
@@ -205,8 +189,8 @@ BEGIN
             ELSE
                 -- The first factor was right, so its try is given back.
                 IF p_handle IS NOT NULL THEN
-                    UPDATE postern.auth_session AS a SET attempts = a.attempts - 1 WHERE a.realm_id = p_realm
-                        AND a.id = p_handle;
+                    UPDATE postern.auth_session AS a SET attempts = a.attempts - 1
+                     WHERE a.realm_id = p_realm AND a.id = p_handle;
                 ELSE
                     UPDATE postern.code_guard AS g
                        SET failures_tat = g.failures_tat - v_step, consecutive = v_consecutive,
@@ -235,75 +219,21 @@ BEGIN
                    failures_tat = CASE WHEN p_handle IS NULL THEN g.failures_tat - v_step ELSE g.failures_tat END
              WHERE g.realm_id = p_realm AND g.email_key = p_email_key;
         END IF;
-        IF p_refresh_hash IS NULL THEN
-            -- Nothing can prolong it: the session ends with its access token.
-            v_expires_at := least(v_expires_at, now() + make_interval(secs => p_access_lifetime));
-        ELSE
-            v_refresh_expires_at := least(v_expires_at, now() + make_interval(secs => p_refresh_lifetime));
-        END IF;
-        INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at,
-                                     refresh_expires_at,
-                                     token_salt, current_hash, scope, resource, amr, server_key)
-        VALUES (p_realm, p_session, user_id, p_client, v_client_id, v_stamp, now(), v_expires_at, v_refresh_expires_at,
-                p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_server_key);
-        INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
-        VALUES (p_realm, 'sign_in', p_client, user_id, p_session, p_source);
+        v_opened := postern.open_session(
+            p_realm, p_client, v_client_id, user_id, v_stamp, v_expires_at,
+            ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
+                p_refresh_lifetime, p_source, p_server_key)::postern.new_session, NULL, NULL, NULL);
         outcome := 'ok';
         auth_time := db_now;
-        refresh_expires_at := date_part('epoch', v_refresh_expires_at);
-        session_expires_at := date_part('epoch', v_expires_at);
+        refresh_expires_at := v_opened.refresh_expires_at;
+        session_expires_at := v_opened.expires_at;
         RETURN;
     END IF;
 
-    -- Refused: find the reason for the log, and do the work of three comparisons, however many codes there were.
-    SELECT count(*), count(*) FILTER (WHERE x.is_live), count(*) FILTER (WHERE x.is_compared),
-           count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> p_client)
-      INTO v_seen, v_live, v_compared, v_equal, v_bound
-      FROM (SELECT c.client, c.expires_at > now() AS is_live,
-                   v_codes @> ARRAY[c.id] AND c.expires_at > now()
-                       AND (c.client IS NULL OR c.client = p_client) AS is_compared,
-                   EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed) WHERE c.mac = sha256(c.salt || k.keyed)) AS is_right
-              FROM postern.login_code AS c
-             WHERE c.realm_id = p_realm AND c.email_key = p_email_key
-               AND (p_handle IS NULL OR v_codes @> ARRAY[c.id])) AS x;
-    FOR i IN v_compared + 1 .. 3 LOOP
-        v_dummy := sha256(p_token_salt || p_keyed[1]);
-    END LOOP;
-    IF reason IS NOT NULL THEN
-        compared := 0;
-        RETURN;
-    END IF;
-    -- Each code that was compared and wrong adds one to the consecutive wrong codes. The hundredth locks codes for a
-    -- day; then the count starts again. With the address alone they are already counted, unless one code was right but
-    -- could not be redeemed.
-    compared := v_compared - v_equal;
-    v_wrong := v_consecutive + compared;
-    IF v_device IS NOT NULL THEN
-        INSERT INTO postern.device_guard AS g (realm_id, user_id, device, consecutive)
-        SELECT p_realm, u.id, v_device, compared FROM postern.user_account AS u WHERE u.realm_id = p_realm
-            AND u.email_key = p_email_key
-            ON CONFLICT (realm_id, user_id, device) DO UPDATE
-           SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
-               updated_at = now();
-    ELSIF p_handle IS NOT NULL OR v_equal > 0 THEN
-        INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (p_realm, p_email_key, compared)
-            ON CONFLICT (realm_id, email_key) DO UPDATE
-           SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
-               updated_at = now();
-    END IF;
-    IF v_wrong >= 100 THEN
-        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
-        VALUES (p_realm, 'code_lockout', p_client,
-                (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key),
-                    p_source,
-                jsonb_build_object('wrong', v_wrong, 'known_device', v_device IS NOT NULL));
-    END IF;
-    reason := CASE WHEN v_wrong >= 100 THEN 'lockout'
-                   WHEN v_seen = 0 THEN 'unknown'
-                   WHEN v_live = 0 THEN 'expired'
-                   WHEN v_equal > 0 THEN 'disabled'
-                   WHEN v_compared = 0 AND v_bound > 0 THEN 'client'
-                   ELSE 'wrong' END;
+    v_refusal := postern.refuse_code(p_realm, p_client, p_email_key, p_handle, v_codes, p_keyed, p_token_salt, p_source,
+                                     v_device, v_consecutive, reason);
+    reason := v_refusal.because;
+    compared := v_refusal.compared;
 END
 $$;
 COMMENT ON FUNCTION postern.redeem_code IS

@@ -1,6 +1,11 @@
 -- Registration by a code: the moment at which a mailbox is proven and an account comes into being.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
+    ('native-otp', 'registrations', 120, interval '60 minutes', 30, 'enforce')
+    ON CONFLICT (policy, dimension) DO UPDATE
+   SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
+
 -- Limit registrations: mails to unknown addresses that one source may cause. The caller holds the lock of the source.
 CREATE OR REPLACE FUNCTION postern.admit_registration(p_realm uuid, p_source text) RETURNS boolean
 LANGUAGE plpgsql
@@ -71,8 +76,8 @@ BEGIN
             RETURN false;
         END IF;
     END IF;
-    UPDATE postern.login_code AS c SET user_id = v_user.id WHERE c.realm_id = p_realm AND c.email_key = p_email_key
-        AND c.id = v_code.id;
+    UPDATE postern.login_code AS c SET user_id = v_user.id
+     WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.id = v_code.id;
     IF v_user.event IS NOT NULL THEN
         INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
         VALUES (p_realm, v_user.event, p_client, v_user.id, p_source, jsonb_build_object('app', v_code.app));

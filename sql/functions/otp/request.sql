@@ -1,8 +1,24 @@
 -- A request for a code: recorded by whoever serves it, decided later by a worker. Recording never reads user_account.
 SET LOCAL ROLE postern_owner;
 
--- p_hint_user, p_hint_session: sub and sid of an ID token that came with it (docs/decisions/0025). Names that could not
--- be stored are dropped.
+INSERT INTO postern.known_permission (permission, purpose) VALUES
+    ('gt:urn:cocoar:otp', 'Sign in by a code sent to a mailbox')
+    ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
+
+INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
+    ('native-otp', 'target', 5, interval '60 minutes', 5, 'enforce'),
+    ('native-otp', 'target-total', 10, interval '60 minutes', 10, 'enforce'),
+    ('native-otp', 'source', 3000, interval '60 minutes', 500, 'enforce'),
+    ('native-otp', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
+    ('native-otp', 'app', 30000, interval '60 minutes', 30000, 'enforce')
+    ON CONFLICT (policy, dimension) DO UPDATE
+   SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
+
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('login_code', 't.expires_at < now()')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
+-- Outcomes: accepted, rate_limited.
 CREATE OR REPLACE FUNCTION postern.record_code_request(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
     p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
@@ -11,47 +27,16 @@ CREATE OR REPLACE FUNCTION postern.record_code_request(
     OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
-DECLARE
-    v_set text;
 BEGIN
-    v_set := set_config('postern.realm', p_realm::text, true);
-    IF cardinality(p_keys) > 0 THEN
-        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF limit_ord IS NOT NULL THEN
-            outcome := 'rate_limited';
-            RETURN;
-        END IF;
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
     END IF;
     outcome := 'accepted';
-    IF p_resend_of IS NOT NULL THEN
-        -- A resend: the same handle and its tries, only for the same address and the same kind of request.
-        UPDATE postern.auth_session AS a
-           SET pending = true, expires_at = now() + make_interval(secs => p_lifetime), source = p_source,
-               first_name = coalesce(postern.person_name(p_first), a.first_name),
-               last_name = coalesce(postern.person_name(p_last), a.last_name),
-               hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
-          FROM postern.realm AS r
-          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
-           AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
-           AND r.id = p_realm
-           -- A handle without tries left would open nothing, so the request gets a new handle.
-           AND a.attempts < CASE WHEN a.device IS NULL AND postern.is_braked(b.tat, p_brake_permits, p_brake_per,
-               p_brake_burst)
-                                 THEN 1 ELSE r.otp_attempts END;
-        IF FOUND THEN
-            handle := p_resend_of;
-            RETURN;
-        END IF;
-    END IF;
-    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, first_name, last_name, source,
-                                      hint_user, hint_session,
-                                      expires_at)
-    VALUES (p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_app, postern.person_name(p_first),
-            postern.person_name(p_last), p_source,
-            p_hint_user, p_hint_session, now() + make_interval(secs => p_lifetime));
-    handle := p_id;
+    handle := postern.record_request(
+        p_realm, p_id, p_resend_of, p_kind, p_email, p_email_key, p_client, p_app, p_first, p_last, p_source,
+        p_hint_user, p_hint_session, p_lifetime, p_brake_permits, p_brake_per, p_brake_burst);
 END
 $$;
 COMMENT ON FUNCTION postern.record_code_request IS
@@ -79,7 +64,7 @@ GRANT EXECUTE ON FUNCTION postern.code_digits TO postern_app;
 -- test_identity (nothing is sent: the handle opens the fixed code).
 CREATE OR REPLACE FUNCTION postern.decide_code(
     p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea,
-        p_template text)
+    p_template text)
 RETURNS text
 LANGUAGE plpgsql
 AS $$
@@ -103,7 +88,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 'ignored';
     END IF;
-    IF NOT pg_try_advisory_xact_lock(hashtextextended(v_request.email_key, uuid_hash_extended(p_realm, 1))) THEN
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key)) THEN
         RETURN 'busy';
     END IF;
     SELECT u.id, u.email, u.enabled, u.enabled AND u.email_verified AS confirmed INTO v_user
@@ -112,8 +97,7 @@ BEGIN
         AND v_request.open
         AND coalesce(v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint'
                      ELSE 'JitOnOtp' END, false);
-    IF v_registers AND NOT pg_try_advisory_xact_lock(hashtextextended(coalesce(v_request.source, ''),
-        uuid_hash_extended(p_realm, 17))) THEN
+    IF v_registers AND NOT pg_try_advisory_xact_lock(postern.lock_of_registrations(p_realm, v_request.source)) THEN
         RETURN 'busy';
     END IF;
     -- For known and unknown addresses, so that permits do not reveal which addresses have accounts.
@@ -185,14 +169,14 @@ GRANT EXECUTE ON FUNCTION postern.decide_code TO postern_app;
 
 -- Kept for older binaries.
 
--- Kept for older binaries, which send no source and no hint.
+-- These binaries send no source and no hint.
 CREATE OR REPLACE FUNCTION postern.request_code(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid,
-        p_first text, p_last text,
-    p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[],
-        p_burst integer[],
+    p_first text, p_last text, p_lifetime integer,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     p_app text DEFAULT NULL,
-    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+    OUT outcome text, OUT handle bytea,
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE sql
 AS $$
     SELECT t.outcome, t.handle, t.limit_ord, t.retry_after, t.granted
@@ -203,11 +187,10 @@ $$;
 COMMENT ON FUNCTION postern.request_code IS 'As record_code_request, for older binaries';
 GRANT EXECUTE ON FUNCTION postern.request_code TO postern_app;
 
--- Kept for older binaries, whose codes have six digits. In a realm with longer codes the request waits for a newer
--- binary.
+-- Codes of these binaries have six digits. In a realm with longer codes the request waits for a newer binary.
 CREATE OR REPLACE FUNCTION postern.decide_otp(
     p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea,
-        p_template text)
+    p_template text)
 RETURNS text
 LANGUAGE plpgsql
 AS $$

@@ -1,9 +1,90 @@
 -- Wrong codes: the realm's limit of them, and what ends the row of an address or a known device.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
+    ('token', 'wrong-codes', 3000, interval '60 minutes', 1000, 'enforce')
+    ON CONFLICT (policy, dimension) DO UPDATE
+   SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
+
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now()'
+                   ' AND coalesce(t.locked_until < now(), true)'),
+    ('device_guard', 't.updated_at < now() - interval ''24 hours'' AND coalesce(t.locked_until < now(), true)')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
+-- A try that redeems nothing: the reason for the log, the work of three comparisons however many codes there were, and
+-- the count of wrong codes. p_because: why nothing was compared; NULL: something was.
+CREATE OR REPLACE FUNCTION postern.refuse_code(
+    p_realm uuid, p_client uuid, p_email_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_salt bytea,
+    p_source text, p_device uuid, p_consecutive integer, p_because text, OUT because text, OUT compared integer)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_dummy bytea;
+    v_wrong integer;
+    v_seen bigint;
+    v_live bigint;
+    v_compared bigint;
+    v_equal bigint;
+    v_bound bigint;
+BEGIN
+    SELECT count(*), count(*) FILTER (WHERE x.is_live), count(*) FILTER (WHERE x.is_compared),
+           count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> p_client)
+      INTO v_seen, v_live, v_compared, v_equal, v_bound
+      FROM (SELECT c.client, c.expires_at > now() AS is_live,
+                   p_codes @> ARRAY[c.id] AND c.expires_at > now()
+                       AND (c.client IS NULL OR c.client = p_client) AS is_compared,
+                   EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed) WHERE c.mac = sha256(c.salt || k.keyed)) AS is_right
+              FROM postern.login_code AS c
+             WHERE c.realm_id = p_realm AND c.email_key = p_email_key
+               AND (p_handle IS NULL OR p_codes @> ARRAY[c.id])) AS x;
+    FOR i IN v_compared + 1 .. 3 LOOP
+        v_dummy := sha256(p_salt || p_keyed[1]);
+    END LOOP;
+    compared := 0;
+    because := p_because;
+    IF because IS NOT NULL THEN
+        RETURN;
+    END IF;
+    -- Each code that was compared and wrong adds one to the consecutive wrong codes. The hundredth locks codes for a
+    -- day; then the count starts again. With the address alone they are already counted, unless one code was right but
+    -- could not be redeemed.
+    compared := v_compared - v_equal;
+    v_wrong := p_consecutive + compared;
+    IF p_device IS NOT NULL THEN
+        INSERT INTO postern.device_guard AS g (realm_id, user_id, device, consecutive)
+        SELECT p_realm, u.id, p_device, compared
+          FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key
+            ON CONFLICT (realm_id, user_id, device) DO UPDATE
+           SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
+               updated_at = now();
+    ELSIF p_handle IS NOT NULL OR v_equal > 0 THEN
+        INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (p_realm, p_email_key, compared)
+            ON CONFLICT (realm_id, email_key) DO UPDATE
+           SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
+               updated_at = now();
+    END IF;
+    IF v_wrong >= 100 THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+        VALUES (p_realm, 'code_lockout', p_client,
+                (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key),
+                p_source, jsonb_build_object('wrong', v_wrong, 'known_device', p_device IS NOT NULL));
+    END IF;
+    because := CASE WHEN v_wrong >= 100 THEN 'lockout'
+                    WHEN v_seen = 0 THEN 'unknown'
+                   WHEN v_live = 0 THEN 'expired'
+                   WHEN v_equal > 0 THEN 'disabled'
+                   WHEN v_compared = 0 AND v_bound > 0 THEN 'client'
+                   ELSE 'wrong' END;
+END
+$$;
+COMMENT ON FUNCTION postern.refuse_code IS 'Counts the wrong codes of a try and says, for the log, why it was refused';
+GRANT EXECUTE ON FUNCTION postern.refuse_code TO postern_app;
+
 -- Whether the realm's limit wrong-codes is used up. Read by every try without locking a row.
-CREATE OR REPLACE FUNCTION postern.is_braked(p_tat timestamptz, p_permits integer, p_per double precision,
-                                             p_burst integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION postern.is_braked(
+    p_tat timestamptz, p_permits integer, p_per double precision, p_burst integer) RETURNS boolean
 LANGUAGE sql STABLE
 RETURN p_tat > now() + (p_burst - 1) * make_interval(secs => p_per / p_permits)
    -- A value above the maximum was counted under another limit.
@@ -55,7 +136,7 @@ GRANT EXECUTE ON FUNCTION postern.report_wrong_codes TO postern_app;
 -- A sign-in by other means than a code resets the count of wrong codes: that of the known device p_device, else that of
 -- strangers.
 CREATE OR REPLACE FUNCTION postern.forget_wrong_codes(p_realm uuid, p_email_key text, p_user uuid, p_device uuid)
-    RETURNS void
+RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -105,11 +186,11 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     v_realm uuid := postern.admin_realm(realm);
-    v_key text := lower(email COLLATE "C") COLLATE "default";
+    v_key text := postern.email_key(email);
     v_user uuid;
     v_closed boolean;
 BEGIN
-    SELECT u.id INTO v_user FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.email_key = v_key;
+    v_user := postern.find_user(v_realm, email);
     -- Codes of an address without a user can be locked too.
     IF v_user IS NULL AND NOT EXISTS (SELECT FROM postern.code_guard AS g WHERE g.realm_id = v_realm
                                       AND g.email_key = v_key) THEN

@@ -27,7 +27,7 @@ BEGIN
     v_recipient := coalesce(p_recipient, v_user.email);
     IF v_recipient IS NULL OR postern.is_test_identity(p_user)
         OR (p_template <> 'address-changed'
-            AND v_user.email_key = lower(v_recipient COLLATE "C") COLLATE "default" AND NOT v_user.email_verified) THEN
+            AND v_user.email_key = postern.email_key(v_recipient) AND NOT v_user.email_verified) THEN
         RETURN;
     END IF;
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail)

@@ -1,6 +1,10 @@
 -- What becomes of a mail, and how long the queues are. SECURITY DEFINER, since the app role sees one realm at a time.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('mail_outbox', 't.state <> ''queued'' AND t.created_at < now() - interval ''7 days''')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
 CREATE OR REPLACE FUNCTION postern.outbox_sent(p_realm uuid, p_id uuid)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -15,8 +19,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm
-        AND f.email_key = lower(v_recipient COLLATE "C") COLLATE "default";
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = postern.email_key(v_recipient);
     RETURN true;
 END
 $$;
@@ -24,8 +27,8 @@ COMMENT ON FUNCTION postern.outbox_sent IS
     'Mail was accepted by the mail server: erases its content and the refusals of the address';
 GRANT EXECUTE ON FUNCTION postern.outbox_sent TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.outbox_failed(p_realm uuid, p_id uuid, p_error text, p_retry_after interval,
-                                                 p_permanent boolean)
+CREATE OR REPLACE FUNCTION postern.outbox_failed(
+    p_realm uuid, p_id uuid, p_error text, p_retry_after interval, p_permanent boolean)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -71,14 +74,13 @@ BEGIN
     INSERT INTO postern.audit_event (realm_id, event, detail)
     VALUES (p_realm, 'mail_dead', jsonb_build_object('mail', p_id, 'error', left(p_error, 50)));
     INSERT INTO postern.mail_refusal AS f (realm_id, email_key, in_a_row)
-    VALUES (p_realm, lower(v_recipient COLLATE "C"), 1)
+    VALUES (p_realm, postern.email_key(v_recipient), 1)
         ON CONFLICT (realm_id, email_key) DO UPDATE SET in_a_row = f.in_a_row + 1, last_at = now()
     RETURNING f.in_a_row INTO v_in_a_row;
     IF v_in_a_row < 3 OR NOT postern.is_email(v_recipient) THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm
-        AND f.email_key = lower(v_recipient COLLATE "C") COLLATE "default";
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = postern.email_key(v_recipient);
     INSERT INTO postern.suppressed_address AS s (realm_id, email, reason, is_automatic, expires_at)
     VALUES (p_realm, v_recipient, 'the mail server knows no such mailbox', true, now() + interval '7 days')
         ON CONFLICT (realm_id, email_key) DO UPDATE
@@ -89,8 +91,7 @@ BEGIN
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, user_id, detail)
     VALUES (p_realm, 'address_suppressed',
-            (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm
-             AND u.email_key = lower(v_recipient COLLATE "C") COLLATE "default"),
+            postern.find_user(p_realm, v_recipient),
             jsonb_build_object('mail', p_id, 'reason', 'the mail server knows no such mailbox'));
     RETURN true;
 END

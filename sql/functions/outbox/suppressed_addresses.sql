@@ -2,6 +2,11 @@
 -- outbox.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('suppressed_address', 't.expires_at < now()'),
+    ('mail_refusal', 't.last_at < now() - interval ''30 days''')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
 CREATE OR REPLACE FUNCTION admin.suppress_address(realm text, email text, reason text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -10,18 +15,14 @@ AS $$
 DECLARE
     v_realm uuid := postern.admin_realm(realm);
 BEGIN
-    IF email IS NULL OR NOT postern.is_email(email) THEN
-        PERFORM postern.refuse(format('email %s is not an address', postern.shown(email)),
-                               'Allowed is one plain mailbox such as ada@example.com.');
-    END IF;
+    PERFORM postern.check_email('email', email);
     PERFORM postern.check_text('reason', reason, 200);
     INSERT INTO postern.suppressed_address AS s (realm_id, email, reason)
     VALUES (v_realm, email, reason)
         ON CONFLICT (realm_id, email_key) DO UPDATE
        SET reason = coalesce(excluded.reason, s.reason), is_automatic = false, expires_at = NULL;
     PERFORM postern.admin_audit(v_realm, 'address_suppressed',
-        user_id => (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = v_realm
-                    AND u.email_key = lower(email COLLATE "C") COLLATE "default"),
+        user_id => postern.find_user(v_realm, email),
         detail => jsonb_build_object('reason', reason));
 END
 $$;
@@ -41,17 +42,14 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_live boolean;
 BEGIN
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = v_realm
-        AND f.email_key = lower(email COLLATE "C") COLLATE "default";
-    DELETE FROM postern.suppressed_address AS s WHERE s.realm_id = v_realm
-        AND s.email_key = lower(email COLLATE "C") COLLATE "default"
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = v_realm AND f.email_key = postern.email_key(email);
+    DELETE FROM postern.suppressed_address AS s WHERE s.realm_id = v_realm AND s.email_key = postern.email_key(email)
     RETURNING coalesce(s.expires_at > now(), true) INTO v_live;
     IF NOT FOUND OR NOT v_live THEN
         RETURN false;
     END IF;
     PERFORM postern.admin_audit(v_realm, 'address_unsuppressed',
-        user_id => (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = v_realm
-                    AND u.email_key = lower(email COLLATE "C") COLLATE "default"));
+        user_id => postern.find_user(v_realm, email));
     RETURN true;
 END
 $$;

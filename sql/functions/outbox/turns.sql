@@ -110,8 +110,7 @@ BEGIN
                     EXIT WHEN NOT v_found;
                     SELECT coalesce(s.expires_at > now(), true) INTO v_is_suppressed
                       FROM postern.suppressed_address AS s
-                     WHERE s.realm_id = v_realm
-                       AND s.email_key = lower(v_mail.recipient COLLATE "C") COLLATE "default";
+                     WHERE s.realm_id = v_realm AND s.email_key = postern.email_key(v_mail.recipient);
                     EXIT WHEN NOT coalesce(v_is_suppressed, false);
                     UPDATE postern.mail_outbox AS m
                        SET state = 'dead', payload = NULL, detail = NULL, last_error = 'suppressed'
@@ -158,7 +157,7 @@ GRANT EXECUTE ON FUNCTION postern.take_mail TO postern_app;
 
 -- Kept for older binaries.
 
--- Kept for older binaries. They know no detail and keep no place in the circle.
+-- These binaries know no detail and keep no place in the circle.
 CREATE OR REPLACE FUNCTION postern.outbox_take(p_limit integer, p_lease interval)
 RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, attempts integer,
                created_at timestamptz,

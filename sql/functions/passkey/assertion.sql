@@ -1,6 +1,21 @@
 -- urn:cocoar:passkey: ceremonies are spent, assertions looked up and recorded.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.known_permission (permission, purpose) VALUES
+    ('gt:urn:cocoar:passkey', 'Sign in by a passkey')
+    ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
+
+INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
+    ('passkey-begin', 'source', 1200, interval '5 minutes', 300, 'enforce'),
+    ('passkey-begin', 'client', NULL, NULL, NULL, NULL),
+    ('passkey-begin', 'app', NULL, NULL, NULL, NULL)
+    ON CONFLICT (policy, dimension) DO UPDATE
+   SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
+
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('spent_ceremony', 't.expires_at < now()')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
 -- Spends a ceremony and fetches the data to verify it, in one call: the ceremony is spent before anything is verified.
 -- Always one row; spent says whether this call was the first and in time. The credential's columns are NULL when it is
 -- unknown.
@@ -8,30 +23,18 @@ CREATE OR REPLACE FUNCTION postern.begin_assertion(
     p_realm uuid, p_ceremony bytea, p_expires double precision, p_rp_id text, p_credential_id bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT passkey uuid, OUT user_handle bytea, OUT public_key bytea, OUT sign_count bigint,
-        OUT backup_eligible boolean,
+    OUT backup_eligible boolean,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
-DECLARE
-    v_set text;
 BEGIN
-    v_set := set_config('postern.realm', p_realm::text, true);
-    IF cardinality(p_keys) > 0 THEN
-        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF limit_ord IS NOT NULL THEN
-            outcome := 'rate_limited';
-            RETURN;
-        END IF;
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
     END IF;
-    outcome := 'refused';
-    INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
-    SELECT p_realm, p_ceremony, to_timestamp(p_expires) WHERE to_timestamp(p_expires) > now()
-        ON CONFLICT DO NOTHING;
-    IF FOUND THEN
-        outcome := 'spent';
-    END IF;
+    outcome := CASE WHEN postern.spend_ceremony(p_realm, p_ceremony, p_expires) THEN 'spent' ELSE 'refused' END;
     SELECT p.id, u.user_handle, p.public_key, p.sign_count, p.backup_eligible
       INTO passkey, user_handle, public_key, sign_count, backup_eligible
       FROM postern.passkey AS p, postern.user_account AS u
@@ -49,17 +52,15 @@ CREATE OR REPLACE FUNCTION postern.redeem_passkey(
     p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
     p_access_lifetime integer, p_refresh_lifetime integer, p_source text, p_server_key bytea,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
-        OUT session_expires_at double precision)
+    OUT session_expires_at double precision)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_set text;
     v_user record;
-    v_expires_at timestamptz;
-    v_refresh_expires_at timestamptz;
+    v_opened record;
 BEGIN
-    v_set := set_config('postern.realm', p_realm::text, true);
+    PERFORM set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
     outcome := 'refused';
     UPDATE postern.passkey AS p
@@ -85,27 +86,14 @@ BEGIN
         RETURN;
     END IF;
     user_id := v_user.id;
-    v_expires_at := v_user.expires_at;
-    IF p_refresh_hash IS NULL THEN
-        -- Nothing can prolong it: the session ends with its access token.
-        v_expires_at := least(v_expires_at, now() + make_interval(secs => p_access_lifetime));
-    ELSE
-        v_refresh_expires_at := least(v_expires_at, now() + make_interval(secs => p_refresh_lifetime));
-    END IF;
-    INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at,
-                                 refresh_expires_at,
-                                 token_salt, current_hash, scope, resource, amr, server_key)
-    VALUES (p_realm, p_session, user_id, p_client, v_user.client_id, v_user.security_stamp, now(), v_expires_at,
-            v_refresh_expires_at,
-            p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_server_key);
-    -- A sign-in by passkey unlocks the codes of a locked account.
-    UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
-     WHERE g.realm_id = p_realm AND g.email_key = v_user.email_key
-       AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
-    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    VALUES (p_realm, 'sign_in', p_client, user_id, p_session, p_source, jsonb_build_object('passkey', p_passkey));
+    -- A passkey unlocks the codes of a locked account.
+    v_opened := postern.open_session(
+        p_realm, p_client, v_user.client_id, user_id, v_user.security_stamp, v_user.expires_at,
+        ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
+            p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
+        jsonb_build_object('passkey', p_passkey), v_user.email_key, NULL);
     outcome := 'ok';
-    session_expires_at := date_part('epoch', v_expires_at);
+    session_expires_at := v_opened.expires_at;
 END
 $$;
 COMMENT ON FUNCTION postern.redeem_passkey IS 'Records a verified assertion: counter, session and audit in one call';
@@ -113,13 +101,13 @@ GRANT EXECUTE ON FUNCTION postern.redeem_passkey TO postern_app;
 
 -- Kept for older binaries.
 
--- Kept for older binaries, which do not name the line of the key file that the session depends on.
+-- These binaries do not name the line of the key file that the session depends on.
 CREATE OR REPLACE FUNCTION postern.redeem_assertion(
     p_realm uuid, p_client uuid, p_permission text, p_passkey uuid, p_sign_count bigint, p_backup_state boolean,
     p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
     p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
-        OUT session_expires_at double precision)
+    OUT session_expires_at double precision)
 LANGUAGE sql
 AS $$
     SELECT p.outcome, p.reason, p.user_id, p.db_now, p.session_expires_at

@@ -38,10 +38,8 @@ GRANT EXECUTE ON FUNCTION postern.spend_ceremony TO postern_app;
 -- the credential is registered in this realm already, or the user has twenty.
 CREATE OR REPLACE FUNCTION postern.add_passkey(
     p_realm uuid, p_session uuid, p_rp_id text, p_credential_id bytea, p_public_key bytea, p_sign_count bigint,
-        p_aaguid uuid,
-    p_backup_eligible boolean, p_backup_state boolean, p_uv_initialized boolean, p_transports text[], p_format text,
-        p_display_name text,
-    p_source text, p_mail_id uuid, p_payload bytea)
+    p_aaguid uuid, p_backup_eligible boolean, p_backup_state boolean, p_uv_initialized boolean, p_transports text[],
+    p_format text, p_display_name text, p_source text, p_mail_id uuid, p_payload bytea)
 RETURNS uuid
 LANGUAGE plpgsql
 AS $$
@@ -58,7 +56,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    PERFORM pg_advisory_xact_lock(hashtextextended(v_user.id::text, 3));
+    PERFORM pg_advisory_xact_lock(postern.lock_of_passkeys(v_user.id));
     INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, sign_count, aaguid,
                                  backup_eligible, backup_state,
                                  uv_initialized, transports, attestation_format, display_name)
@@ -110,8 +108,8 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.passkey AS p SET display_name = p_display_name WHERE p.realm_id = p_realm AND p.user_id = p_user
-        AND p.id = p_id;
+    UPDATE postern.passkey AS p SET display_name = p_display_name
+     WHERE p.realm_id = p_realm AND p.user_id = p_user AND p.id = p_id;
     RETURN FOUND;
 END
 $$;
@@ -156,12 +154,10 @@ DECLARE
 BEGIN
     DELETE FROM postern.passkey AS p WHERE p.realm_id = v_realm AND p.id = id RETURNING p.user_id, p.aaguid
         INTO v_passkey;
-    IF NOT FOUND THEN
-        PERFORM postern.refuse(format('id %s is not a passkey of this realm', postern.shown(id::text)),
-            'SELECT id FROM admin.passkeys WHERE realm = … AND email = … lists them.');
-    END IF;
-    PERFORM postern.admin_audit(v_realm, 'passkey_deleted', user_id => v_passkey.user_id,
-                                detail => jsonb_build_object('passkey', id));
+    PERFORM postern.admin_removed(v_realm, FOUND, 'passkey_deleted', user_id => v_passkey.user_id,
+        detail => jsonb_build_object('passkey', id),
+        p_missing => format('id %s is not a passkey of this realm', postern.shown(id::text)),
+        p_hint => 'SELECT id FROM admin.passkeys WHERE realm = … AND email = … lists them.');
     PERFORM postern.queue_notice(v_realm, v_passkey.user_id, 'passkey-removed',
         jsonb_strip_nulls(jsonb_build_object('aaguid', v_passkey.aaguid)));
 END

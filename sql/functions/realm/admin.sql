@@ -1,8 +1,8 @@
 -- Provisioning: realms.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION admin.put_realm(slug text, primary_domain text DEFAULT NULL, display_name text DEFAULT NULL,
-                                           public_origin text DEFAULT NULL,
+CREATE OR REPLACE FUNCTION admin.put_realm(
+    slug text, primary_domain text DEFAULT NULL, display_name text DEFAULT NULL, public_origin text DEFAULT NULL,
     domains text[] DEFAULT NULL, enabled boolean DEFAULT NULL, signing_alg text DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -37,7 +37,7 @@ BEGIN
         PERFORM postern.check_host('domains', v_domain);
     END LOOP;
 
-    PERFORM pg_advisory_xact_lock(hashtextextended('postern.put_realm', 0));
+    PERFORM pg_advisory_xact_lock(postern.lock_of_realms());
     SELECT r.primary_domain, postern.issuer(r.public_origin, r.primary_domain) AS issuer INTO v_old
       FROM postern.realm AS r WHERE r.slug = slug;
     UPDATE postern.realm AS r
@@ -56,7 +56,6 @@ BEGIN
         VALUES (slug, primary_domain, coalesce(display_name, slug), public_origin, coalesce(enabled, true))
         RETURNING id, primary_domain INTO v_id, v_primary;
         v_created := true;
-        v_primary := primary_domain;
     END IF;
 
     -- Without a primary domain the realm answers at least at its own issuer.
@@ -123,7 +122,7 @@ Example: SELECT admin.put_realm(''acme'', ''id.acme.example'', ''Acme'');';
 
 -- Says what a realm loses that got another primary domain or issuer, and returns the same for the audit log.
 CREATE OR REPLACE FUNCTION postern.warn_of_moved_realm(p_realm uuid, p_former_domain text, p_former_issuer text)
-    RETURNS jsonb
+RETURNS jsonb
 LANGUAGE plpgsql
 AS $$
 DECLARE

@@ -1,8 +1,8 @@
 -- Provisioning: rate limits.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION admin.set_rate_limit(realm text, policy text, dimension text, permits integer DEFAULT NULL,
-                                                per interval DEFAULT NULL,
+CREATE OR REPLACE FUNCTION admin.set_rate_limit(
+    realm text, policy text, dimension text, permits integer DEFAULT NULL, per interval DEFAULT NULL,
     burst integer DEFAULT NULL, mode text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -19,23 +19,16 @@ BEGIN
         PERFORM postern.refuse('policy and dimension must be given',
                                'SELECT * FROM admin.rate_limits shows what there is.');
     END IF;
-    PERFORM postern.check_choice('policy', policy, 'native-otp', 'magic-link', 'passkey-begin', 'token', 'refused');
-    PERFORM postern.check_choice('dimension', dimension, 'target', 'target-total', 'source', 'client', 'app',
-                                 'failures',
-        'registrations', 'wrong-codes');
+    PERFORM postern.check_choice('policy', policy, VARIADIC ARRAY(
+        SELECT p.policy FROM postern.rate_limit_policy AS p GROUP BY p.policy ORDER BY min(p.place)));
+    PERFORM postern.check_choice('dimension', dimension, VARIADIC ARRAY(
+        SELECT p.dimension FROM postern.rate_limit_policy AS p GROUP BY p.dimension ORDER BY min(p.place)));
     PERFORM postern.check_choice('mode', mode, 'enforce', 'log-only');
-    IF dimension IN ('failures', 'wrong-codes') AND policy <> 'token' THEN
+    IF NOT EXISTS (SELECT FROM postern.rate_limit_policy AS p WHERE p.policy = policy AND p.dimension = dimension) THEN
         PERFORM postern.refuse(format('dimension "%s" does not exist for policy "%s"', dimension, policy),
-            'Wrong codes are counted by policy token only.');
-    ELSIF dimension = 'registrations' AND policy <> 'native-otp' THEN
-        PERFORM postern.refuse(format('dimension "registrations" does not exist for policy "%s"', policy),
-            'Unknown addresses are counted by policy native-otp only.');
-    ELSIF policy = 'refused' AND dimension <> 'source' THEN
-        PERFORM postern.refuse(format('dimension "%s" does not exist for policy "refused"', dimension),
-            'Refused calls are counted by source only.');
-    ELSIF dimension IN ('target', 'target-total') AND policy NOT IN ('native-otp', 'magic-link') THEN
-        PERFORM postern.refuse(format('dimension "%s" does not exist for policy "%s"', dimension, policy),
-                               'Addresses are limited by the policies native-otp and magic-link.');
+            (SELECT format('Policies with this dimension: %s.', regexp_replace(
+                        string_agg(p.policy, ', ' ORDER BY p.place), ', ([^ ]*)$', ' and \1'))
+               FROM postern.rate_limit_policy AS p WHERE p.dimension = dimension));
     END IF;
     SELECT l.permits, l.per, l.burst, l.mode, l.is_default INTO v_now
       FROM postern.effective_rate_limits(v_realm) AS l WHERE l.policy = policy AND l.dimension = dimension;

@@ -1,8 +1,8 @@
 -- Provisioning: scopes.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION admin.put_scope(realm text, scope text, description text DEFAULT NULL,
-                                           resources text[] DEFAULT NULL,
+CREATE OR REPLACE FUNCTION admin.put_scope(
+    realm text, scope text, description text DEFAULT NULL, resources text[] DEFAULT NULL,
     in_discovery boolean DEFAULT NULL, enabled boolean DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -58,11 +58,9 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
 BEGIN
     DELETE FROM postern.scope AS s WHERE s.realm_id = v_realm AND s.name = scope;
-    IF NOT FOUND THEN
-        PERFORM postern.refuse(format('scope %s does not exist in this realm', postern.shown(scope)),
-                               'admin.put_scope makes one.');
-    END IF;
-    PERFORM postern.admin_audit(v_realm, 'scope_deleted', detail => jsonb_build_object('scope', scope));
+    PERFORM postern.admin_removed(v_realm, FOUND, 'scope_deleted', detail => jsonb_build_object('scope', scope),
+        p_missing => format('scope %s does not exist in this realm', postern.shown(scope)),
+        p_hint => 'admin.put_scope makes one.');
 END
 $$;
 COMMENT ON FUNCTION admin.delete_scope IS

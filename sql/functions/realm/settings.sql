@@ -1,10 +1,10 @@
 -- Provisioning: switches and lifetimes of a realm.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION admin.set_native_grants(realm text, enabled boolean DEFAULT NULL,
-                                                   access_token_lifetime interval DEFAULT NULL,
+CREATE OR REPLACE FUNCTION admin.set_native_grants(
+    realm text, enabled boolean DEFAULT NULL, access_token_lifetime interval DEFAULT NULL,
     refresh_token_lifetime interval DEFAULT NULL, refresh_retry_window interval DEFAULT NULL,
-        session_lifetime interval DEFAULT NULL)
+    session_lifetime interval DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -40,10 +40,10 @@ absolute, 1 to 3650 days (365).
 Off stops new sign-ins, not the refresh of sessions that exist.
 Example: SELECT admin.set_native_grants(''acme'', true, access_token_lifetime => ''10 minutes'');';
 
-CREATE OR REPLACE FUNCTION admin.set_code_policy(realm text, otp_lifetime interval DEFAULT NULL,
-                                                 otp_attempts integer DEFAULT NULL,
-    otp_digits integer DEFAULT NULL, magic_link_lifetime interval DEFAULT NULL, resend_cooldown interval DEFAULT NULL,
-        ceremony_lifetime interval DEFAULT NULL)
+CREATE OR REPLACE FUNCTION admin.set_code_policy(
+    realm text, otp_lifetime interval DEFAULT NULL, otp_attempts integer DEFAULT NULL, otp_digits integer DEFAULT NULL,
+    magic_link_lifetime interval DEFAULT NULL, resend_cooldown interval DEFAULT NULL,
+    ceremony_lifetime interval DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$

@@ -9,8 +9,8 @@ SET LOCAL ROLE postern_owner;
 -- matched; the bound on it is wider than what the caller accepts, since a little time has passed. p_recovery: the
 -- code's HMAC under each server key.
 CREATE OR REPLACE FUNCTION postern.use_second_factor(
-    p_realm uuid, p_user uuid, p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid, p_session uuid,
-        p_source text)
+    p_realm uuid, p_user uuid,
+    p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid, p_session uuid, p_source text)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -33,12 +33,12 @@ BEGIN
     END IF;
 
     IF p_recovery IS NOT NULL THEN
-        DELETE FROM postern.recovery_code AS r WHERE r.realm_id = p_realm AND r.user_id = p_user
-            AND r.mac = ANY (p_recovery);
+        DELETE FROM postern.recovery_code AS r
+         WHERE r.realm_id = p_realm AND r.user_id = p_user AND r.mac = ANY (p_recovery);
         IF FOUND THEN
             UPDATE postern.totp_factor AS f SET last_used_at = now() WHERE f.realm_id = p_realm AND f.user_id = p_user;
-            SELECT count(*) INTO v_left FROM postern.recovery_code AS r WHERE r.realm_id = p_realm
-                AND r.user_id = p_user;
+            SELECT count(*) INTO v_left
+              FROM postern.recovery_code AS r WHERE r.realm_id = p_realm AND r.user_id = p_user;
             INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
             VALUES (p_realm, 'recovery_code_used', p_client, p_user, p_session, p_source,
                     jsonb_build_object('left', v_left));
@@ -113,9 +113,10 @@ GRANT EXECUTE ON FUNCTION postern.second_factor_material TO postern_app;
 -- second_factor, with the data to compare the presented code with. With p_factor: proved (spent, in the caller's
 -- transaction), second_factor_wrong (counted), or second_factor_gone when it was removed between two calls.
 CREATE OR REPLACE FUNCTION postern.check_second_factor(
-    p_realm uuid, p_user uuid, p_has_totp boolean, p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid,
-        p_session uuid, p_source text,
-    OUT outcome text, OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
+    p_realm uuid, p_user uuid, p_has_totp boolean,
+    p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid, p_session uuid, p_source text,
+    OUT outcome text,
+    OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -141,9 +142,8 @@ GRANT EXECUTE ON FUNCTION postern.check_second_factor TO postern_app;
 -- enrolled it;
 -- signed_out: the session ended meanwhile.
 CREATE OR REPLACE FUNCTION postern.enrol_totp(
-    p_realm uuid, p_session uuid, p_ceremony bytea, p_expires double precision, p_factor uuid, p_sealed_seed bytea,
-        p_step bigint,
-    p_recovery bytea[], p_source text)
+    p_realm uuid, p_session uuid, p_ceremony bytea, p_expires double precision,
+    p_factor uuid, p_sealed_seed bytea, p_step bigint, p_recovery bytea[], p_source text)
 RETURNS text
 LANGUAGE plpgsql
 AS $$

@@ -16,8 +16,8 @@ BEGIN
         PERFORM postern.refuse(format('name %s is not a name', postern.shown(name)),
                                'Allowed are 1 to 100 letters, digits and . _ -, beginning with a letter or digit.');
     END IF;
-    SELECT s.name INTO v_other FROM postern.service_account AS s WHERE s.realm_id = v_realm AND s.client = v_client
-        AND s.name <> name;
+    SELECT s.name INTO v_other
+      FROM postern.service_account AS s WHERE s.realm_id = v_realm AND s.client = v_client AND s.name <> name;
     IF FOUND THEN
         PERFORM postern.refuse(format('client_id "%s" already has the service account "%s"', client_id, v_other),
                                'A client has one service account.');
@@ -49,12 +49,10 @@ BEGIN
     -- A trigger refuses while the client may still act for itself.
     DELETE FROM postern.service_account AS s WHERE s.realm_id = v_realm AND s.name = name
     RETURNING s.client INTO v_client;
-    IF NOT FOUND THEN
-        PERFORM postern.refuse(format('name %s is not a service account of this realm', postern.shown(name)),
-            'SELECT name, client_id FROM admin.service_accounts WHERE realm = … lists them.');
-    END IF;
-    PERFORM postern.admin_audit(v_realm, 'service_account_deleted', client => v_client,
-                                detail => jsonb_build_object('name', name));
+    PERFORM postern.admin_removed(v_realm, FOUND, 'service_account_deleted', client => v_client,
+        detail => jsonb_build_object('name', name),
+        p_missing => format('name %s is not a service account of this realm', postern.shown(name)),
+        p_hint => 'SELECT name, client_id FROM admin.service_accounts WHERE realm = … lists them.');
 END
 $$;
 COMMENT ON FUNCTION admin.delete_service_account IS

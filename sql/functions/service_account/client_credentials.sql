@@ -2,25 +2,30 @@
 -- it.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.known_permission (permission, purpose) VALUES
+    ('gt:client_credentials', 'Act for itself, as its service account')
+    ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
+
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('revoked_service_token', 't.expires_at < now()'),
+    ('service_account_use', 't.at < now() - interval ''1 year''')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
 CREATE OR REPLACE FUNCTION postern.client_credentials(
     p_realm uuid, p_client uuid, p_source text,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT account uuid, OUT token_salt bytea, OUT created_at double precision,
-        OUT db_now double precision,
+    OUT db_now double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
-    IF cardinality(p_keys) > 0 THEN
-        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF limit_ord IS NOT NULL THEN
-            outcome := 'rate_limited';
-            RETURN;
-        END IF;
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
     END IF;
     -- A token of the second in which the account got its salt is dated with the next one (tokens_since).
     SELECT a.id, a.token_salt, date_part('epoch', a.created_at), greatest(db_now, date_part('epoch', a.tokens_since))
@@ -73,8 +78,8 @@ COMMENT ON FUNCTION postern.live_service_account IS
     'The service account behind an access token, when it may still act and the token was not revoked; else no row';
 GRANT EXECUTE ON FUNCTION postern.live_service_account TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.revoke_service_token(p_realm uuid, p_client uuid, p_account uuid, p_jti bytea,
-                                                        p_expires double precision)
+CREATE OR REPLACE FUNCTION postern.revoke_service_token(
+    p_realm uuid, p_client uuid, p_account uuid, p_jti bytea, p_expires double precision)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$

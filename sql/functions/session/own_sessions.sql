@@ -87,20 +87,6 @@ COMMENT ON FUNCTION postern.end_own_sessions IS
     'Ends all sessions of a user, or all but the calling one; returns how many';
 GRANT EXECUTE ON FUNCTION postern.end_own_sessions TO postern_app;
 
--- Used in place of p_source in a statement that opens a session. It puts the user agent into a setting that the
--- column's default reads, so that no function that opens a session needs a parameter for it.
-CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text) RETURNS text
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.user_agent', coalesce(p_user_agent, ''), true);
-    RETURN p_source;
-END
-$$;
-COMMENT ON FUNCTION postern.opened_from IS
-    'The source as it is; the session opened by this statement notes the user agent';
-GRANT EXECUTE ON FUNCTION postern.opened_from TO postern_app;
-
 -- Kept for older binaries.
 
 CREATE OR REPLACE FUNCTION postern.own_sessions(p_realm uuid, p_user uuid)

@@ -1,6 +1,10 @@
 -- Refresh tokens rotate (RFC 6749 section 6).
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.known_permission (permission, purpose) VALUES
+    ('gt:refresh_token', 'Refresh tokens')
+    ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
+
 -- One conditional UPDATE rotates, and its row is the verdict. The losers of a race wait for the row, do not match, and
 -- get their reason below. The immediate predecessor gets the same successor again within the retry window. The request
 -- that rotated (p_mark) gets it also outside the window, because only the server repeats a request with the same mark.
@@ -161,7 +165,7 @@ GRANT EXECUTE ON FUNCTION postern.rotate_unless_busy TO postern_app;
 
 -- Kept for older binaries.
 
--- Kept for older binaries. They wait for the row up to their own lock timeout, and do not name the line of the key file
+-- These binaries wait for the row up to their own lock timeout, and do not name the line of the key file
 -- they use.
 CREATE OR REPLACE FUNCTION postern.refresh(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],

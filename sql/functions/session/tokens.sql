@@ -1,6 +1,17 @@
 -- Introspection and revocation of a session's tokens.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.known_permission (permission, purpose) VALUES
+    ('ept:introspection', 'Introspection (RFC 7662)'),
+    ('ept:revocation', 'Revocation (RFC 7009)')
+    ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
+
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    -- An hour after the last possible refresh the last access token has expired too.
+    ('session', 't.expires_at < now() - interval ''1 hour'' OR t.refresh_expires_at < now() - interval ''1 hour'''
+                ' OR t.revoked_at < now() - interval ''1 day''')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
 -- Always one row; everything else is NULL when active is false. Inlined into the caller's query (LANGUAGE sql, STABLE,
 -- a set), so that it costs one plan and no function call. LATERAL and OFFSET 0 fix the order: the realm is set before
 -- any row is looked at.
@@ -56,8 +67,8 @@ GRANT EXECUTE ON FUNCTION postern.revoke_session TO postern_app;
 
 -- Kept in the session's row until the token would have expired. Revoking dozens of live tokens of one session ends the
 -- session (RFC 7009 section 2.1 allows that), so that the row stays small.
-CREATE OR REPLACE FUNCTION postern.revoke_access_token(p_realm uuid, p_client uuid, p_session uuid, p_jti bytea,
-                                                       p_expires double precision)
+CREATE OR REPLACE FUNCTION postern.revoke_access_token(
+    p_realm uuid, p_client uuid, p_session uuid, p_jti bytea, p_expires double precision)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$

@@ -87,7 +87,7 @@ GRANT EXECUTE ON FUNCTION postern.take_undecided TO postern_app;
 
 -- Kept for older binaries.
 
--- Kept for older binaries, which keep no place in the circle.
+-- These binaries keep no place in the circle.
 CREATE OR REPLACE FUNCTION postern.take_requests(p_limit integer)
 RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text,
                client uuid,

@@ -4,6 +4,10 @@
 -- algorithm.
 SET LOCAL ROLE postern_owner;
 
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('signing_key', 't.retires_at < now() - interval ''1 day''')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
 -- Twice as long as a JWKS may be cached (300 s), so that a client that honours this limit has seen a key before it
 -- signs.
 CREATE OR REPLACE FUNCTION postern.signing_key_overlap() RETURNS interval
@@ -32,8 +36,8 @@ GRANT EXECUTE ON FUNCTION postern.signing_key_document TO postern_app;
 
 -- The first key of a realm, or of a client's algorithm without a key. When several servers try at once, one inserts,
 -- and all get that key.
-CREATE OR REPLACE FUNCTION postern.add_signing_key(p_realm uuid, p_kid text, p_alg text, p_public_jwk jsonb,
-                                                   p_sealed bytea, p_for_realm boolean)
+CREATE OR REPLACE FUNCTION postern.add_signing_key(
+    p_realm uuid, p_kid text, p_alg text, p_public_jwk jsonb, p_sealed bytea, p_for_realm boolean)
 RETURNS jsonb
 LANGUAGE plpgsql
 AS $$
@@ -41,7 +45,7 @@ DECLARE
     v_key jsonb;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    PERFORM pg_advisory_xact_lock(hashtextextended('postern.signing_key:' || p_realm, 0));
+    PERFORM pg_advisory_xact_lock(postern.lock_of_signing_keys(p_realm));
     INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private, for_realm)
     SELECT p_realm, p_kid, p_alg, p_public_jwk, p_sealed, p_for_realm
      WHERE NOT EXISTS (SELECT FROM postern.signing_key AS k
@@ -75,9 +79,9 @@ GRANT EXECUTE ON FUNCTION postern.signing_alg TO postern_app;
 -- waiting, the new one is dropped, and p_now lets the waiting one sign. p_request: carries out an administrator's
 -- request, and does nothing when another server has done so. Returns the document of the next key, or NULL when there
 -- was nothing to do.
-CREATE OR REPLACE FUNCTION postern.rotate_signing_key(p_realm uuid, p_kid text, p_alg text, p_public_jwk jsonb,
-                                                      p_sealed bytea,
-    p_now boolean, p_for_realm boolean, p_request boolean, p_source text)
+CREATE OR REPLACE FUNCTION postern.rotate_signing_key(
+    p_realm uuid, p_kid text, p_alg text, p_public_jwk jsonb, p_sealed bytea, p_now boolean, p_for_realm boolean,
+    p_request boolean, p_source text)
 RETURNS jsonb
 LANGUAGE plpgsql
 AS $$
@@ -88,7 +92,7 @@ DECLARE
     v_key jsonb;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    PERFORM pg_advisory_xact_lock(hashtextextended('postern.signing_key:' || p_realm, 0));
+    PERFORM pg_advisory_xact_lock(postern.lock_of_signing_keys(p_realm));
     IF p_request THEN
         DELETE FROM postern.signing_key_request AS q WHERE q.realm_id = p_realm AND q.alg = p_alg
         RETURNING q.for_realm INTO v_for_realm;
@@ -122,8 +126,8 @@ BEGIN
        AND (k.alg = p_alg
             OR v_for_realm AND NOT EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = p_realm
                                            AND c.signing_alg = k.alg));
-    SELECT postern.signing_key_document(k) INTO v_key FROM postern.signing_key AS k WHERE k.realm_id = p_realm
-        AND k.kid = coalesce(v_next.kid, p_kid);
+    SELECT postern.signing_key_document(k) INTO v_key
+      FROM postern.signing_key AS k WHERE k.realm_id = p_realm AND k.kid = coalesce(v_next.kid, p_kid);
     INSERT INTO postern.audit_event (realm_id, event, source, detail)
     VALUES (p_realm, CASE WHEN v_next.kid IS NULL THEN 'signing_key_published' ELSE 'signing_key_rotation_repeated' END,
             p_source,

@@ -26,8 +26,8 @@ END
 $$;
 COMMENT ON FUNCTION postern.new_test_code IS 'A random code for a test identity';
 
-CREATE OR REPLACE FUNCTION admin.put_test_identity(realm text, email text, client_id text, code text DEFAULT NULL,
-                                                   expires_at timestamptz DEFAULT NULL)
+CREATE OR REPLACE FUNCTION admin.put_test_identity(
+    realm text, email text, client_id text, code text DEFAULT NULL, expires_at timestamptz DEFAULT NULL)
 RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -40,23 +40,19 @@ DECLARE
     v_expires_at timestamptz;
     v_code text := code;
 BEGIN
-    IF email IS NULL OR NOT postern.is_email(email) THEN
-        PERFORM postern.refuse(format('email %s is not an address', postern.shown(email)),
-                               'Allowed is one plain mailbox such as review@example.com.');
-    END IF;
+    PERFORM postern.check_email('email', email);
     IF code IS NOT NULL AND NOT postern.is_test_code(code) THEN
         PERFORM postern.refuse('code is not fit for a test identity',
             'Allowed are 8 to 12 digits, at least four different ones, and no run such as 12345678; NULL draws a code '
             'at random and returns it.');
     END IF;
-    SELECT u.id INTO v_user FROM postern.user_account AS u WHERE u.realm_id = v_realm
-        AND u.email_key = lower(email COLLATE "C") COLLATE "default";
+    v_user := postern.find_user(v_realm, email);
     IF v_user IS NOT NULL AND NOT postern.is_test_identity(v_user) THEN
         PERFORM postern.refuse(format('email %s is an ordinary user', postern.shown(email)),
             'A test identity has an address of its own that no user of the realm has, such as review@example.com.');
     END IF;
-    SELECT t.client, t.expires_at, t.ended_at INTO v_old FROM postern.test_identity AS t WHERE t.realm_id = v_realm
-        AND t.user_id = v_user;
+    SELECT t.client, t.expires_at, t.ended_at INTO v_old
+      FROM postern.test_identity AS t WHERE t.realm_id = v_realm AND t.user_id = v_user;
     v_expires_at := coalesce(expires_at, CASE WHEN v_old.expires_at > now() THEN v_old.expires_at END,
                              now() + interval '30 days');
     IF v_expires_at <= now() OR v_expires_at > now() + interval '30 days' THEN
@@ -65,10 +61,8 @@ BEGIN
     END IF;
     IF v_user IS NULL THEN
         -- Requests that strangers made for this address do not belong to the test identity.
-        DELETE FROM postern.auth_session AS a WHERE a.realm_id = v_realm
-            AND a.email_key = lower(email COLLATE "C") COLLATE "default";
-        DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm
-            AND c.email_key = lower(email COLLATE "C") COLLATE "default";
+        DELETE FROM postern.auth_session AS a WHERE a.realm_id = v_realm AND a.email_key = postern.email_key(email);
+        DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm AND c.email_key = postern.email_key(email);
         INSERT INTO postern.user_account (realm_id, id, email, email_verified)
         VALUES (v_realm, postern.test_identity_id(), email, false)
         RETURNING id INTO v_user;
@@ -76,8 +70,8 @@ BEGIN
         IF v_old.client <> v_client THEN
             PERFORM postern.end_access(v_realm, v_user);
         END IF;
-        UPDATE postern.user_account AS u SET enabled = true WHERE u.realm_id = v_realm AND u.id = v_user
-            AND NOT u.enabled AND v_old.ended_at IS NOT NULL;
+        UPDATE postern.user_account AS u SET enabled = true
+         WHERE u.realm_id = v_realm AND u.id = v_user AND NOT u.enabled AND v_old.ended_at IS NOT NULL;
     END IF;
     IF v_code IS NULL AND (v_old.client IS NULL OR v_old.ended_at IS NOT NULL) THEN
         v_code := postern.new_test_code();
@@ -90,7 +84,7 @@ BEGIN
     -- A code that is replaced ends here; one that is kept follows the identity.
     UPDATE postern.login_code AS c SET client = v_client, expires_at = CASE WHEN v_code IS NULL THEN v_expires_at
         ELSE now() END
-     WHERE c.realm_id = v_realm AND c.email_key = lower(email COLLATE "C") COLLATE "default" AND c.is_test;
+     WHERE c.realm_id = v_realm AND c.email_key = postern.email_key(email) AND c.is_test;
     PERFORM postern.admin_audit(v_realm, CASE WHEN v_old.client IS NULL THEN 'test_identity_created'
                                 ELSE 'test_identity_updated' END, v_client, v_user,
         jsonb_build_object('expires_at', v_expires_at, 'new_code', v_code IS NOT NULL));

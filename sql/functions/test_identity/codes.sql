@@ -81,12 +81,12 @@ DECLARE
     v_count integer := 0;
 BEGIN
     FOR v_ended IN
-        UPDATE postern.test_identity AS t SET ended_at = now(), pending_code = NULL WHERE t.expires_at <= now()
-            AND t.ended_at IS NULL
+        UPDATE postern.test_identity AS t SET ended_at = now(), pending_code = NULL
+         WHERE t.expires_at <= now() AND t.ended_at IS NULL
         RETURNING t.realm_id, t.user_id, t.client
     LOOP
-        UPDATE postern.user_account AS u SET enabled = false WHERE u.realm_id = v_ended.realm_id
-            AND u.id = v_ended.user_id;
+        UPDATE postern.user_account AS u SET enabled = false
+         WHERE u.realm_id = v_ended.realm_id AND u.id = v_ended.user_id;
         PERFORM postern.end_access(v_ended.realm_id, v_ended.user_id);
         INSERT INTO postern.audit_event (realm_id, event, client, user_id)
         VALUES (v_ended.realm_id, 'test_identity_ended', v_ended.client, v_ended.user_id);
@@ -99,7 +99,7 @@ COMMENT ON FUNCTION postern.end_test_identities IS 'Ends the test identities who
 
 -- Kept for older binaries.
 
--- Kept for older binaries. Their codes are keyed directly under a line.
+-- Codes of these binaries are keyed directly under a line.
 CREATE OR REPLACE FUNCTION postern.key_test_code(p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea)
 RETURNS boolean
 LANGUAGE sql

@@ -1,10 +1,10 @@
 -- Provisioning: people.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION admin.put_user(realm text, email text, first_name text DEFAULT NULL,
-                                          last_name text DEFAULT NULL,
+CREATE OR REPLACE FUNCTION admin.put_user(
+    realm text, email text, first_name text DEFAULT NULL, last_name text DEFAULT NULL,
     email_verified boolean DEFAULT NULL, enabled boolean DEFAULT NULL, id uuid DEFAULT NULL,
-        new_email text DEFAULT NULL)
+    new_email text DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -121,8 +121,8 @@ BEGIN
     IF enabled IS NULL THEN
         PERFORM postern.refuse('enabled NULL is neither on nor off', 'Allowed is true or false.');
     END IF;
-    UPDATE postern.user_account AS u SET enabled = enabled WHERE u.realm_id = v_realm AND u.id = v_user
-        AND u.enabled <> enabled;
+    UPDATE postern.user_account AS u SET enabled = enabled
+     WHERE u.realm_id = v_realm AND u.id = v_user AND u.enabled <> enabled;
     IF FOUND THEN
         IF NOT enabled THEN
             PERFORM postern.end_access(v_realm, v_user);
@@ -146,8 +146,8 @@ DECLARE
     v_user uuid := postern.admin_user(v_realm, email);
     v_ended integer;
 BEGIN
-    UPDATE postern.user_account AS u SET security_stamp = gen_random_uuid() WHERE u.realm_id = v_realm
-        AND u.id = v_user;
+    UPDATE postern.user_account AS u SET security_stamp = gen_random_uuid()
+     WHERE u.realm_id = v_realm AND u.id = v_user;
     v_ended := postern.end_access(v_realm, v_user);
     PERFORM postern.admin_audit(v_realm, 'user_signed_out', user_id => v_user,
                                 detail => jsonb_build_object('sessions', v_ended));

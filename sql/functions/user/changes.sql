@@ -1,24 +1,13 @@
 -- What the functions of administrators and owners share: who a user is, another address, the end of all access.
 SET LOCAL ROLE postern_owner;
 
--- Without the column's own collation the index would be walked through all users of the realm.
-CREATE OR REPLACE FUNCTION postern.find_user(p_realm uuid, p_email text) RETURNS uuid
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    RETURN (SELECT u.id FROM postern.user_account AS u
-             WHERE u.realm_id = p_realm AND u.email_key = lower(p_email COLLATE "C") COLLATE "default");
-END
-$$;
-COMMENT ON FUNCTION postern.find_user IS 'User by address; NULL when there is none';
-
 -- True when the mailbox changed. When only the spelling of the same address changed, the spelling is stored.
 CREATE OR REPLACE FUNCTION postern.change_address(p_realm uuid, p_user uuid, p_email text, p_verified boolean)
-    RETURNS boolean
+RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_key text := lower(p_email COLLATE "C") COLLATE "default";
+    v_key text := postern.email_key(p_email);
     v_old record;
 BEGIN
     SELECT u.email, u.email_key, u.email_verified INTO v_old
@@ -76,8 +65,8 @@ BEGIN
        AND a.id IN (SELECT l.handle FROM postern.login_link AS l WHERE l.realm_id = p_realm AND l.user_id = p_user);
     UPDATE postern.login_link AS l SET ended = 'superseded'
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.ended IS NULL;
-    UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.user_id = p_user
-        AND s.revoked_at IS NULL;
+    UPDATE postern.session AS s SET revoked_at = now()
+     WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL;
     GET DIAGNOSTICS v_ended = ROW_COUNT;
     RETURN v_ended;
 END

@@ -22,7 +22,7 @@ GRANT EXECUTE ON FUNCTION postern.account TO postern_app;
 -- p_set_first, p_set_last: which name to change; NULL removes it. False when the user is gone.
 CREATE OR REPLACE FUNCTION postern.set_own_names(
     p_realm uuid, p_user uuid, p_session uuid, p_set_first boolean, p_first_name text, p_set_last boolean,
-        p_last_name text, p_source text)
+    p_last_name text, p_source text)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -47,8 +47,8 @@ GRANT EXECUTE ON FUNCTION postern.set_own_names TO postern_app;
 -- Outcome: deleted; step_up (the sign-in is older than p_max_age seconds); signed_out (the session is not alive).
 -- A test identity is emptied and its fixed code keeps working, because app-store reviewers try deletion, and more than
 -- once.
-CREATE OR REPLACE FUNCTION postern.delete_own_account(p_realm uuid, p_user uuid, p_session uuid, p_max_age integer,
-                                                      p_source text)
+CREATE OR REPLACE FUNCTION postern.delete_own_account(
+    p_realm uuid, p_user uuid, p_session uuid, p_max_age integer, p_source text)
 RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$

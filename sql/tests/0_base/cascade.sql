@@ -8,7 +8,7 @@ DECLARE
     result text := '';
 BEGIN
     FOR t IN SELECT oid FROM pg_class WHERE relnamespace = 'postern'::regnamespace AND relkind = 'r'
-        AND relname NOT LIKE 'schema\_%' AND relname NOT IN ('realm', 'sweep_cursor', 'deleted_realm')
+              AND relname NOT IN ('realm', 'deleted_realm') AND NOT pg_temp.holds_no_tenants(relname)
             ORDER BY relname LOOP
         EXECUTE format('SELECT count(*) FROM %s WHERE realm_id = pg_temp.realm()', t) INTO n;
         IF n > 0 THEN

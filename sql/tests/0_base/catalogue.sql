@@ -10,14 +10,14 @@ SELECT is_empty($$
 SELECT is_empty($$
     SELECT c.relname FROM pg_class AS c
      WHERE c.relnamespace = 'postern'::regnamespace AND c.relkind IN ('r', 'p')
-       AND c.relname NOT IN ('realm', 'sweep_cursor') AND c.relname NOT LIKE 'schema\_%'
+       AND c.relname <> 'realm' AND NOT pg_temp.holds_no_tenants(c.relname)
        AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname = 'realm_id'
                        AND a.attnotnull)$$,
     'every other table has a realm_id that is not null');
 SELECT is_empty($$
     SELECT c.relname FROM pg_class AS c
-     WHERE c.relnamespace = 'postern'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname NOT LIKE 'schema\_%'
-       AND c.relname <> 'sweep_cursor'
+     WHERE c.relnamespace = 'postern'::regnamespace AND c.relkind IN ('r', 'p')
+       AND NOT pg_temp.holds_no_tenants(c.relname)
        AND (SELECT count(*) FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polcmd = '*'
                AND pg_get_expr(p.polqual, c.oid) ~ '^\((realm_id|id) = postern.current_realm\(\)\)$'
                AND pg_get_expr(p.polwithcheck, c.oid) = pg_get_expr(p.polqual, c.oid)) <> 1$$,
@@ -31,8 +31,9 @@ SELECT results_eq($$
      WHERE c.relnamespace = 'postern'::regnamespace AND x.contype IN ('p', 'u') AND c.relname NOT LIKE 'schema\_%'
        AND (SELECT a.attname FROM pg_attribute AS a WHERE a.attrelid = x.conrelid
             AND a.attnum = x.conkey[1]) <> 'realm_id' ORDER BY 1$$,
-    ARRAY['postern.realm', 'postern.realm', 'postern.realm_domain', 'postern.sweep_cursor'],
-        'every key but those of realm and of the host directory begins with realm_id');
+    ARRAY['postern.known_permission', 'postern.rate_limit_policy', 'postern.realm', 'postern.realm',
+          'postern.realm_domain', 'postern.sweep_cursor', 'postern.sweep_rule'],
+    'every key but those of realm, of the host directory and of registries begins with realm_id');
 SELECT is_empty($$
     SELECT x.conname, x.conrelid::regclass FROM pg_constraint AS x JOIN pg_class AS c ON c.oid = x.conrelid
      WHERE c.relnamespace = 'postern'::regnamespace AND x.contype = 'f'

@@ -53,8 +53,7 @@ INSERT INTO postern.deleted_realm (realm_id, created_at, users, clients, slug, d
 CREATE TEMP TABLE tenant_table ON COMMIT DROP AS
 SELECT c.oid::regclass::text AS name, CASE c.relname WHEN 'realm' THEN 'id' ELSE 'realm_id' END AS key
   FROM pg_class AS c
- WHERE c.relnamespace = 'postern'::regnamespace AND c.relkind = 'r' AND c.relname NOT LIKE 'schema\_%'
-   AND c.relname <> 'sweep_cursor';
+ WHERE c.relnamespace = 'postern'::regnamespace AND c.relkind = 'r' AND NOT pg_temp.holds_no_tenants(c.relname);
 GRANT SELECT ON tenant_table TO PUBLIC;
 -- As if the app role might do anything: row security alone has to hold.
 SELECT lives_ok(format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO postern_app', name), 'DML for the test: ' || name)

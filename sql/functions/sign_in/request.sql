@@ -1,0 +1,77 @@
+-- A request for a code or a link: recorded by the node that gets it, decided later by a worker.
+SET LOCAL ROLE postern_owner;
+
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    ('auth_session', 't.expires_at < now()')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
+-- Returns the new handle, or p_resend_of when it can be used again: it must be of the same address and kind, and keeps
+-- its tries. p_hint_user, p_hint_session: sub and sid of an ID token that came with the request (docs/decisions/0025).
+-- Names that could not be stored are dropped. Never reads user_account: the same work for every address.
+CREATE OR REPLACE FUNCTION postern.record_request(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
+    p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
+    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer)
+RETURNS bytea
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF p_resend_of IS NOT NULL THEN
+        UPDATE postern.auth_session AS a
+           SET pending = true, expires_at = now() + make_interval(secs => p_lifetime), source = p_source,
+               -- The page of a link says when it was asked for.
+               created_at = CASE WHEN p_kind = 'magic' THEN now() ELSE a.created_at END,
+               first_name = coalesce(postern.person_name(p_first), a.first_name),
+               last_name = coalesce(postern.person_name(p_last), a.last_name),
+               hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
+          FROM postern.realm AS r
+          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
+         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
+           AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
+           AND r.id = p_realm
+           -- A handle that was answered, or has no tries left, would open nothing: the request gets a new handle.
+           AND a.confirmed_user IS NULL AND NOT a.denied
+           AND a.attempts < CASE WHEN a.device IS NULL
+                                  AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+                                 THEN 1 ELSE r.otp_attempts END;
+        IF FOUND THEN
+            RETURN p_resend_of;
+        END IF;
+    END IF;
+    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, first_name, last_name, source,
+                                      hint_user, hint_session, expires_at)
+    VALUES (p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_app, postern.person_name(p_first),
+            postern.person_name(p_last), p_source, p_hint_user, p_hint_session,
+            now() + make_interval(secs => p_lifetime));
+    RETURN p_id;
+END
+$$;
+COMMENT ON FUNCTION postern.record_request IS 'Records a request for a code or a link and returns its handle';
+GRANT EXECUTE ON FUNCTION postern.record_request TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.try_hold_handle(p_realm uuid, p_handle bytea) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle FOR NO KEY UPDATE SKIP LOCKED;
+    RETURN FOUND OR NOT EXISTS (SELECT FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle);
+END
+$$;
+COMMENT ON FUNCTION postern.try_hold_handle IS
+    'Locks the row of a handle, if there is one; false when another transaction has it';
+GRANT EXECUTE ON FUNCTION postern.try_hold_handle TO postern_app;
+
+-- An account that is being deleted would make the session's foreign key wait.
+CREATE OR REPLACE FUNCTION postern.try_hold_user(p_realm uuid, p_user uuid) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR KEY SHARE SKIP LOCKED;
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.try_hold_user IS
+    'Keeps a user from being deleted until the transaction ends; false when the user is being deleted or gone';
+GRANT EXECUTE ON FUNCTION postern.try_hold_user TO postern_app;
+
+RESET ROLE;
