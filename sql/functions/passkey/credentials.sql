@@ -48,21 +48,17 @@ DECLARE
     v_id uuid;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    -- The advisory lock below makes the count of this user's passkeys exact.
-    SELECT u.id, u.email, u.email_verified, s.client INTO v_user
-      FROM postern.session AS s, postern.user_account AS u
-     WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
-       AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp;
-    IF NOT FOUND THEN
+    v_user := postern.session_owner(p_realm, p_session);
+    IF v_user.id IS NULL THEN
         RETURN NULL;
     END IF;
+    -- Makes the count of this user's passkeys exact.
     PERFORM pg_advisory_xact_lock(postern.lock_of_passkeys(v_user.id));
     INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, sign_count, aaguid,
-                                 backup_eligible, backup_state,
-                                 uv_initialized, transports, attestation_format, display_name)
+                                 backup_eligible, backup_state, uv_initialized, transports, attestation_format,
+                                 display_name)
     SELECT p_realm, v_user.id, p_rp_id, p_credential_id, p_public_key, p_sign_count, p_aaguid, p_backup_eligible,
-           p_backup_state,
-           p_uv_initialized, p_transports, p_format, p_display_name
+           p_backup_state, p_uv_initialized, p_transports, p_format, p_display_name
      WHERE (SELECT count(*) FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = v_user.id) < 20
         ON CONFLICT DO NOTHING
     RETURNING id INTO v_id;

@@ -151,17 +151,11 @@ DECLARE
     v_user record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT u.id, s.client, 'mfa' = ANY (s.amr) AS proved INTO v_user
-      FROM postern.session AS s, postern.user_account AS u
-     WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
-       AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp;
-    IF NOT FOUND THEN
+    v_user := postern.session_owner(p_realm, p_session);
+    IF v_user.id IS NULL THEN
         RETURN 'signed_out';
     END IF;
-    INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
-    SELECT p_realm, p_ceremony, to_timestamp(p_expires) WHERE to_timestamp(p_expires) > now()
-        ON CONFLICT DO NOTHING;
-    IF NOT FOUND THEN
+    IF NOT postern.spend_ceremony(p_realm, p_ceremony, p_expires) THEN
         RETURN 'ceremony';
     END IF;
     -- Wrong tries of the last minutes stay counted, so that a new seed does not reset them.
@@ -198,11 +192,8 @@ DECLARE
     v_user record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT u.id, s.client, 'mfa' = ANY (s.amr) AS proved INTO v_user
-      FROM postern.session AS s, postern.user_account AS u
-     WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
-       AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp;
-    IF NOT FOUND THEN
+    v_user := postern.session_owner(p_realm, p_session);
+    IF v_user.id IS NULL THEN
         RETURN 'signed_out';
     END IF;
     DELETE FROM postern.totp_factor AS f

@@ -1,4 +1,4 @@
--- Introspection and revocation of a session's tokens.
+-- Introspection and revocation of a session's tokens, and whose session it is.
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.known_permission (permission, purpose) VALUES
@@ -42,6 +42,24 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.introspect IS 'Whether an access token''s session is alive, and its user';
 GRANT EXECUTE ON FUNCTION postern.introspect TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.session_owner(
+    p_realm uuid, p_session uuid,
+    OUT id uuid, OUT email text, OUT email_verified boolean, OUT client uuid, OUT proved boolean)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    SELECT u.id, u.email, u.email_verified, s.client, 'mfa' = ANY (s.amr)
+      INTO id, email, email_verified, client, proved
+      FROM postern.session AS s, postern.user_account AS u
+     WHERE s.realm_id = p_realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
+       AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp;
+END
+$$;
+COMMENT ON FUNCTION postern.session_owner IS
+    'The user of a live session; proved: signed in with a second factor. NULL when the session has ended';
+GRANT EXECUTE ON FUNCTION postern.session_owner TO postern_app;
 
 CREATE OR REPLACE FUNCTION postern.revoke_session(p_realm uuid, p_client uuid, p_session uuid, p_reason text)
 RETURNS boolean
