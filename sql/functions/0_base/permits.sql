@@ -112,15 +112,17 @@ GRANT EXECUTE ON FUNCTION postern.take_permits TO postern_app;
 
 -- The first step of every limited statement: the realm of the transaction, and the permits of the request. outcome is
 -- rate_limited when a permit was refused, which limit_ord names, and else NULL.
+-- The hottest statements (a code, a passkey, a refresh) set the realm themselves, by an assignment, which is cheaper
+-- than PERFORM, and call this only when there are permits to take.
 CREATE OR REPLACE FUNCTION postern.enter_realm(
     p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 DECLARE
+    v_set text := set_config('postern.realm', p_realm::text, true);
     v_permit record;
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
     IF cardinality(p_keys) > 0 THEN
         FOR v_permit IN
             SELECT t.ord, t.granted, t.retry_after

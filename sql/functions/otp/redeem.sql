@@ -27,6 +27,7 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
+    v_set text;
     v_device uuid;
     v_step interval;
     v_locked_until timestamptz;
@@ -43,10 +44,13 @@ DECLARE
 BEGIN
     db_now := date_part('epoch', now());
     compared := 0;
-    SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-    IF outcome = 'rate_limited' THEN
-        RETURN;
+    v_set := set_config('postern.realm', p_realm::text, true);
+    IF cardinality(p_keys) > 0 THEN
+        SELECT t.* INTO outcome, limit_ord, retry_after, granted
+          FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF outcome = 'rate_limited' THEN
+            RETURN;
+        END IF;
     END IF;
     outcome := 'refused';
 

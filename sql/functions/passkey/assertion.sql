@@ -28,11 +28,16 @@ CREATE OR REPLACE FUNCTION postern.begin_assertion(
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
+DECLARE
+    v_set text;
 BEGIN
-    SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-    IF outcome = 'rate_limited' THEN
-        RETURN;
+    v_set := set_config('postern.realm', p_realm::text, true);
+    IF cardinality(p_keys) > 0 THEN
+        SELECT t.* INTO outcome, limit_ord, retry_after, granted
+          FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF outcome = 'rate_limited' THEN
+            RETURN;
+        END IF;
     END IF;
     outcome := CASE WHEN postern.spend_ceremony(p_realm, p_ceremony, p_expires) THEN 'spent' ELSE 'refused' END;
     SELECT p.id, u.user_handle, p.public_key, p.sign_count, p.backup_eligible
@@ -57,10 +62,11 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
+    v_set text;
     v_user record;
     v_opened record;
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
+    v_set := set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
     outcome := 'refused';
     UPDATE postern.passkey AS p

@@ -30,10 +30,9 @@ BEGIN
     v_set := set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
     IF cardinality(p_keys) > 0 THEN
-        SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-          FROM postern.take_realm_permits(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF limit_ord IS NOT NULL THEN
-            outcome := 'rate_limited';
+        SELECT t.* INTO outcome, limit_ord, retry_after, granted
+          FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF outcome = 'rate_limited' THEN
             RETURN;
         END IF;
     END IF;
