@@ -82,6 +82,35 @@ extension DatabaseTests {
             }
         }
 
+        @Test func `functions are applied in the order of their paths, and the record lists the present files only`()
+            async throws
+        {
+            try await withEmptyDatabase { conninfo, psql in
+                let base = SQLFile(name: "0_base/z.sql", text: function.text)
+                let user = SQLFile(
+                    name: "a/g.sql",
+                    text: "CREATE OR REPLACE FUNCTION g() RETURNS integer LANGUAGE sql AS 'SELECT f()';")
+                let applied = try await Migrator(conninfo: conninfo, migrations: [first], functions: [user, base])
+                    .migrate()
+                #expect(applied == ["0001_first.sql", "0_base/z.sql", "a/g.sql"])
+                let moved = SQLFile(name: "b/g.sql", text: user.text)
+                let again = try await Migrator(conninfo: conninfo, migrations: [first], functions: [moved, base])
+                    .migrate()
+                #expect(again == ["b/g.sql"])
+                let recorded = try await psql("SELECT name FROM postern.schema_function ORDER BY name")
+                #expect(recorded == ["0_base/z.sql", "b/g.sql"])
+            }
+        }
+
+        @Test(
+            "paths that leave the folder or hold odd characters are refused",
+            arguments: ["", "/f.sql", "a//f.sql", "../f.sql", "a/../f.sql", "a/.f.sql", "a/f'.sql", "a/"])
+        func paths(_ path: String) {
+            #expect(throws: MigrationError.unusableFile(path)) {
+                try MigrationPlan(migrations: [], functions: [SQLFile(name: path, text: "")])
+            }
+        }
+
         @Test func `a migration edited after it was applied is refused`() async throws {
             try await withEmptyDatabase { conninfo, _ in
                 try await Migrator(conninfo: conninfo, migrations: [first], functions: []).migrate()
