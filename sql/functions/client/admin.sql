@@ -63,8 +63,7 @@ BEGIN
         v_id := v_old.id;
     ELSE
         INSERT INTO postern.client (realm_id, client_id, client_type, display_name, access_token_type, rp_id,
-                                    access_token_lifetime,
-                                    refresh_token_lifetime, require_dpop, enabled, signing_alg)
+                                    access_token_lifetime, refresh_token_lifetime, require_dpop, enabled, signing_alg)
         VALUES (v_realm, client_id, coalesce(client_type, 'public'), coalesce(display_name, client_id),
                 coalesce(access_token_type, 'reference'), rp_id,
                 v_access, v_refresh, coalesce(require_dpop, false), coalesce(enabled, true),

@@ -40,8 +40,7 @@ BEGIN
         RETURN;
     END IF;
     SELECT u.id, u.security_stamp, u.email_key, u.has_totp, k.client_id, now() + r.session_lifetime AS session_end,
-           l.handle,
-           l.device
+           l.handle, l.device
       INTO v_link
       FROM postern.login_link AS l, postern.user_account AS u, postern.client AS k, postern.realm AS r
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash

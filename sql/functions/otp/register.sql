@@ -23,8 +23,7 @@ BEGIN
     END IF;
     SELECT t.limit_ord INTO v_refused
       FROM postern.take_realm_permits(p_realm, ARRAY['native-otp|registrations|' || p_source], ARRAY[v_limit.wanted],
-                                      ARRAY[v_limit.permits],
-                                      ARRAY[v_limit.per], ARRAY[v_limit.burst]) AS t;
+                                      ARRAY[v_limit.permits], ARRAY[v_limit.per], ARRAY[v_limit.burst]) AS t;
     RETURN v_refused IS NULL;
 END
 $$;

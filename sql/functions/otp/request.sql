@@ -78,8 +78,7 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.source, a.code_ids,
-           a.expires_at > now() AS live,
-           r.otp_lifetime, r.resend_cooldown, p.registration,
+           a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown, p.registration,
            r.enabled AND r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL) AS open
       INTO v_request
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
@@ -147,8 +146,7 @@ BEGIN
     INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, device, expires_at, salt, mac, app, email,
                                     first_name, last_name)
     VALUES (p_realm, v_request.email_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
-            v_device,
-            now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),
+            v_device, now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),
             CASE WHEN v_registers THEN v_request.app END, CASE WHEN v_registers
                 THEN coalesce(v_user.email, v_request.email) END,
             CASE WHEN v_registers THEN v_request.first_name END, CASE WHEN v_registers THEN v_request.last_name END);

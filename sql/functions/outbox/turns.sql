@@ -160,8 +160,7 @@ GRANT EXECUTE ON FUNCTION postern.take_mail TO postern_app;
 -- These binaries know no detail and keep no place in the circle.
 CREATE OR REPLACE FUNCTION postern.outbox_take(p_limit integer, p_lease interval)
 RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, attempts integer,
-               created_at timestamptz,
-               last_error text)
+               created_at timestamptz, last_error text)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     SELECT t.realm_id, t.id, t.recipient, t.template, t.payload, t.attempts, t.created_at, t.last_error

@@ -80,8 +80,7 @@ GRANT EXECUTE ON FUNCTION postern.add_passkey TO postern_app;
 -- The passkeys of a user, newest first.
 CREATE OR REPLACE FUNCTION postern.list_passkeys(p_realm uuid, p_user uuid, p_id uuid DEFAULT NULL)
 RETURNS TABLE (id uuid, rp_id text, aaguid uuid, backup_eligible boolean, backup_state boolean, transports text[],
-               display_name text,
-               created_at double precision, last_used_at double precision)
+               display_name text, created_at double precision, last_used_at double precision)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column

@@ -153,8 +153,7 @@ BEGIN
           FROM postern.session AS s WHERE s.realm_id = p_realm AND s.revoked_at IS NULL AND s.expires_at > now();
         v_effects := v_effects || jsonb_build_object('former_issuer', p_former_issuer, 'sessions', v_sessions);
         RAISE WARNING 'the issuer is now "%" and was "%": JWTs of % sessions name the former one and are refused',
-            v_now.issuer,
-            p_former_issuer, v_sessions
+            v_now.issuer, p_former_issuer, v_sessions
             USING HINT = format('APIs must expect the new issuer. To keep the former one: admin.put_realm(slug, '
                                 'public_origin => %L).',
                                 p_former_issuer);

@@ -149,8 +149,7 @@ BEGIN
         RETURN;
     END IF;
     SELECT t.outcome, t.reason, t.user_id, t.scope, t.resource, t.amr, t.auth_time, t.token_salt, t.current_hash,
-           t.db_now,
-           t.expires_at, t.refresh_expires_at, t.email, t.limit_ord, t.retry_after, t.granted
+           t.db_now, t.expires_at, t.refresh_expires_at, t.email, t.limit_ord, t.retry_after, t.granted
       INTO outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now,
            expires_at, refresh_expires_at, email, limit_ord, retry_after, granted
       FROM postern.rotate_refresh_token(
@@ -181,8 +180,7 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     PERFORM FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session FOR NO KEY UPDATE;
     SELECT t.outcome, t.reason, t.user_id, t.scope, t.resource, t.amr, t.auth_time, t.token_salt, t.current_hash,
-           t.db_now,
-           t.expires_at, t.refresh_expires_at, t.email, t.limit_ord, t.retry_after, t.granted
+           t.db_now, t.expires_at, t.refresh_expires_at, t.email, t.limit_ord, t.retry_after, t.granted
       INTO outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now,
            expires_at, refresh_expires_at, email, limit_ord, retry_after, granted
       FROM postern.rotate_refresh_token(

@@ -24,8 +24,7 @@ RETURNS TABLE (active boolean, user_id uuid, client_id text, client uuid, scope 
 LANGUAGE sql STABLE ROWS 1
 AS $$
     SELECT f.user_id IS NOT NULL, f.user_id, f.client_id, f.client, f.scope, f.resource, f.amr, f.auth_time,
-           f.token_salt, f.created_at,
-           f.email, f.email_verified, f.first_name, f.last_name, date_part('epoch', now()),
+           f.token_salt, f.created_at, f.email, f.email_verified, f.first_name, f.last_name, date_part('epoch', now()),
            f.expires_at, f.refresh_expires_at, f.current_hash
       FROM (SELECT set_config('postern.realm', p_realm::text, true)::uuid AS realm OFFSET 0) AS tenant
       LEFT JOIN LATERAL (

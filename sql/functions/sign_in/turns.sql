@@ -39,8 +39,7 @@ COMMENT ON FUNCTION postern.request_turns IS 'The realms with undecided requests
 -- next batch after the realm of the last row.
 CREATE OR REPLACE FUNCTION postern.take_undecided(p_limit integer, p_after uuid)
 RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text,
-               client uuid,
-               display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer,
+               client uuid, display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer,
                    otp_digits integer)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_sort = off
@@ -58,8 +57,7 @@ BEGIN
         FOREACH v_realm IN ARRAY v_turns LOOP
             EXIT WHEN v_left = 0;
             FOR realm_id, id, kind, email, email_key, first_name, last_name, client, display_name, public_origin,
-                otp_lifetime,
-                magic_link_lifetime, otp_digits IN
+                otp_lifetime, magic_link_lifetime, otp_digits IN
                 SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client,
                        coalesce(p.display_name, r.display_name), coalesce(r.public_origin,
                            'https://' || r.primary_domain),
@@ -90,13 +88,11 @@ GRANT EXECUTE ON FUNCTION postern.take_undecided TO postern_app;
 -- These binaries keep no place in the circle.
 CREATE OR REPLACE FUNCTION postern.take_requests(p_limit integer)
 RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text,
-               client uuid,
-               display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer)
+               client uuid, display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     SELECT t.realm_id, t.id, t.kind, t.email, t.email_key, t.first_name, t.last_name, t.client, t.display_name,
-           t.public_origin,
-           t.otp_lifetime, t.magic_link_lifetime
+           t.public_origin, t.otp_lifetime, t.magic_link_lifetime
       FROM postern.take_undecided(p_limit, gen_random_uuid()) AS t
 $$;
 COMMENT ON FUNCTION postern.take_requests IS 'Undecided requests for a binary from before realms took turns';

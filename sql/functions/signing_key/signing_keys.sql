@@ -130,8 +130,7 @@ BEGIN
       FROM postern.signing_key AS k WHERE k.realm_id = p_realm AND k.kid = coalesce(v_next.kid, p_kid);
     INSERT INTO postern.audit_event (realm_id, event, source, detail)
     VALUES (p_realm, CASE WHEN v_next.kid IS NULL THEN 'signing_key_published' ELSE 'signing_key_rotation_repeated' END,
-            p_source,
-            jsonb_build_object('kid', coalesce(v_next.kid, p_kid), 'alg', p_alg, 'for_realm', v_for_realm,
+            p_source, jsonb_build_object('kid', coalesce(v_next.kid, p_kid), 'alg', p_alg, 'for_realm', v_for_realm,
                                'activates_at', v_at));
     RETURN v_key;
 END

@@ -3,8 +3,7 @@ SET LOCAL ROLE postern_owner;
 
 CREATE OR REPLACE FUNCTION postern.account(p_realm uuid, p_user uuid)
 RETURNS TABLE (email text, email_verified boolean, first_name text, last_name text, created_at double precision,
-               has_totp boolean,
-               passkeys integer, sessions integer)
+               has_totp boolean, passkeys integer, sessions integer)
 LANGUAGE plpgsql
 AS $$
 BEGIN
