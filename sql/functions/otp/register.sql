@@ -13,6 +13,9 @@ AS $$
 DECLARE
     v_limit record;
     v_refused integer;
+    -- A provider gives a customer a /64 or a /48: the /48 counts as well, with sixteen times the permits.
+    v_wide text := substring(p_source FROM '^([0-9a-f]+:[0-9a-f]+:[0-9a-f]+):.*/64$') || ':0:0:0:0:0/48';
+    v_factors integer[] := CASE WHEN v_wide IS NULL THEN ARRAY[1] ELSE ARRAY[1, 16] END;
 BEGIN
     SELECT l.permits, extract(epoch FROM l.per)::float8 AS per, l.burst, CASE WHEN l.mode = 'enforce' THEN 1
         ELSE -1 END AS wanted INTO v_limit
@@ -22,8 +25,15 @@ BEGIN
         RETURN true;
     END IF;
     SELECT t.limit_ord INTO v_refused
-      FROM postern.take_realm_permits(p_realm, ARRAY['native-otp|registrations|' || p_source], ARRAY[v_limit.wanted],
-                                      ARRAY[v_limit.permits], ARRAY[v_limit.per], ARRAY[v_limit.burst]) AS t;
+      FROM postern.take_realm_permits(
+               p_realm,
+               ARRAY(SELECT 'native-otp|registrations|' || source FROM unnest(ARRAY[p_source, v_wide]) AS source
+                      WHERE source IS NOT NULL),
+               array_fill(v_limit.wanted, ARRAY[cardinality(v_factors)]),
+               ARRAY(SELECT least(v_limit.permits::bigint * factor, 2147483647)::integer FROM unnest(v_factors) AS factor),
+               array_fill(v_limit.per, ARRAY[cardinality(v_factors)]),
+               ARRAY(SELECT least(v_limit.burst::bigint * factor, 2147483647)::integer FROM unnest(v_factors) AS factor)
+           ) AS t;
     RETURN v_refused IS NULL;
 END
 $$;

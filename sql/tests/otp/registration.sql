@@ -124,6 +124,18 @@ SELECT throws_ok(v.statement, '42501', NULL, v.statement)
     ($$UPDATE postern.user_account SET security_stamp = gen_random_uuid()$$), ($$DELETE FROM postern.user_account$$),
         ($$UPDATE postern.login_code SET mac = '\x'$$)) AS v (statement);
 RESET ROLE;
+-- A /48 has sixteen times the permits of a /64.
+SELECT admin.set_rate_limit('a', 'native-otp', 'registrations', permits => 1, per => '1 day', burst => 1) \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT is(string_agg(pg_temp.request('broad' || n, 'otp', 'jit', 'broad' || n || '@example.com', '1',
+                                     source => '2001:db8:1:' || to_hex(n) || ':0:0:0:0/64'), ',' ORDER BY n),
+          repeat('sent,', 16) || 'limited', 'seventeen /64 of one /48, one address each')
+  FROM generate_series(1, 17) AS n;
+SELECT is(pg_temp.request('elsewhere', 'otp', 'jit', 'elsewhere@example.com', '1', source => '2001:db8:2:1:0:0:0:0/64'), 'sent',
+          'another /48 is not concerned');
+SELECT is(pg_temp.request('elsewhere2', 'otp', 'jit', 'elsewhere2@example.com', '1', source => '2001:db8:2:1:0:0:0:0/64'),
+          'limited', 'and each /64 has its own limit');
+RESET ROLE;
 -- The trusted forwarder.
 SELECT admin.put_client('a', 'bff', 'confidential') \g /dev/null
 SELECT is(admin.grant_permission('a', 'bff', 'cap:trusted-forwarder'), ARRAY['cap:trusted-forwarder'],
