@@ -22,8 +22,9 @@ CREATE OR REPLACE FUNCTION postern.spend_ceremony(p_realm uuid, p_ceremony bytea
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_set text := set_config('postern.realm', p_realm::text, true);
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
     INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
     SELECT p_realm, p_ceremony, to_timestamp(p_expires) WHERE to_timestamp(p_expires) > now()
         ON CONFLICT DO NOTHING;
