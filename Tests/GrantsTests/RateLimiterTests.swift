@@ -16,30 +16,27 @@ struct RateLimiterTests {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
         for _ in 0..<3 {
-            let claim = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
-            #expect(claim.permits.isEmpty == false)
-            try limiter.settle(claim, PermitVerdict(granted: [1], refused: nil, retryAfter: 0))
+            let asked = try await limiter.asks([.init(.target, "a")], realm, granted: [1])
+            #expect(asked.isEmpty == false)
         }
     }
 
     @Test func `a leased block is used up before the database is asked again`() async throws {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 640, per: 60, burst: 640, enforced: true), .source)
-        let first = try await limiter.claim(.token, [.init(.source, "a")], realm: realm)
-        try limiter.settle(first, PermitVerdict(granted: [10], refused: nil, retryAfter: 0))
+        _ = try await limiter.asks([.init(.source, "a")], realm, granted: [10])
         for _ in 0..<9 {
-            #expect(try await limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty)
+            #expect(try await limiter.asks([.init(.source, "a")], realm).isEmpty)
         }
-        #expect(try await limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty == false)
+        #expect(try await limiter.asks([.init(.source, "a")], realm).isEmpty == false)
     }
 
     @Test func `a lease is forfeited after two seconds`() async throws {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 640, per: 60, burst: 640, enforced: true), .source)
-        let first = try await limiter.claim(.token, [.init(.source, "a")], realm: realm)
-        try limiter.settle(first, PermitVerdict(granted: [10], refused: nil, retryAfter: 0))
+        _ = try await limiter.asks([.init(.source, "a")], realm, granted: [10])
         now.advance(.milliseconds(2001))
-        #expect(try await limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty == false)
+        #expect(try await limiter.asks([.init(.source, "a")], realm).isEmpty == false)
     }
 
     @Test func `a refusal is remembered, and one request in a second asks whether it still stands`() async throws {
@@ -47,24 +44,25 @@ struct RateLimiterTests {
         let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
         let expected = TokenError.ExceededLimit(policy: .token, dimension: .target, retryAfterSeconds: 12)
         await #expect(throws: TokenError.limited(expected)) {
-            try limiter.settle(
-                try await limiter.claim(.token, [.init(.target, "a")], realm: realm),
-                PermitVerdict(granted: [0], refused: 0, retryAfter: 11.5))
-        }
-        await #expect(throws: TokenError.limited(expected)) {
-            try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
-        }
-        #expect(try await limiter.claim(.token, [.init(.target, "b")], realm: realm).permits.isEmpty == false)
-        now.advance(.milliseconds(901))
-        let probe = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
-        #expect(probe.permits.isEmpty == false)
-        for _ in 0..<1000 {
-            await #expect(throws: TokenError.self) {
-                try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
+            try await limiter.admitting(.token, [.init(.target, "a")], realm: realm) { _ in
+                ((), PermitVerdict(granted: [0], refused: 0, retryAfter: 11.5))
             }
         }
-        try limiter.settle(probe, PermitVerdict(granted: [1], refused: nil, retryAfter: 0))
-        #expect(try await limiter.claim(.token, [.init(.target, "a")], realm: realm).permits.isEmpty == false)
+        await #expect(throws: TokenError.limited(expected)) {
+            try await limiter.asks([.init(.target, "a")], realm)
+        }
+        #expect(try await limiter.asks([.init(.target, "b")], realm).isEmpty == false)
+        now.advance(.milliseconds(901))
+        try await limiter.admitting(.token, [.init(.target, "a")], realm: realm) { permits in
+            #expect(permits.isEmpty == false)
+            for _ in 0..<1000 {
+                await #expect(throws: TokenError.self) {
+                    try await limiter.asks([.init(.target, "a")], realm)
+                }
+            }
+            return ((), PermitVerdict(granted: [1], refused: nil, retryAfter: 0))
+        }
+        #expect(try await limiter.asks([.init(.target, "a")], realm).isEmpty == false)
     }
 
     @Test func `a refusal ends when a permit could be there`() async throws {
@@ -73,7 +71,7 @@ struct RateLimiterTests {
         try await refuse(limiter, [.init(.target, "a")], realm, retryAfter: 0.2)
         now.advance(.milliseconds(201))
         for _ in 0..<3 {
-            #expect(try await limiter.claim(.token, [.init(.target, "a")], realm: realm).permits.isEmpty == false)
+            #expect(try await limiter.asks([.init(.target, "a")], realm).isEmpty == false)
         }
     }
 
@@ -82,7 +80,7 @@ struct RateLimiterTests {
         var realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
         try await refuse(limiter, [.init(.target, "a")], realm, retryAfter: 30)
         realm.rateLimits = [.token: [.target: RateLimit(permits: 50, per: 60, burst: 50, enforced: true)]]
-        #expect(try await limiter.claim(.token, [.init(.target, "a")], realm: realm).permits.isEmpty == false)
+        #expect(try await limiter.asks([.init(.target, "a")], realm).isEmpty == false)
     }
 
     @Test func `a leased permit goes back when another limit refuses the request`() async throws {
@@ -90,16 +88,15 @@ struct RateLimiterTests {
         let broad = RateLimit(permits: 640, per: 60, burst: 640, enforced: true)
         let narrow = RateLimit(permits: 5, per: 60, burst: 5, enforced: true)
         let realm = try Realm.fixture(rateLimits: [.token: [.source: broad, .target: narrow]])
-        let first = try await limiter.claim(.token, [.init(.source, "s")], realm: realm)
-        try limiter.settle(first, PermitVerdict(granted: [3], refused: nil, retryAfter: 0))
+        _ = try await limiter.asks([.init(.source, "s")], realm, granted: [3])
         try await refuse(limiter, [.init(.target, "a")], realm, retryAfter: 30)
         for _ in 0..<10 {
             await #expect(throws: TokenError.self) {
-                try await limiter.claim(.token, [.init(.source, "s"), .init(.target, "a")], realm: realm)
+                try await limiter.asks([.init(.source, "s"), .init(.target, "a")], realm)
             }
         }
-        for _ in 0..<2 { #expect(try await limiter.claim(.token, [.init(.source, "s")], realm: realm).permits.isEmpty) }
-        #expect(try await limiter.claim(.token, [.init(.source, "s")], realm: realm).permits.isEmpty == false)
+        for _ in 0..<2 { #expect(try await limiter.asks([.init(.source, "s")], realm).isEmpty) }
+        #expect(try await limiter.asks([.init(.source, "s")], realm).isEmpty == false)
     }
 
     @Test func `a log-only limit is counted and reported and refuses nothing`() async throws {
@@ -107,13 +104,10 @@ struct RateLimiterTests {
         let limiter = RateLimiter(
             permits: nil, clock: now.read, observe: { excess in excesses.withLock { $0.append(excess) } })
         let realm = try realm(RateLimit(permits: 1, per: 60, burst: 1, enforced: false), .source)
-        let claim = try await limiter.claim(.token, [.init(.source, "a")], realm: realm)
-        #expect(claim.permits.wanted == [-1])
-        try limiter.settle(claim, PermitVerdict(granted: [1], refused: nil, retryAfter: 0))
-        let second = try await limiter.claim(.token, [.init(.source, "a")], realm: realm)
-        try limiter.settle(second, PermitVerdict(granted: [0], refused: nil, retryAfter: 0))
+        #expect(try await limiter.asks([.init(.source, "a")], realm, granted: [1]).wanted == [-1])
+        _ = try await limiter.asks([.init(.source, "a")], realm, granted: [0])
         // In a flood the database is not asked again for each.
-        #expect(try await limiter.claim(.token, [.init(.source, "a")], realm: realm).permits.isEmpty)
+        #expect(try await limiter.asks([.init(.source, "a")], realm).isEmpty)
         let seen = excesses.withLock { $0 }
         #expect(seen.map(\.isNew) == [true, false])
         #expect(seen.allSatisfy { !$0.enforced && $0.subject == "a" && $0.limit.dimension == .source })
@@ -123,8 +117,8 @@ struct RateLimiterTests {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 1000, per: 60, burst: 1000, enforced: true), .source)
         for number in 0..<250_000 {
-            let claim = try await limiter.claim(.token, [.init(.source, "203.0.113.\(number)")], realm: realm)
-            try limiter.settle(claim, PermitVerdict(granted: [1], refused: nil, retryAfter: 0))
+            _ = try await limiter.asks([.init(.source, "203.0.113.\(number)")], realm, granted: [1])
+            if number % 1000 == 0 { await Task.yield() }
         }
         #expect(limiter.rememberedKeys <= PermitLedger.maximumEntries)
     }
@@ -133,21 +127,23 @@ struct RateLimiterTests {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
         let bucket = Bucket(permits: 5)
-        let first = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
         let passed = try await withThrowingTaskGroup(of: Bool.self) { group in
-            for _ in 0..<99 {
-                group.addTask {
-                    do {
-                        let claim = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
-                        try limiter.settle(claim, bucket.take(claim.permits))
-                        return true
-                    } catch is TokenError {
-                        return false
+            try await limiter.admitting(.token, [.init(.target, "a")], realm: realm) { permits in
+                for _ in 0..<99 {
+                    group.addTask {
+                        do {
+                            try await limiter.admitting(.token, [.init(.target, "a")], realm: realm) {
+                                ((), bucket.take($0))
+                            }
+                            return true
+                        } catch is TokenError {
+                            return false
+                        }
                     }
                 }
+                try await eventually { limiter.waitingRequests == 99 }
+                return ((), bucket.take(permits))
             }
-            try await eventually { limiter.waitingRequests == 99 }
-            try limiter.settle(first, bucket.take(first.permits))
             return try await group.reduce(into: 1) { $0 += $1 ? 1 : 0 }
         }
         #expect(passed == 5)
@@ -155,26 +151,53 @@ struct RateLimiterTests {
         #expect(bucket.questions.prefix(2) == [1, 5] && bucket.questions.count == 3)
     }
 
-    @Test func `who waits for an answer that never comes asks on its own`() async throws {
+    @Test func `requests that wait for an answer that never comes ask on their own`() async throws {
         let limiter = RateLimiter(permits: nil, clock: now.read)
         let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
-        var first: RateLimiter.Claim? = try await limiter.claim(.token, [.init(.target, "a")], realm: realm)
-        #expect(first != nil)
-        async let second = limiter.claim(.token, [.init(.target, "a")], realm: realm)
-        async let third = limiter.claim(.token, [.init(.target, "a")], realm: realm)
-        try await eventually { limiter.waitingRequests == 2 }
-        first = nil
-        let claims = try await [second, third]
-        #expect(claims.allSatisfy { !$0.permits.isEmpty })
+        struct Lost: Error {}
+        let waiting = Mutex<[Task<PermitRequest, any Error>]>([])
+        await #expect(throws: Lost.self) {
+            try await limiter.admitting(.token, [.init(.target, "a")], realm: realm) {
+                (_) async throws -> (Void?, PermitVerdict) in
+                waiting.withLock { tasks in
+                    tasks = (0..<2).map { _ in Task { try await limiter.asks([.init(.target, "a")], realm) } }
+                }
+                try await eventually { limiter.waitingRequests == 2 }
+                throw Lost()
+            }
+        }
+        for task in waiting.withLock({ $0 }) {
+            #expect(try await task.value.isEmpty == false)
+        }
     }
 
     private func refuse(
         _ limiter: RateLimiter, _ subjects: [RateLimiter.Subject], _ realm: Realm, retryAfter: Double
     ) async throws {
-        let claim = try await limiter.claim(.token, subjects, realm: realm)
-        #expect(throws: TokenError.self) {
-            try limiter.settle(claim, PermitVerdict(granted: [0], refused: 0, retryAfter: retryAfter))
+        await #expect(throws: TokenError.self) {
+            try await limiter.admitting(.token, subjects, realm: realm) { _ in
+                ((), PermitVerdict(granted: [0], refused: 0, retryAfter: retryAfter))
+            }
         }
+    }
+}
+
+extension RateLimiter {
+    /// What the database is asked for by a request of the policy `token`.
+    /// - Parameter granted: what it grants; `nil`: the statement fails, so that no permit counts as taken.
+    @discardableResult
+    fileprivate func asks(_ subjects: [Subject], _ realm: Realm, granted: [Int32]? = nil) async throws -> PermitRequest
+    {
+        struct Failed: Error {}
+        var asked = PermitRequest()
+        do {
+            try await admitting(.token, subjects, realm: realm) { permits in
+                asked = permits
+                guard let granted else { throw Failed() }
+                return ((), PermitVerdict(granted: granted, refused: nil, retryAfter: 0))
+            }
+        } catch is Failed {}
+        return asked
     }
 }
 

@@ -29,17 +29,18 @@ struct SourceNetworkTests {
         #expect(SourceNetwork.limit(nil, of: .init(.source, "2001:db8:1:0:0:0:0:0/48")) == nil)
     }
 
-    @Test func `a claim asks for both, the subnet first`() async throws {
+    @Test func `a request asks for both, the subnet first`() async throws {
         let limit = RateLimit(permits: 600, per: 60, burst: 200, enforced: true)
         let limiter = RateLimiter(permits: nil)
-        let claim = try await limiter.claim(
-            .refused, [.init(.source, "2001:db8:1:2:0:0:0:0/64")],
-            realm: try Realm.fixture(rateLimits: [.refused: [.source: limit]]))
-        #expect(
-            claim.permits.keys == [
-                "refused|source|2001:db8:1:2:0:0:0:0/64", "refused|source|2001:db8:1:0:0:0:0:0/48",
-            ])
-        #expect(claim.permits.burst == [200, 3200])
+        let realm = try Realm.fixture(rateLimits: [.refused: [.source: limit]])
+        try await limiter.admitting(.refused, [.init(.source, "2001:db8:1:2:0:0:0:0/64")], realm: realm) { permits in
+            #expect(
+                permits.keys == [
+                    "refused|source|2001:db8:1:2:0:0:0:0/64", "refused|source|2001:db8:1:0:0:0:0:0/48",
+                ])
+            #expect(permits.burst == [200, 3200])
+            return ((), PermitVerdict(granted: [1, 1], refused: nil, retryAfter: 0))
+        }
     }
 
     @Test func `a standing refusal is seen without taking anything`() async throws {
@@ -49,9 +50,10 @@ struct SourceNetworkTests {
             rateLimits: [.refused: [.source: RateLimit(permits: 1, per: 60, burst: 1, enforced: true)]])
         let subjects = [RateLimiter.Subject(.source, "192.0.2.1")]
         #expect(limiter.standingRefusal(.refused, subjects, realm: realm) == nil)
-        let claim = try await limiter.claim(.refused, subjects, realm: realm)
-        #expect(throws: TokenError.self) {
-            try limiter.settle(claim, PermitVerdict(granted: [0], refused: 0, retryAfter: 10))
+        await #expect(throws: TokenError.self) {
+            try await limiter.admitting(.refused, subjects, realm: realm) { _ in
+                ((), PermitVerdict(granted: [0], refused: 0, retryAfter: 10))
+            }
         }
         #expect(limiter.standingRefusal(.refused, subjects, realm: realm)?.retryAfterSeconds == 10)
         #expect(limiter.standingRefusal(.refused, [.init(.source, "192.0.2.2")], realm: realm) == nil)

@@ -32,10 +32,10 @@ struct TurnsTests {
 
     private func run(_ turns: Turns, _ key: String, _ number: Int) -> Task<Outcome, Never> {
         Task { [stage] in
-            do throws(TokenError) {
-                return .success(try await turns.run(key) { () async throws(TokenError) in await stage.run(number) })
+            do {
+                return .success(try await turns.run(key) { await stage.run(number) })
             } catch {
-                return .failure(error)
+                return .failure(TokenError(error))
             }
         }
     }
@@ -100,7 +100,9 @@ struct TurnsTests {
         #expect(turns.isIdle)
     }
 
-    @Test func `over the bound of all keys a caller that would wait is refused, one whose key is free is not`() async throws {
+    @Test func `over the bound of all keys a caller that would wait is refused, one whose key is free is not`()
+        async throws
+    {
         let turns = Turns(.init(waitersPerKey: 3, waiters: 2))
         let tasks = try await hot(turns, "a", waiting: 2)
         let first = run(turns, "b", 8)
@@ -149,7 +151,7 @@ struct TurnsTests {
         let turns = Turns()
         for _ in 0..<3 {
             await #expect(throws: TokenError.missing("x")) {
-                try await turns.run("a") { () async throws(TokenError) in throw TokenError.missing("x") }
+                try await turns.run("a") { throw TokenError.missing("x") }
             }
         }
         #expect(turns.isIdle)
@@ -179,14 +181,14 @@ struct TurnsTests {
         let tasks = (0..<2000).map { number in
             let task = Task { () async -> TokenError.Code? in
                 let key = "\(number % 5)"
-                do throws(TokenError) {
-                    try await turns.run(key) { () async throws(TokenError) in
+                do {
+                    try await turns.run(key) {
                         witness.enter(key)
                         await Task.yield()
                         witness.leave(key)
                     }
                     return nil
-                } catch { return error.code }
+                } catch { return TokenError(error).code }
             }
             if number % 3 == 0 { task.cancel() }
             return task

@@ -24,29 +24,21 @@ public struct ClientCredentialsGrant: Grant {
     /// None.
     public func requireParameters(_ form: FormParameters) throws(TokenError) {}
 
-    /// Takes permits and reads the client's service account, in one statement.
-    public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
+    /// Takes permits and asks whose account it is, in one statement.
+    public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         let realm = request.realm
         let client = request.client
         // OpenID Connect Core §3: `openid` asks to authenticate an end user, and there is none.
-        guard !request.access.scope.contains("openid") else { throw .invalidScope("openid without a user") }
+        guard !request.access.scope.contains("openid") else { throw TokenError.invalidScope("openid without a user") }
         let audience = try request.access.audience(of: request.access.scope, realm: realm, client: client)
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: request.access.scope)
-        let claim = try await limiter.claim(.token, request.subjects, realm: realm)
-        let outcome: ServiceAccountStore.Outcome
-        do {
-            let verdict: PermitVerdict
-            (outcome, verdict) = try await accounts.grant(
-                realm: realm.id, client: client.key, source: request.source, permits: claim.permits)
-            try limiter.settle(claim, verdict)
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
+        let outcome = try await limiter.admitting(.token, request.subjects, realm: realm) { permits in
+            let (outcome, verdict) = try await accounts.grant(
+                realm: realm.id, client: client.key, source: request.source, permits: permits)
+            return (outcome.unlessLimited, verdict)
         }
         switch outcome {
-        case .limited: throw .unavailable("limit without a verdict")
-        case .refused:
+        case .refused, .limited:
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.", reason: "changed since")
         case .granted(let account, let salt, let createdAt, let now):
             let token = AccessToken(

@@ -64,7 +64,7 @@ public struct ClientAuthenticator: Sendable {
         do {
             isFirst = try await assertions.spend(realm: realm.id, id: use.id, expiresAt: use.expiresAt)
         } catch {
-            throw .unavailable("\(error)")
+            throw TokenError(error)
         }
         guard isFirst else { throw Realm.invalidClient("assertion: used before") }
         checks.succeeded(client.key, realm: realm.id, source: source)

@@ -9,15 +9,37 @@ struct PermitLedger {
         let subject: RateLimiter.Subject
     }
 
-    /// Where a permit is to come from.
+    /// One budget that a request needs a permit of.
+    struct Budget {
+        let key: Key
+        let limit: RateLimit
+    }
+
+    /// The permits of one request: all of them, or none.
+    struct Drawn {
+        enum Result {
+            /// Every permit is leased, or the database must grant it. The keys asked for count as being asked about until ``answer(_:)``.
+            case drawn(asking: [(budget: Budget, wanted: Int)])
+            /// An enforced limit has no permit for this many seconds.
+            case refused(Budget, seconds: Double)
+            /// Another request is asking the database about this key.
+            case wait(Key)
+        }
+
+        let result: Result
+        /// The remembered refusals that were met, those of limits in mode `log-only` included.
+        var exceeded: [(budget: Budget, seconds: Double)] = []
+    }
+
+    /// Where one permit comes from.
     enum Draw {
-        /// From a lease; it is taken.
+        /// A lease; the permit is taken.
         case leased
-        /// Nowhere, for this many seconds.
+        /// There is none for this many seconds.
         case refused(seconds: Double)
-        /// From the database, so many at once.
+        /// The database, so many at once.
         case ask(wanted: Int)
-        /// From the answer to the database request that another request of this process has in flight.
+        /// The answer that another request is waiting for.
         case wait
     }
 
@@ -52,7 +74,43 @@ struct PermitLedger {
     var count: Int { entries.count }
     var waiting: Int { asked.values.reduce(0) { $0 + $1.count } }
 
-    /// Takes one permit, or says where it is to come from. After `.ask` the key counts as asked until ``answer(_:_:)``.
+    /// Draws the permits of all budgets, or none.
+    /// - Parameters:
+    ///   - waitedFor: the key whose answer this request has just waited for.
+    ///   - patient: whether the request would wait for another one's answer.
+    mutating func draw(
+        _ budgets: [Budget], waitedFor: Key?, patient: Bool, _ now: ContinuousClock.Instant
+    ) -> Drawn {
+        let waiting = waitedFor.map { returned(to: $0) } ?? 1
+        var leased: [Key] = []
+        var asking: [(budget: Budget, wanted: Int)] = []
+        var exceeded: [(budget: Budget, seconds: Double)] = []
+        for budget in budgets {
+            let demand = budget.key == waitedFor ? waiting : 1
+            switch draw(budget.key, budget.limit, demand: demand, patient: patient, now) {
+            case .leased: leased.append(budget.key)
+            case .ask(let wanted): asking.append((budget, wanted))
+            case .refused(let seconds):
+                exceeded.append((budget, seconds))
+                guard budget.limit.enforced else { continue }
+                undo(leased, asking)
+                return Drawn(result: .refused(budget, seconds: seconds), exceeded: exceeded)
+            case .wait:
+                undo(leased, asking)
+                return Drawn(result: .wait(budget.key))
+            }
+        }
+        return Drawn(result: .drawn(asking: asking), exceeded: exceeded)
+    }
+
+    /// Makes what was drawn for a refused request available to the next one.
+    private mutating func undo(_ leased: [Key], _ asking: [(budget: Budget, wanted: Int)]) {
+        for key in leased { entries[key]?.leased += 1 }
+        // Nobody waits for them yet: they were marked under this lock.
+        for (budget, _) in asking { _ = answer(budget.key) }
+    }
+
+    /// Takes one permit, or says where it is to come from. After `.ask` the key counts as being asked about until ``answer(_:)``.
     /// - Parameters:
     ///   - demand: how many requests want one at this moment.
     ///   - patient: whether this one would wait for another's answer.
@@ -96,12 +154,7 @@ struct PermitLedger {
         return now.duration(to: until) / .seconds(1)
     }
 
-    /// Undoes a draw from a lease.
-    mutating func giveBack(_ key: Key) {
-        entries[key]?.leased += 1
-    }
-
-    /// Waits for the answer about a key. - Returns: `false` when no request is in flight any more.
+    /// Waits for the answer about a key. - Returns: `false` when nobody is asking any more.
     mutating func wait(for key: Key, _ waiter: Waiter) -> Bool {
         guard asked[key] != nil else { return false }
         asked[key]?.append(waiter)

@@ -1,7 +1,7 @@
 public import Persistence
 import Synchronization
 
-/// Applies rate limits together with the database, without an extra round trip (docs/decisions/0004).
+/// Decides limits together with the database, without an extra round trip.
 ///
 /// PostgreSQL is the authority: one GCRA row per key. To keep a thousand users behind one address from queueing for one
 /// row lock, this process leases permits of the broad dimensions in blocks: one permit at first, twice as many each
@@ -10,8 +10,8 @@ import Synchronization
 /// permit could be available. About once a second one of the refused requests asks the database again; the others do
 /// not reach it.
 ///
-/// Per key, one request of this process asks the database at a time. Others wait for its answer, and the next one asks
-/// for as many permits as there are waiters. So a flood on one key occupies one connection of the pool.
+/// One request of this process at a time asks the database about a key. Other requests wait for its answer, and the next one asks
+/// for all of them. So a flood of one key occupies one connection of the pool.
 public final class RateLimiter: Sendable {
     /// One budget to count against: a dimension and the value (an address, a client …) it belongs to.
     public struct Subject: Sendable, Hashable {
@@ -37,18 +37,6 @@ public final class RateLimiter: Sendable {
         }
     }
 
-    /// What a request must ask the database for, to be handed to the statement and then to ``settle(_:_:)``.
-    public struct Claim: Sendable {
-        let realm: UUIDValue
-        let realmSlug: String
-        let policy: RateLimit.Policy
-        let subjects: [(subject: Subject, limit: RateLimit)]
-        /// The parallel arrays the statement takes.
-        public let permits: PermitRequest
-        /// Resumes the waiting requests if this claim is dropped without an answer.
-        fileprivate let question: Question?
-    }
-
     /// A limit that had no permit for a request, enforced or not.
     public struct Excess: Sendable {
         /// The realm's slug.
@@ -63,8 +51,8 @@ public final class RateLimiter: Sendable {
         public let isNew: Bool
     }
 
-    /// How often a request waits for others before it asks on its own.
-    private static let patience = 8
+    /// How often a request waits for another one's answer before it asks on its own.
+    private static let maximumWaits = 8
 
     let ledger = Mutex(PermitLedger())
     private let permits: PermitStore?
@@ -90,26 +78,101 @@ public final class RateLimiter: Sendable {
     /// Requests that wait for another one's answer.
     var waitingRequests: Int { ledger.withLock { $0.waiting } }
 
+    /// Runs a statement that takes the permits of a request before it does its work.
+    ///
+    /// - Parameter statement: gets what the database must still grant beside the leases of this process. It answers with what the
+    ///   database said about these permits, and with no result when one of them was refused.
+    /// - Throws: `rate_limited` when there is no permit; what `statement` threw, in which case no permit counts as taken.
+    public func admitting<R>(
+        _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm,
+        _ statement: (PermitRequest) async throws -> (R?, PermitVerdict)
+    ) async throws -> R {
+        let reservation = try await reserve(policy, subjects, realm: realm)
+        let result: R?
+        let verdict: PermitVerdict
+        do {
+            (result, verdict) = try await statement(reservation.permits)
+        } catch {
+            wakeWaiters(of: reservation, answered: false)
+            throw error
+        }
+        try settle(reservation, verdict)
+        guard let result else { throw TokenError.unavailable("limit without a verdict") }
+        return result
+    }
+
+    /// Counts a request that needs no other statement. - Throws: `rate_limited`, or what the database threw.
+    public func count(_ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm) async throws {
+        try await admitting(policy, subjects, realm: realm) { permits in
+            ((), try await verdict(on: permits, realm: realm))
+        }
+    }
+
+    /// Takes permits with a statement of their own, for a request whose statement did not take them.
+    func verdict(on request: PermitRequest, realm: Realm) async throws(StoreError) -> PermitVerdict {
+        guard !request.isEmpty, let permits else { return PermitVerdict(granted: [], refused: nil, retryAfter: 0) }
+        return try await permits.take(realm: realm.id, request)
+    }
+
+    /// What is configured for a subject: of its dimension, or of the part of it that the subject may take from.
+    static func limit(_ policy: RateLimit.Policy, _ subject: Subject, _ realm: Realm) -> RateLimit? {
+        SourceNetwork.limit(realm.rateLimits[policy]?[subject.dimension], of: subject)?.part(subject.part)
+    }
+
+    /// How long a remembered refusal of one of the subjects still stands; `nil` when none does. Takes nothing.
+    func standingRefusal(_ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm) -> TokenError.ExceededLimit? {
+        let now = clock()
+        for subject in SourceNetwork.counted(subjects) {
+            guard let limit = Self.limit(policy, subject, realm), limit.enforced else { continue }
+            let key = PermitLedger.Key(realm: realm.id, policy: policy, subject: subject)
+            if let seconds = ledger.withLock({ $0.refusal(of: key, limit, now) }) {
+                return Self.exceeded(key, seconds: seconds)
+            }
+        }
+        return nil
+    }
+
+    static func exceeded(_ key: PermitLedger.Key, seconds: Double) -> TokenError.ExceededLimit {
+        .init(
+            policy: key.policy, dimension: key.subject.dimension,
+            retryAfterSeconds: max(1, Int(seconds.rounded(.up))))
+    }
+
+    // MARK: Reserving
+
+    /// What the database must grant to one request. Other requests wait to hear about its keys.
+    private struct Reservation {
+        let realmSlug: String
+        let budgets: [PermitLedger.Budget]
+        let permits: PermitRequest
+    }
+
     /// Takes what this process has leased already and names what the database must still grant.
-    /// - Throws: `rate_limited` while a remembered refusal is valid.
-    public func claim(
+    /// - Throws: `rate_limited` when a remembered refusal still stands.
+    private func reserve(
         _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
-    ) async throws(TokenError) -> Claim {
-        let subjects = SourceNetwork.counted(subjects)
-        var patience = Self.patience
+    ) async throws(TokenError) -> Reservation {
+        let budgets = SourceNetwork.counted(subjects).compactMap { subject in
+            Self.limit(policy, subject, realm).map { limit in
+                PermitLedger.Budget(key: .init(realm: realm.id, policy: policy, subject: subject), limit: limit)
+            }
+        }
+        var waits = Self.maximumWaits
         var waitedFor: PermitLedger.Key?
         while true {
-            let attempt = attempt(policy, subjects, realm: realm, waitedFor: waitedFor, patient: patience > 0)
-            for excess in attempt.excesses { observe(excess) }
-            switch attempt.result {
-            case .claimed(let claim): return claim
-            case .refused(let limit): throw .limited(limit)
-            case .busy(let key):
-                // After a failed request no waiter waits again: an unavailable database would otherwise be asked one by
-                // one.
+            let now = clock()
+            let drawn = ledger.withLock { $0.draw(budgets, waitedFor: waitedFor, patient: waits > 0, now) }
+            for (budget, seconds) in drawn.exceeded {
+                report(Self.exceeded(budget.key, seconds: seconds), budget, realm.slug, isNew: false)
+            }
+            switch drawn.result {
+            case .drawn(let asking): return Self.reservation(asking, realm)
+            case .refused(let budget, let seconds): throw .limited(Self.exceeded(budget.key, seconds: seconds))
+            case .wait(let key):
                 switch await answer(about: key) {
-                case .came: patience -= 1
-                case .failed: patience = 0
+                case .came: waits -= 1
+                // The database is away: the waiters ask at once and do not wait for one another again.
+                case .failed: waits = 0
                 case .nobodyAsks:
                     waitedFor = nil
                     continue
@@ -119,70 +182,17 @@ public final class RateLimiter: Sendable {
         }
     }
 
-    private enum Result {
-        case claimed(Claim)
-        case refused(TokenError.ExceededLimit)
-        case busy(PermitLedger.Key)
-    }
-
-    /// Draws all permits of a request, or none.
-    private func attempt(
-        _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm, waitedFor: PermitLedger.Key?, patient: Bool
-    ) -> (result: Result, excesses: [Excess]) {
-        let now = clock()
-        var open: [(Subject, RateLimit)] = []
+    private static func reservation(
+        _ asking: [(budget: PermitLedger.Budget, wanted: Int)], _ realm: Realm
+    ) -> Reservation {
         var permits = PermitRequest()
-        var excesses: [Excess] = []
-        var end: Result?
-        ledger.withLock { ledger in
-            let waiting = waitedFor.map { ledger.returned(to: $0) } ?? 1
-            var leased: UInt64 = 0  // which subjects, by their place
-            for (index, subject) in subjects.enumerated() {
-                guard let limit = Self.limit(policy, subject, realm) else { continue }
-                let key = PermitLedger.Key(realm: realm.id, policy: policy, subject: subject)
-                switch ledger.draw(key, limit, demand: key == waitedFor ? waiting : 1, patient: patient, now) {
-                case .leased:
-                    leased |= 1 << UInt64(index)
-                    continue
-                case .ask(let wanted):
-                    open.append((subject, limit))
-                    permits.append(
-                        key: subject.key(policy), wanted: limit.enforced ? wanted : -wanted, permits: limit.permits,
-                        per: limit.per, burst: limit.burst)
-                    continue
-                case .refused(let seconds):
-                    let exceeded = Self.exceeded(policy, subject, seconds: seconds)
-                    excesses.append(Self.excess(realm.slug, exceeded, subject, limit, isNew: false))
-                    guard limit.enforced else { continue }
-                    end = .refused(exceeded)
-                case .wait:
-                    end = .busy(key)
-                }
-                // Give back the permits drawn for this request, so that the next one can use them.
-                for (place, subject) in subjects[..<index].enumerated() where leased & 1 << UInt64(place) != 0 {
-                    ledger.giveBack(PermitLedger.Key(realm: realm.id, policy: policy, subject: subject))
-                }
-                for (subject, _) in open {
-                    _ = ledger.answer(PermitLedger.Key(realm: realm.id, policy: policy, subject: subject))
-                }
-                return
-            }
+        for (budget, wanted) in asking {
+            let limit = budget.limit
+            permits.append(
+                key: budget.key.subject.key(budget.key.policy), wanted: limit.enforced ? wanted : -wanted,
+                permits: limit.permits, per: limit.per, burst: limit.burst)
         }
-        if case .busy = end { excesses = [] }
-        let question =
-            open.isEmpty || end != nil
-            ? nil
-            : Question(
-                of: self, about: open.map { PermitLedger.Key(realm: realm.id, policy: policy, subject: $0.0) })
-        let claim = Claim(
-            realm: realm.id, realmSlug: realm.slug, policy: policy, subjects: open, permits: permits, question: question
-        )
-        return (end ?? .claimed(claim), excesses)
-    }
-
-    /// What is configured for a subject: of its dimension, or of the part of it that the subject may take from.
-    static func limit(_ policy: RateLimit.Policy, _ subject: Subject, _ realm: Realm) -> RateLimit? {
-        SourceNetwork.limit(realm.rateLimits[policy]?[subject.dimension], of: subject)?.part(subject.part)
+        return Reservation(realmSlug: realm.slug, budgets: asking.map(\.budget), permits: permits)
     }
 
     private enum Answer {
@@ -191,7 +201,7 @@ public final class RateLimiter: Sendable {
         case nobodyAsks
     }
 
-    /// Waits until another request's question about a key is answered.
+    /// Waits until the request that asks about a key has its answer.
     private func answer(about key: PermitLedger.Key) async -> Answer {
         var nobodyAsks = false
         let came = await withCheckedContinuation { waiter in
@@ -201,90 +211,55 @@ public final class RateLimiter: Sendable {
         return nobodyAsks ? .nobodyAsks : came ? .came : .failed
     }
 
-    fileprivate func answered(_ keys: [PermitLedger.Key], failed: Bool) {
-        for key in keys {
-            let waiters = ledger.withLock { $0.answer(key) }
-            for waiter in waiters { waiter.resume(returning: !failed) }
+    private func wakeWaiters(of reservation: Reservation, answered: Bool) {
+        for budget in reservation.budgets {
+            let waiters = ledger.withLock { $0.answer(budget.key) }
+            for waiter in waiters { waiter.resume(returning: answered) }
         }
     }
 
-    /// Takes a claim on its own, for a request that ends before the statement that would have taken it.
-    /// - Throws: `rate_limited`, or `temporarily_unavailable`.
-    public func take(_ claim: Claim) async throws(TokenError) {
-        guard !claim.subjects.isEmpty, let permits else { return }
-        do {
-            try settle(claim, try await permits.take(realm: claim.realm, claim.permits))
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
-        }
-    }
+    // MARK: Settling
 
     /// Books what the database granted. - Throws: `rate_limited` when it refused one.
-    public func settle(_ claim: Claim, _ verdict: PermitVerdict) throws(TokenError) {
-        guard !claim.subjects.isEmpty else { return }
+    private func settle(_ reservation: Reservation, _ verdict: PermitVerdict) throws(TokenError) {
+        guard !reservation.budgets.isEmpty else { return }
         let now = clock()
-        var excesses: [Excess] = []
-        var refusal: TokenError.ExceededLimit?
+        var exceeded: [(budget: PermitLedger.Budget, seconds: Double)] = []
         ledger.withLock { ledger in
-            for (index, (subject, limit)) in claim.subjects.enumerated() {
-                let key = PermitLedger.Key(realm: claim.realm, policy: claim.policy, subject: subject)
+            for (index, budget) in reservation.budgets.enumerated() {
                 guard index < verdict.granted.count else { break }
+                let limit = budget.limit
                 if verdict.granted[index] > 0 {
-                    ledger.granted(Int(verdict.granted[index]), key, limit, now)
+                    ledger.granted(Int(verdict.granted[index]), budget.key, limit, now)
                     continue
                 }
                 guard index == verdict.refused || !limit.enforced else { continue }
-                // In log-only mode the database returns no retry time; estimate it from the rate.
+                // In mode log-only the database returns no retry time; it is estimated from the rate.
                 let wait = index == verdict.refused ? verdict.retryAfter : limit.per / Double(max(limit.permits, 1))
                 let seconds = min(max(wait, 0.001), 86_400)
-                ledger.refused(for: seconds, key, limit, now)
-                let exceeded = Self.exceeded(claim.policy, subject, seconds: seconds)
-                excesses.append(Self.excess(claim.realmSlug, exceeded, subject, limit, isNew: true))
-                if limit.enforced { refusal = exceeded }
+                ledger.refused(for: seconds, budget.key, limit, now)
+                exceeded.append((budget, seconds))
             }
         }
-        claim.question?.answered()
-        for excess in excesses { observe(excess) }
+        wakeWaiters(of: reservation, answered: true)
+        var refusal: TokenError.ExceededLimit?
+        for (budget, seconds) in exceeded {
+            let limit = Self.exceeded(budget.key, seconds: seconds)
+            report(limit, budget, reservation.realmSlug, isNew: true)
+            if budget.limit.enforced { refusal = limit }
+        }
         if let refusal { throw .limited(refusal) }
     }
 
-    static func exceeded(
-        _ policy: RateLimit.Policy, _ subject: Subject, seconds: Double
-    ) -> TokenError.ExceededLimit {
-        .init(policy: policy, dimension: subject.dimension, retryAfterSeconds: max(1, Int(seconds.rounded(.up))))
-    }
-
-    private static func excess(
-        _ realm: String, _ exceeded: TokenError.ExceededLimit, _ subject: Subject, _ limit: RateLimit, isNew: Bool
-    ) -> Excess {
+    private func report(
+        _ limit: TokenError.ExceededLimit, _ budget: PermitLedger.Budget, _ realm: String, isNew: Bool
+    ) {
+        let subject = budget.key.subject
         let value: String? =
             switch subject.dimension {
             case .source, .client, .app: subject.value
             case .target, .targetTotal, .failures, .registrations, .wrongCodes: nil
             }
-        return Excess(realm: realm, limit: exceeded, subject: value, enforced: limit.enforced, isNew: isNew)
-    }
-}
-
-/// The database request of a claim, in flight. If it is released without an answer, its waiters are resumed as failed.
-private final class Question: Sendable {
-    private let limiter: RateLimiter
-    private let keys: [PermitLedger.Key]
-    private let isAnswered = Atomic(false)
-
-    init(of limiter: RateLimiter, about keys: [PermitLedger.Key]) {
-        self.limiter = limiter
-        self.keys = keys
-    }
-
-    deinit {
-        if !isAnswered.load(ordering: .relaxed) { limiter.answered(keys, failed: true) }
-    }
-
-    func answered() {
-        guard !isAnswered.exchange(true, ordering: .relaxed) else { return }
-        limiter.answered(keys, failed: false)
+        observe(Excess(realm: realm, limit: limit, subject: value, enforced: budget.limit.enforced, isNew: isNew))
     }
 }

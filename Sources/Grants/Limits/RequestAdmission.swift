@@ -38,27 +38,17 @@ public struct RequestAdmission: Sendable {
     /// Runs the statement that records the request, once it has its permits. The statement is run again, without having
     /// recorded anything, when a hinted request found a broad limit used up and takes from the reserve.
     /// - Parameter statement: answers `nil` when it was refused a permit.
-    /// - Throws: `rate_limited`, `temporarily_unavailable`.
+    /// - Throws: `rate_limited`, or what the database threw.
     public func admit<Answer: Sendable>(
         _ policy: RateLimit.Policy, _ asker: Asker, realm: Realm,
-        _ statement: (PermitRequest) async throws(StoreError) -> (Answer?, PermitVerdict)
-    ) async throws(TokenError) -> Answer {
+        _ statement: (PermitRequest) async throws -> (Answer?, PermitVerdict)
+    ) async throws -> Answer {
         var reserved: Set<RateLimit.Dimension> = []
         while true {
-            do throws(TokenError) {
-                let claim = try await limiter.claim(
-                    policy, Self.subjects(of: asker, realm: realm, fromReserve: reserved), realm: realm)
-                let answer: Answer?
-                let verdict: PermitVerdict
-                do {
-                    (answer, verdict) = try await statement(claim.permits)
-                } catch {
-                    throw TokenError.unavailable("\(error)")
-                }
-                try limiter.settle(claim, verdict)
-                guard let answer else { throw TokenError.unavailable("limit without a verdict") }
-                return answer
-            } catch {
+            do {
+                return try await limiter.admitting(
+                    policy, Self.subjects(of: asker, realm: realm, fromReserve: reserved), realm: realm, statement)
+            } catch let error as TokenError {
                 guard asker.hint != nil, let dimension = error.limit?.dimension,
                     dimension == .client || dimension == .app, !reserved.contains(dimension),
                     realm.rateLimits[policy]?[dimension]?.part(.reserve) != nil

@@ -24,46 +24,34 @@ public struct MagicLinkConfirmation: Sendable {
         self.turns = turns
     }
 
-    /// Where the request of a link came from; `nil` when the link does not exist.
-    /// - Throws: `rate_limited` (policy `magic-link`), `temporarily_unavailable`.
+    /// Where the request behind a link came from; `nil` when there is no such link.
+    /// - Throws: `rate_limited` (policy `magic-link`), or what the database threw.
     public func origin(
         of link: MagicLink, realm: Realm, source: String
-    ) async throws(TokenError) -> RequestOrigin? {
-        let claim = try await limiter.claim(.magicLink, [.init(.source, source)], realm: realm)
-        do {
+    ) async throws -> RequestOrigin? {
+        let page = try await limiter.admitting(.magicLink, [.init(.source, source)], realm: realm) { permits in
             let (page, verdict) = try await links.page(
-                realm: realm.id, user: link.user, tokenHash: link.tokenHash, permits: claim.permits)
-            try limiter.settle(claim, verdict)
-            guard case .shown(let origin) = page else { throw TokenError.unavailable("limit without a verdict") }
-            return origin
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
+                realm: realm.id, user: link.user, tokenHash: link.tokenHash, permits: permits)
+            return (page.unlessLimited, verdict)
         }
+        guard case .shown(let origin) = page else { return nil }
+        return origin
     }
 
-    /// Confirms or ends the link. - Throws: `rate_limited` (policy `magic-link`), `temporarily_unavailable`.
+    /// Confirms or ends the link. - Throws: `rate_limited` (policy `magic-link`), or what the database threw.
     public func answer(
         _ choice: Choice, for link: MagicLink, realm: Realm, source: String
-    ) async throws(TokenError) -> Outcome {
-        let claim = try await limiter.claim(.magicLink, [.init(.source, source)], realm: realm)
+    ) async throws -> Outcome {
+        var admission = Admission(limiter, .magicLink, [.init(.source, source)], realm: realm)
         let number: Int32? = if case .number(let number) = choice { Int32(clamping: number) } else { nil }
-        var permits = claim.permits
-        do {
-            return try await turns.untilFree(link.turn(realm: realm)) {
+        return try await turns.untilFree(link.turn(realm: realm)) {
+            let outcome = try await admission.admitting { permits in
                 let (outcome, verdict) = try await links.confirm(
                     realm: realm.id, user: link.user, tokenHash: link.tokenHash, number: number, source: source,
                     permits: permits)
-                try limiter.settle(claim, verdict)
-                permits = PermitRequest()
-                guard outcome != .limited else { throw TokenError.unavailable("limit without a verdict") }
-                return outcome == .busy ? nil : outcome
+                return (outcome.unlessLimited, verdict)
             }
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
+            return outcome == .busy ? nil : outcome
         }
     }
 }

@@ -46,19 +46,19 @@ public struct MagicLinkGrant: Grant {
     }
 
     /// Consumes the link, or its confirmation, and opens the session in one statement.
-    public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
+    public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         let signIn = try await NewSignIn(request, issuer: issuer)
-        let claim = try await limiter.claim(.token, request.subjects, realm: request.realm)
+        var admission = Admission(limiter, .token, request.subjects, realm: request.realm)
         let (signedIn, amr) =
             request.form["magic_token"] != nil
-            ? try await open(request, signIn, claim) : try await poll(request, signIn, claim)
+            ? try await open(request, signIn, &admission) : try await poll(request, signIn, &admission)
         return try signIn.respond(signedIn, amr: amr)
     }
 
     /// The app has the link itself.
     private func open(
-        _ request: TokenRequest, _ signIn: NewSignIn, _ claim: RateLimiter.Claim
-    ) async throws(TokenError) -> (SignedIn, amr: [String]) {
+        _ request: TokenRequest, _ signIn: NewSignIn, _ admission: inout Admission
+    ) async throws -> (SignedIn, amr: [String]) {
         let handle = request.form["auth_session"].map {
             AuthSessionHandle($0, realm: request.realm.id, keyring: keyring)
         }
@@ -66,10 +66,10 @@ public struct MagicLinkGrant: Grant {
             // An `auth_session` that the app sends must be a handle.
             handle == nil || handle != .some(.none)
         else {
-            try await limiter.take(claim)
+            try await admission.count()
             throw Self.refused("malformed")
         }
-        return try await decide(request, signIn, claim, turn: link.turn(realm: request.realm)) {
+        return try await decide(request, signIn, &admission, turn: link.turn(realm: request.realm)) {
             (session, permits, proof) in
             try await links.redeem(
                 MagicLinkStore.Redemption(
@@ -81,17 +81,17 @@ public struct MagicLinkGrant: Grant {
 
     /// The app waits for the link to be confirmed.
     private func poll(
-        _ request: TokenRequest, _ signIn: NewSignIn, _ claim: RateLimiter.Claim
-    ) async throws(TokenError) -> (SignedIn, amr: [String]) {
+        _ request: TokenRequest, _ signIn: NewSignIn, _ admission: inout Admission
+    ) async throws -> (SignedIn, amr: [String]) {
         guard
             let handle = AuthSessionHandle(
                 request.form["auth_session"] ?? "", realm: request.realm.id, keyring: keyring)
         else {
-            try await limiter.take(claim)
+            try await admission.count()
             throw Self.refused("malformed")
         }
         let turn = "handle|\(request.realm.id)|\(Hex.encode(handle.id))"
-        return try await decide(request, signIn, claim, turn: turn) { (session, permits, proof) in
+        return try await decide(request, signIn, &admission, turn: turn) { (session, permits, proof) in
             try await links.poll(
                 MagicLinkStore.Poll(
                     realm: request.realm.id, client: request.client.key, permission: grantType.permission,
@@ -105,15 +105,15 @@ public struct MagicLinkGrant: Grant {
     /// Runs a statement in its turn, and once more with what the request presents when the account has a second factor.
     /// The permits of the claim are taken by the first attempt.
     private func decide(
-        _ request: TokenRequest, _ signIn: NewSignIn, _ claim: RateLimiter.Claim, turn: String, _ attempt: Attempt
-    ) async throws(TokenError) -> (SignedIn, amr: [String]) {
+        _ request: TokenRequest, _ signIn: NewSignIn, _ admission: inout Admission, turn: String, _ attempt: Attempt
+    ) async throws -> (SignedIn, amr: [String]) {
         var amr = Self.amr
-        var permits = claim.permits
         func decided(_ proof: SecondFactorProof?) async throws -> SignInOutcome {
             try await turns.untilFree(turn) {
-                let (outcome, verdict) = try await attempt(signIn.record(amr: amr), permits, proof)
-                try limiter.settle(claim, verdict)
-                permits = PermitRequest()
+                let outcome = try await admission.admitting { permits in
+                    let (outcome, verdict) = try await attempt(signIn.record(amr: amr), permits, proof)
+                    return (outcome, verdict)
+                }
                 switch outcome {
                 case .pending: throw TokenError(.authorizationPending, "The link has not been confirmed yet.")
                 case .slowDown: throw TokenError(.slowDown, "Polled too early: wait five seconds longer between polls.")

@@ -53,9 +53,9 @@ public struct MagicLinkRequests: Sendable {
         self.wakeWorker = wakeWorker
     }
 
-    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for
-    /// another App's, `temporarily_unavailable`.
-    public func record(_ request: Request, realm: Realm, source: String) async throws(TokenError) -> Receipt {
+    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for another
+    /// App's, `temporarily_unavailable`.
+    public func record(_ request: Request, realm: Realm, source: String) async throws -> Receipt {
         var client: Client?
         if let clientID = request.clientID {
             guard let known = realm.clients[clientID], known.enabled else {
@@ -85,21 +85,15 @@ public struct MagicLinkRequests: Sendable {
     /// - Returns: the id of the handle to answer with.
     private func record(
         _ link: MagicLinkStore.LinkRequest, _ asker: RequestAdmission.Asker, realm: Realm
-    ) async throws(TokenError) -> [UInt8] {
-        let first = try await admission.admit(.magicLink, asker, realm: realm) { (permits) throws(StoreError) in
+    ) async throws -> [UInt8] {
+        let first = try await admission.admit(.magicLink, asker, realm: realm) { permits in
             try await links.request(link, permits: permits)
         }
         if case .handle(let id) = first { return id }
         // The presented handle is polled for, or decided about, at this moment. The permits were taken above.
-        do {
-            return try await turns.untilFree("handle|\(realm.id)|\(Hex.encode(link.resendOf ?? []))") {
-                let (recorded, _) = try await links.request(link, permits: PermitRequest())
-                return if case .handle(let id) = recorded { id } else { nil }
-            }
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
+        return try await turns.untilFree("handle|\(realm.id)|\(Hex.encode(link.resendOf ?? []))") {
+            let (recorded, _) = try await links.request(link, permits: PermitRequest())
+            return if case .handle(let id) = recorded { id } else { nil }
         }
     }
 }

@@ -11,17 +11,12 @@ extension Turns {
     /// - Throws: what `statement` threw; `temporarily_unavailable` when the lock never was free.
     func untilFree<T>(_ key: String, _ statement: () async throws -> T?) async throws -> T {
         if let answer = try await statement() { return answer }
-        let result: Result<T, any Error> = try await run(key) { () async throws(TokenError) in
-            do {
-                for attempt in 1..<Self.tries {
-                    if let answer = try await statement() { return .success(answer) }
-                    try await Task.sleep(for: .milliseconds(Int.random(in: 2...8) * attempt))
-                }
-                return .failure(TokenError.unavailable("busy"))
-            } catch {
-                return .failure(error)
+        return try await run(key) {
+            for attempt in 1..<Self.tries {
+                if let answer = try await statement() { return answer }
+                try await Task.sleep(for: .milliseconds(Int.random(in: 2...8) * attempt))
             }
+            throw TokenError.unavailable("busy")
         }
-        return try result.get()
     }
 }

@@ -57,16 +57,16 @@ public struct OTPGrant: Grant {
         guard form["otp_code"] != nil else { throw .missing("otp_code") }
     }
 
-    /// Counts the try, compares, consumes the address's codes and opens the session in one statement. An account with a
-    /// second factor takes two statements; the first one consumes nothing.
-    public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
+    /// Counts the try, compares, consumes the address's codes and opens the session in one statement; in two when the account
+    /// has a second factor, the first of which consumes nothing.
+    public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         let realm = request.realm
         let signIn = try await NewSignIn(request, issuer: issuer)
         guard let target = Target(request.form, realm: realm, keyring: keyring) else {
-            try await limiter.take(limiter.claim(.token, request.subjects, realm: realm))
+            try await limiter.count(.token, request.subjects, realm: realm)
             throw Self.refused("no such address")
         }
-        let (signedIn, amr) = try await turns.run(target.turn(in: realm.id)) { () async throws(TokenError) in
+        let (signedIn, amr) = try await turns.run(target.turn(in: realm.id)) {
             try await redeem(target, request, signIn)
         }
         return try signIn.respond(signedIn, amr: amr)
@@ -74,23 +74,21 @@ public struct OTPGrant: Grant {
 
     private func redeem(
         _ target: Target, _ request: TokenRequest, _ signIn: NewSignIn
-    ) async throws(TokenError) -> (SignedIn, amr: [String]) {
+    ) async throws -> (SignedIn, amr: [String]) {
         let realm = request.realm
-        let claim = try await limiter.claim(.token, request.subjects, realm: realm)
-        var permits: PermitRequest? = claim.permits
+        var admission = Admission(limiter, .token, request.subjects, realm: realm)
         var amr = Self.amr
         func attempt(_ secondFactor: SecondFactorProof? = nil) async throws -> SignInOutcome {
             let start = ContinuousClock.now
             while true {
-                let redeemed = try await signIns.redeem(
-                    SignInStore.Redemption(
-                        realm: realm.id, client: request.client.key, permission: grantType.permission,
-                        emailKey: target.emailKey, handle: target.handle, keyed: target.keyed,
-                        session: signIn.record(amr: amr), permits: permits ?? PermitRequest(),
-                        failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: secondFactor))
-                if permits != nil {
-                    permits = nil
-                    try limiter.settle(claim, redeemed.verdict)
+                let redeemed = try await admission.admitting { permits in
+                    let redeemed = try await signIns.redeem(
+                        SignInStore.Redemption(
+                            realm: realm.id, client: request.client.key, permission: grantType.permission,
+                            emailKey: target.emailKey, handle: target.handle, keyed: target.keyed,
+                            session: signIn.record(amr: amr), permits: permits,
+                            failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: secondFactor))
+                    return (redeemed, redeemed.verdict)
                 }
                 count(redeemed, realm: realm)
                 if let outcome = redeemed.outcome { return outcome }

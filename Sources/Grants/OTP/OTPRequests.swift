@@ -53,9 +53,9 @@ public struct OTPRequests: Sendable {
         self.wakeWorker = wakeWorker
     }
 
-    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for
-    /// another App's, `temporarily_unavailable`.
-    public func record(_ request: Request, realm: Realm, source: String) async throws(TokenError) -> Receipt {
+    /// Records the request. - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for another
+    /// App's, `temporarily_unavailable`.
+    public func record(_ request: Request, realm: Realm, source: String) async throws -> Receipt {
         var client: Client?
         if let clientID = request.clientID {
             guard let known = realm.clients[clientID], known.enabled else {
@@ -75,7 +75,7 @@ public struct OTPRequests: Sendable {
             firstName: request.firstName?.text, lastName: request.lastName?.text, source: source,
             hint: hint.map { (user: $0.user, session: $0.session) },
             lifetime: Int32(clamping: realm.policy.otpLifetime), brake: .brake(of: realm))
-        let answered = try await admission.admit(.nativeOTP, asker, realm: realm) { (permits) throws(StoreError) in
+        let answered = try await admission.admit(.nativeOTP, asker, realm: realm) { permits in
             try await signIns.request(code, permits: permits)
         }
         wakeWorker()

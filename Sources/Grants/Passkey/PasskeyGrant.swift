@@ -31,22 +31,20 @@ public struct PasskeyGrant: Grant {
         guard form["assertion"] != nil else { throw .missing("assertion") }
     }
 
-    /// Spends the ceremony, verifies (WebAuthn L3 §7.2), then records counter and session in one statement. The
-    /// ceremony stays spent when a later step fails.
-    public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
+    /// Spends the ceremony whatever comes of it, verifies (WebAuthn L3 §7.2), then records counter and session in one statement.
+    public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         let realm = request.realm
         let client = request.client
         let signIn = try await NewSignIn(request, issuer: issuer)
-        let claim = try await limiter.claim(.token, request.subjects, realm: realm)
         guard let ceremony = PasskeyCeremony(request.form["ceremony_id"] ?? "", realm: realm.id, keyring: keyring),
             ceremony.kind == .login, ceremony.client == client.key, ceremony.rpID == realm.rpID(for: client)
         else {
-            try await limiter.take(claim)
+            try await limiter.count(.token, request.subjects, realm: realm)
             throw Self.refused("ceremony")
         }
         let response = try? AuthenticationCeremony.response(parsing: Array((request.form["assertion"] ?? "").utf8).span)
 
-        let credential = try await spend(ceremony, claim, credentialID: response?.id ?? [], realm: realm)
+        let credential = try await spend(ceremony, request, credentialID: response?.id ?? [])
         guard let response else { throw Self.refused("malformed assertion") }
         let verified = try verify(response, credential, ceremony, realm: realm, client: client)
 
@@ -65,23 +63,17 @@ public struct PasskeyGrant: Grant {
     }
 
     private func spend(
-        _ ceremony: PasskeyCeremony, _ claim: RateLimiter.Claim, credentialID: [UInt8], realm: Realm
-    ) async throws(TokenError) -> PasskeyStore.StoredCredential? {
-        do {
+        _ ceremony: PasskeyCeremony, _ request: TokenRequest, credentialID: [UInt8]
+    ) async throws -> PasskeyStore.StoredCredential? {
+        let realm = request.realm
+        let start = try await limiter.admitting(.token, request.subjects, realm: realm) { permits in
             let (start, verdict) = try await passkeys.beginAssertion(
                 realm: realm.id, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt), rpID: ceremony.rpID,
-                credentialID: credentialID, permits: claim.permits)
-            try limiter.settle(claim, verdict)
-            switch start {
-            case .spent(let credential): return credential
-            case .refused: throw Self.refused("ceremony spent or expired")
-            case .limited: throw TokenError.unavailable("limit without a verdict")
-            }
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
+                credentialID: credentialID, permits: permits)
+            return (start.unlessLimited, verdict)
         }
+        guard case .spent(let credential) = start else { throw Self.refused("ceremony spent or expired") }
+        return credential
     }
 
     /// An unknown credential is verified against a decoy key, so that it fails like a bad signature and takes as long.

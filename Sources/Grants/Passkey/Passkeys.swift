@@ -33,13 +33,22 @@ public struct Passkeys: Sendable {
         }
     }
 
+    /// The client that wants to begin a sign-in. - Throws: `unauthorized_client`, `invalid_request` for another App's.
+    public func client(named clientID: String, realm: Realm) throws(TokenError) -> Client {
+        guard let client = realm.clients[clientID], client.enabled, client.mayUse(.passkey) else {
+            throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
+        }
+        try realm.requireAdmission(of: client)
+        return client
+    }
+
     /// Begins a sign-in. Writes nothing but permits.
     public func beginLogin(
         realm: Realm, client: Client, rpID: String, source: String
-    ) async throws(TokenError) -> Options {
+    ) async throws -> Options {
         var subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, client.clientID)]
         if let app = realm.app { subjects.append(.init(.app, app.slug)) }
-        try await limiter.take(try await limiter.claim(.passkeyBegin, subjects, realm: realm))
+        try await limiter.count(.passkeyBegin, subjects, realm: realm)
         let ceremony = PasskeyCeremony.login(client: client.key, rpID: rpID, expiresAt: expiry(realm))
         // PublicKeyCredentialRequestOptionsJSON, WebAuthn L3 §5.1.10
         var options = JSONWriter()
@@ -53,14 +62,14 @@ public struct Passkeys: Sendable {
 
     /// Begins an enrolment for the user of a live session. - Returns: `nil` when the user is gone.
     public func beginEnrolment(
-        realm: Realm, client: Client, rpID: String, verified: VerifiedAccessToken
+        realm: Realm, rpID: String, verified: VerifiedAccessToken
     ) async throws -> Options? {
         guard let user = try await store.enrolmentOptions(realm: realm.id, user: verified.session.user, rpID: rpID)
         else {
             return nil
         }
         let ceremony = PasskeyCeremony.enrolment(
-            client: client.key, session: verified.token.session, rpID: rpID, expiresAt: expiry(realm))
+            client: verified.client.key, session: verified.token.session, rpID: rpID, expiresAt: expiry(realm))
         return Options(
             ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
             options: Self.creationOptions(ceremony, user, realm))
@@ -114,9 +123,10 @@ public struct Passkeys: Sendable {
     /// - Parameter attestation: RegistrationResponseJSON.
     /// - Returns: the passkey's management id.
     public func enrol(
-        ceremonyID: String, attestation: [UInt8], displayName: String?, realm: Realm, client: Client,
-        verified: VerifiedAccessToken, source: String
+        ceremonyID: String, attestation: [UInt8], displayName: String?, realm: Realm, verified: VerifiedAccessToken,
+        source: String
     ) async throws -> UUIDValue {
+        let client = verified.client
         guard let ceremony = PasskeyCeremony(ceremonyID, realm: realm.id, keyring: keyring),
             ceremony.kind == .enrolment,
             ceremony.client == client.key, ceremony.session == verified.token.session,

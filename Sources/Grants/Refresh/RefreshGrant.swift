@@ -27,15 +27,14 @@ public struct RefreshGrant: Grant {
     }
 
     /// Rotates, or repeats the answer of the first use within the retry window, in one statement.
-    public func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse {
+    public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         let realm = request.realm
         let client = request.client
         // The scope is the family's, which only the statement knows: prepare for the most it can be.
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: ["openid"])
-        let claim = try await limiter.claim(.token, request.subjects, realm: realm)
         guard let presented = RefreshToken(request.form["refresh_token"] ?? "", realm: realm.id, keyring: keyring)
         else {
-            try await limiter.take(claim)
+            try await limiter.count(.token, request.subjects, realm: realm)
             throw Self.refused("not one of ours")
         }
         let successors = presented.successors(keyring: keyring).map { (token: $0, hash: $0.hash) }
@@ -46,10 +45,10 @@ public struct RefreshGrant: Grant {
             scope: request.form["scope"] == nil ? nil : request.access.scope,
             resources: request.access.resources.isEmpty ? nil : request.access.resources,
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)),
-            source: request.source, serverKey: keyring.newest.id, permits: claim.permits)
-        let family = try await rotate(rotation, claim)
+            source: request.source, serverKey: keyring.newest.id, permits: PermitRequest())
+        let family = try await rotate(rotation, request)
         guard let successor = successors.first(where: { $0.hash == family.currentHash })?.token else {
-            throw .unavailable("the successor was made under a key this node does not hold")
+            throw TokenError.unavailable("the successor was made under a key this node does not hold")
         }
         let scope = Self.scope(of: family, request)
         let authentication = Authentication(
@@ -62,30 +61,23 @@ public struct RefreshGrant: Grant {
     }
 
     private func rotate(
-        _ rotation: SessionStore.Rotation, _ claim: RateLimiter.Claim
-    ) async throws(TokenError) -> SessionStore.Rotated {
-        do {
-            var (outcome, verdict) = try await sessions.rotate(rotation)
-            if case .busy = outcome {
-                // Other requests wait for the verdict about these permits, so take them before this request waits for
-                // its row.
-                try await limiter.take(claim)
-                outcome = try await sessions.rotateWhenFree(rotation)
-            } else {
-                try limiter.settle(claim, verdict)
-            }
-            switch outcome {
-            case .rotated(let family): return family
-            case .refused(let reason): throw Self.refused(reason)
-            case .invalidScope: throw TokenError.invalidScope("wider than the family's")
-            case .invalidTarget: throw RequestedAccess.invalidTarget("not the family's")
-            case .limited: throw TokenError.unavailable("limit without a verdict")
-            case .busy: throw TokenError.unavailable("another transaction holds the session")
-            }
-        } catch let error as TokenError {
-            throw error
-        } catch {
-            throw .unavailable("\(error)")
+        _ rotation: SessionStore.Rotation, _ request: TokenRequest
+    ) async throws -> SessionStore.Rotated {
+        var outcome = try await limiter.admitting(.token, request.subjects, realm: request.realm) { permits in
+            var rotation = rotation
+            rotation.permits = permits
+            let (outcome, verdict) = try await sessions.rotate(rotation)
+            guard case .busy = outcome else { return (outcome.unlessLimited, verdict) }
+            // Other requests wait for the verdict: the permits are taken before this request waits for its row.
+            return (outcome, try await limiter.verdict(on: permits, realm: request.realm))
+        }
+        if case .busy = outcome { outcome = try await sessions.rotateWhenFree(rotation) }
+        switch outcome {
+        case .rotated(let family): return family
+        case .refused(let reason): throw Self.refused(reason)
+        case .invalidScope: throw TokenError.invalidScope("wider than the family's")
+        case .invalidTarget: throw RequestedAccess.invalidTarget("not the family's")
+        case .busy, .limited: throw TokenError.unavailable("another transaction holds the session")
         }
     }
 

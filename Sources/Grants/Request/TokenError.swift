@@ -50,6 +50,11 @@ public struct TokenError: Error, Equatable, Sendable {
         self.limit = limit
     }
 
+    /// The one translation of what the floors below throw: a ``TokenError`` stays what it is, and every other error is our own fault.
+    public init(_ error: any Error) {
+        self = error as? TokenError ?? .unavailable("\(error)")
+    }
+
     /// The database could not be asked, or its answer is in doubt.
     public static func unavailable(_ reason: String) -> TokenError {
         TokenError(.temporarilyUnavailable, "The service is temporarily unavailable.", reason: reason)
@@ -60,7 +65,8 @@ public struct TokenError: Error, Equatable, Sendable {
         TokenError(.rateLimited, "Too many requests.", reason: limit.dimension.rawValue, limit: limit)
     }
 
-    static func missing(_ parameter: String) -> TokenError {
+    /// A required parameter did not come.
+    public static func missing(_ parameter: String) -> TokenError {
         TokenError(.invalidRequest, "The parameter \(parameter) is missing.", reason: "missing \(parameter)")
     }
 }

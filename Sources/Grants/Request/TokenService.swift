@@ -27,7 +27,8 @@ public protocol Grant: Sendable {
     /// Parameters that must be there; checked before anything is looked up.
     func requireParameters(_ form: FormParameters) throws(TokenError)
     /// Consumes what was presented and stores the session, in one database round trip.
-    func redeem(_ request: TokenRequest) async throws(TokenError) -> TokenResponse
+    /// - Throws: `TokenError`, or what the database threw.
+    func redeem(_ request: TokenRequest) async throws -> TokenResponse
 }
 
 /// The token endpoint's dispatcher. The order of checks is the source order of
@@ -85,9 +86,13 @@ public struct TokenService: Sendable {
         // A refresh is judged by its family's scope, which only the statement knows.
         if grant.grantType != .refreshToken { _ = try access.audience(of: access.scope, realm: realm, client: client) }
         try grant.requireParameters(form)
-        return try await grant.redeem(
-            TokenRequest(
-                realm: realm, client: client, form: form, access: access,
-                source: credentials.forwardedSource(by: client) ?? source, userAgent: userAgent))
+        let request = TokenRequest(
+            realm: realm, client: client, form: form, access: access,
+            source: credentials.forwardedSource(by: client) ?? source, userAgent: userAgent)
+        do {
+            return try await grant.redeem(request)
+        } catch {
+            throw TokenError(error)
+        }
     }
 }

@@ -21,11 +21,10 @@ public struct SecondFactors: Sendable {
         public let uri: String
     }
 
-    /// Begins an enrolment for the user of a live session. Writes nothing: what the account has stays until the new
-    /// seed is proven.
-    public func begin(realm: Realm, client: Client, verified: VerifiedAccessToken) throws(TokenError) -> Begun {
+    /// Begins an enrolment for the user of a live session. Writes nothing: what the account has stays until the new seed is proven.
+    public func begin(realm: Realm, verified: VerifiedAccessToken) throws(TokenError) -> Begun {
         let ceremony = TOTPCeremony(
-            client: client.key, session: verified.token.session,
+            client: verified.client.key, session: verified.token.session,
             expiresAt: Int(verified.session.now) + realm.policy.ceremonyLifetime)
         return Begun(
             ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring), secret: ceremony.seed.base32,
@@ -49,10 +48,10 @@ public struct SecondFactors: Sendable {
     /// Completes an enrolment with a code of the new secret.
     /// - Returns: the recovery codes. They cannot be shown again.
     public func enrol(
-        ceremonyID: String, code: String, realm: Realm, client: Client, verified: VerifiedAccessToken, source: String
+        ceremonyID: String, code: String, realm: Realm, verified: VerifiedAccessToken, source: String
     ) async throws -> [String] {
         guard let ceremony = TOTPCeremony(ceremonyID, realm: realm.id, keyring: keyring),
-            ceremony.client == client.key, ceremony.session == verified.token.session,
+            ceremony.client == verified.client.key, ceremony.session == verified.token.session,
             Double(ceremony.expiresAt) > verified.session.now
         else { throw Failure.session }
         guard

@@ -7,6 +7,8 @@ public struct VerifiedAccessToken: Sendable {
     public let token: AccessToken
     /// The session and user behind it.
     public let session: LiveSession
+    /// The client it was made for.
+    public let client: Client
 
     /// Whether the token was made for its client alone and not for an API: its `aud` is the client and no resource.
     public var isForClientAlone: Bool { token.audience == [session.clientID] }
@@ -73,13 +75,6 @@ public struct AccessTokenVerifier: Sendable {
         return Self.alive(jwt.token, session, realm: realm).map(Holder.user)
     }
 
-    /// As ``identify(_:realm:now:)``, for users' tokens only.
-    public func verify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> VerifiedAccessToken?
-    {
-        guard case .user(let verified) = try await identify(presented, realm: realm, now: now) else { return nil }
-        return verified
-    }
-
     private static func alive(
         _ token: AccessToken, _ account: LiveServiceAccount, realm: Realm
     ) -> VerifiedServiceToken? {
@@ -97,7 +92,7 @@ public struct AccessTokenVerifier: Sendable {
         guard session.now < Double(token.expiresAt), let client = realm.clients[session.clientID], client.enabled,
             client.key == session.client
         else { return nil }
-        return VerifiedAccessToken(token: token, session: session)
+        return VerifiedAccessToken(token: token, session: session, client: client)
     }
 
     /// RFC 9068 §4. The header must be, character for character, one this realm writes: no `alg`, `jwk`, `crit` or

@@ -70,7 +70,7 @@ extension NewSignIn {
     /// - Parameter refused: the grant's one refusal; its argument is the reason for the log.
     func decide(
         sessions: SessionStore, refused: (String) -> TokenError, _ statement: () async throws -> SignInOutcome
-    ) async throws(TokenError) -> SignedIn {
+    ) async throws -> SignedIn {
         do {
             switch try await statement() {
             case .signedIn(let user, let now, let expiresAt):
@@ -81,14 +81,10 @@ extension NewSignIn {
             case .secondFactorWrong: throw TokenError.secondFactorInvalid
             case .secondFactorGone: throw TokenError.unavailable("second factor changed")
             }
-        } catch let error as TokenError {
-            throw error
         } catch StoreError.inDoubt {
             let found = try? await sessions.live(realm: realm.id, session: session, jti: [])
-            guard let session = found ?? nil else { throw .unavailable("in doubt") }
+            guard let session = found ?? nil else { throw TokenError.unavailable("in doubt") }
             return SignedIn(user: session.user, now: session.authTime, sessionExpiresAt: session.expiresAt)
-        } catch {
-            throw .unavailable("\(error)")
         }
     }
 }

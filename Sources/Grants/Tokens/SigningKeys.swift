@@ -99,7 +99,7 @@ public final class SigningKeys: Sendable {
     public func carryOutRequests() async throws(TokenError) -> Int {
         var published = 0
         let requests: [(realm: UUIDValue, alg: String)]
-        do { requests = try await store.requests() } catch { throw .unavailable("\(error)") }
+        do { requests = try await store.requests() } catch { throw TokenError(error) }
         for request in requests {
             guard let algorithm = SigningAlgorithm(rawValue: request.alg) else { continue }
             if try await rotate(realm: request.realm, algorithm, .requested, source: "server") != nil { published += 1 }

@@ -1,6 +1,5 @@
 import Grants
 import HTTPTypes
-import Logging
 import Persistence
 
 /// A user's own data: read, renamed and deleted by the app. Works with native grants off, because accounts outlive
@@ -13,27 +12,15 @@ struct AccountRoutes: Sendable {
         [
             Route(
                 "/connect/account",
-                [
-                    .get: { await answer($0, read) }, .patch: { await answer($0, rename) },
-                    .delete: { await answer($0, delete) },
-                ])
+                [.get: { try await read($0) }, .patch: { try await rename($0) }, .delete: { try await delete($0) }])
         ]
     }
 
-    private func answer(
-        _ exchange: Exchange, _ handler: (Exchange, VerifiedAccessToken) async throws -> Answer
-    ) async -> Answer {
-        do {
-            return try await handler(exchange, try await bearer.authenticate(exchange))
-        } catch let refusal as Refusal {
-            return refusal.answer
-        } catch {
-            exchange.logger.warning("account", metadata: ["realm": "\(exchange.realm.slug)", "error": "\(error)"])
-            return .unavailable
-        }
+    private func read(_ exchange: Exchange) async throws -> Answer {
+        try await answer(exchange, bearer.authenticate(exchange, for: .account))
     }
 
-    private func read(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
+    private func answer(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
         let user = verified.session.user
         guard let account = try await accounts.account(realm: exchange.realm.id, user: user) else {
             return .bearerChallenge(invalidToken: true)
@@ -51,7 +38,8 @@ struct AccountRoutes: Sendable {
         return Answer(json: object.finish())
     }
 
-    private func rename(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
+    private func rename(_ exchange: Exchange) async throws -> Answer {
+        let verified = try await bearer.authenticate(exchange, for: .account)
         let body = try await exchange.json()
         let fields = exchange.realm.registrationFields
         let first = try Self.change(body, "FirstName", fields.firstName)
@@ -63,10 +51,11 @@ struct AccountRoutes: Sendable {
                     first: first, last: last, source: exchange.source)
             else { return .bearerChallenge(invalidToken: true) }
         }
-        return try await read(exchange, verified)
+        return try await answer(exchange, verified)
     }
 
-    private func delete(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
+    private func delete(_ exchange: Exchange) async throws -> Answer {
+        let verified = try await bearer.authenticate(exchange, for: .account)
         let deletion = try await accounts.delete(
             realm: exchange.realm.id, user: verified.session.user, session: verified.token.session,
             maximumAge: Int32(BearerAuthentication.stepUpAge), source: exchange.source)

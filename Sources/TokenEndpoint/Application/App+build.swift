@@ -64,13 +64,12 @@ extension Server {
             wakeWorker: wakeWorker.signal)
         let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
-        let deadline = configuration.uniformDeadline
 
         let routes =
-            TokenRoutes(service: service, deadline: deadline, metrics: metrics).routes
-            + OTPRequestRoutes(requests: requests, deadline: deadline).routes
+            TokenRoutes(service: service, metrics: metrics).routes
+            + OTPRequestRoutes(requests: requests).routes
             + AppInfoRoutes().routes
-            + MagicLinkRequestRoutes(requests: linkRequests, deadline: deadline).routes
+            + MagicLinkRequestRoutes(requests: linkRequests).routes
             + MagicLoginRoutes(confirmation: confirmation).routes
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
@@ -89,7 +88,8 @@ extension Server {
         let realms = RealmDirectory(source: ConfigurationStore(database))
         metrics.watch(realms)
         let responder = Responder(
-            routes: RefusalLimit(limiter: limiter).applied(to: routes), realms: realms,
+            routes: routes, realms: realms, deadline: configuration.uniformDeadline,
+            refusals: RefusalLimit(limiter: limiter),
             trustedProxies: configuration.trustedProxies,
             trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
             logger: logger)

@@ -1,6 +1,5 @@
 import Grants
 import HTTPTypes
-import Logging
 
 /// Discovery and keys of a realm (OpenID Connect Discovery §4, RFC 8414, RFC 7517).
 struct DiscoveryRoutes: Sendable {
@@ -19,7 +18,7 @@ struct DiscoveryRoutes: Sendable {
         [
             Route("/.well-known/openid-configuration", [.get: { metadata($0) }]),
             Route("/.well-known/oauth-authorization-server", [.get: { metadata($0) }]),
-            Route("/.well-known/jwks", [.get: { await jwks($0) }]),
+            Route("/.well-known/jwks", [.get: { try await jwks($0) }]),
         ]
     }
 
@@ -66,18 +65,13 @@ struct DiscoveryRoutes: Sendable {
         return object.finish()
     }
 
-    private func jwks(_ exchange: Exchange) async -> Answer {
-        do {
-            // Keys retire by the clock: no older than a second.
-            let now = clock()
-            if let known = documents.known(.jwks(second: Int(now)), exchange) {
-                return .cacheable(known, seconds: 300, exchange)
-            }
-            let set = try await signingKeys.jwks(for: exchange.realm, now: now)
-            return .cacheable(documents.document(.jwks(second: Int(now)), exchange) { set }, seconds: 300, exchange)
-        } catch {
-            exchange.logger.error("jwks", metadata: ["realm": "\(exchange.realm.slug)", "reason": "\(error.reason)"])
-            return .unavailable
+    private func jwks(_ exchange: Exchange) async throws -> Answer {
+        // Keys retire by the clock: no older than a second.
+        let now = clock()
+        if let known = documents.known(.jwks(second: Int(now)), exchange) {
+            return .cacheable(known, seconds: 300, exchange)
         }
+        let set = try await signingKeys.jwks(for: exchange.realm, now: now)
+        return .cacheable(documents.document(.jwks(second: Int(now)), exchange) { set }, seconds: 300, exchange)
     }
 }

@@ -59,8 +59,12 @@ public struct Exchange: Sendable {
             && parts.dropFirst().allSatisfy { $0 == "charset=utf-8" || $0 == "charset=\"utf-8\"" || $0.isEmpty }
     }
 
-    /// Parses a form body. - Throws: `invalid_request` for a wrong media type, a body that is too large or bad form
-    /// syntax.
+    /// - Throws: the answer of endpoints that exist only while the realm has native grants on.
+    func requireNativeGrants() throws(Refusal) {
+        guard realm.nativeGrantsEnabled else { throw Refusal(.nativeGrantsDisabled) }
+    }
+
+    /// Parses a form body. - Throws: `invalid_request`.
     func form() throws(Refusal) -> FormParameters {
         guard hasContentType("application/x-www-form-urlencoded") else {
             throw Refusal(
@@ -107,12 +111,12 @@ public struct Exchange: Sendable {
     }
 }
 
-/// Ends a handler early with an answer.
-struct Refusal: Error {
-    let answer: Answer
-
-    init(_ answer: Answer) {
-        self.answer = answer
+extension ClientAuthenticator {
+    /// The form of a request that a client makes for itself, and the client.
+    func authenticate(_ exchange: Exchange) async throws -> (form: FormParameters, client: Client) {
+        let credentials = try exchange.clientCredentials()
+        let form = try exchange.form()
+        return (form, try await authenticate(form, credentials, realm: exchange.realm, source: exchange.source))
     }
 }
 

@@ -1,60 +1,18 @@
 import Grants
-public import HTTPTypes
+import HTTPTypes
 import Logging
 import Synchronization
 
-/// Answers a request for a known realm.
-public typealias Handler = @Sendable (Exchange) async -> Answer
-
-/// An endpoint: an exact path and its methods.
-public struct Route: Sendable {
-    let path: String
-    let handlers: [HTTPRequest.Method: Handler]
-
-    /// Whether one more path segment follows ``path``, which then ends in a slash.
-    let hasParameter: Bool
-
-    /// A route. `HEAD` follows `GET`.
-    public init(_ path: String, _ handlers: [HTTPRequest.Method: Handler]) {
-        self.path = path
-        self.handlers = handlers
-        hasParameter = false
-    }
-
-    /// A route whose last path segment is a parameter: `prefix` ends in a slash.
-    public init(prefix: String, _ handlers: [HTTPRequest.Method: Handler]) {
-        path = prefix
-        self.handlers = handlers
-        hasParameter = true
-    }
-
-    /// The route with other handlers.
-    func mapHandlers(_ transform: (@escaping Handler) -> Handler) -> Route {
-        Route(path: path, handlers: handlers.mapValues { transform($0) }, hasParameter: hasParameter)
-    }
-
-    private init(path: String, handlers: [HTTPRequest.Method: Handler], hasParameter: Bool) {
-        self.path = path
-        self.handlers = handlers
-        self.hasParameter = hasParameter
-    }
-
-    func handler(for method: HTTPRequest.Method) -> Handler? {
-        handlers[method == .head ? .get : method]
-    }
-
-    var allow: String {
-        handlers.keys.flatMap { $0 == .get ? ["GET", "HEAD"] : [$0.rawValue] }.sorted().joined(separator: ", ")
-    }
-}
-
-/// Maps host to realm, exact path to route, method to handler. Paths are not normalised, so no path has an alias.
-///
+/// Host to realm, exact path to route, method to handler: nothing is normalised, so no alias of a path exists.
 /// Ordinary routers treat `//connect/token/` as `/connect/token`; see docs/decisions/0003.
+///
+/// Whatever a handler throws becomes an answer here, is logged here, and waits here when its time must tell nothing.
 public final class Responder: Sendable {
     private let routes: [String: Route]
     private let parameterRoutes: [Route]
     private let realms: RealmDirectory
+    private let deadline: UniformDeadline
+    private let refusals: RefusalLimit
     private let trustedProxies: [CIDR]
     private let trustsForwardedHost: Bool
     private let metrics: Metrics
@@ -65,12 +23,15 @@ public final class Responder: Sendable {
 
     /// Creates a responder.
     init(
-        routes: [Route], realms: RealmDirectory, trustedProxies: [CIDR], trustsForwardedHost: Bool, metrics: Metrics,
+        routes: [Route], realms: RealmDirectory, deadline: UniformDeadline, refusals: RefusalLimit,
+        trustedProxies: [CIDR], trustsForwardedHost: Bool, metrics: Metrics,
         transport: TransportMetrics, logger: Logger
     ) {
         self.routes = Dictionary(uniqueKeysWithValues: routes.filter { !$0.hasParameter }.map { ($0.path, $0) })
         parameterRoutes = routes.filter(\.hasParameter)
         self.realms = realms
+        self.deadline = deadline
+        self.refusals = refusals
         self.trustedProxies = trustedProxies
         self.trustsForwardedHost = trustsForwardedHost
         self.metrics = metrics
@@ -117,17 +78,31 @@ public final class Responder: Sendable {
         if let expectation = request.headers[.expect], expectation.lowercased() != "100-continue" {
             return Answer(.expectationFailed)
         }
-        let answer = await handler(
-            Exchange(
-                request: request, realm: realm, host: host, vary: peer.vary, pathParameter: parameter,
-                source: peer.source,
-                arrivedAt: request.arrivedAt, number: lastNumber.add(1, ordering: .relaxed).newValue,
-                baseLogger: logger))
+        let exchange = Exchange(
+            request: request, realm: realm, host: host, vary: peer.vary, pathParameter: parameter, source: peer.source,
+            arrivedAt: request.arrivedAt, number: lastNumber.add(1, ordering: .relaxed).newValue, baseLogger: logger)
+        let answer = await refusals.counted(await run(handler, of: route, exchange), exchange)
         return answer.isPage && realm.issuer.hasPrefix("https:") ? answer.withStrictTransportSecurity : answer
     }
 
-    /// An address that is missing in `POSTERN_TRUSTED_PROXIES` makes all clients behind it one source: said once,
-    /// counted always.
+    /// The handler's answer, or the one that goes with what it threw.
+    private func run(_ handler: Handler, of route: Route, _ exchange: Exchange) async -> Answer {
+        do {
+            let answer = try await handler(exchange)
+            if route.uniform == .accepted { await deadline.hold(exchange) }
+            return answer
+        } catch {
+            let failed = ErrorAnswer(error, form: route.errors, basicUsed: exchange.usedAuthorization)
+            if let line = failed.line, exchange.logs(line.level) {
+                let metadata = line.metadata.merging(["realm": "\(exchange.realm.slug)"]) { $1 }
+                exchange.logger.log(level: line.level, "\(route.name)", metadata: metadata)
+            }
+            if route.uniform == .refusals, failed.isAboutAccount { await deadline.hold(exchange) }
+            return failed.answer
+        }
+    }
+
+    /// An address that is missing in `POSTERN_TRUSTED_PROXIES` makes all clients behind it one source: said once, counted always.
     private func noteUntrustedForwarder(_ address: IPAddress?) {
         transport.untrustedForwarded.add(1, ordering: .relaxed)
         guard !hasWarnedOfForwarder.exchange(true, ordering: .relaxed) else { return }

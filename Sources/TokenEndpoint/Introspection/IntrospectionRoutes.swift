@@ -10,30 +10,17 @@ struct IntrospectionRoutes: Sendable {
     let refreshTokens: RefreshTokenVerifier
     let clock: @Sendable () -> Double
 
-    var routes: [Route] { [Route("/connect/introspect", [.post: { await introspect($0) }])] }
+    var routes: [Route] { [Route("/connect/introspect", [.post: { try await introspect($0) }])] }
 
     private static let inactive = Array(#"{"active":false}"#.utf8)
 
-    private func introspect(_ exchange: Exchange) async -> Answer {
-        do {
-            let credentials = try exchange.clientCredentials()
-            let form = try exchange.form()
-            let client = try await clients.authenticate(
-                form, credentials, realm: exchange.realm, source: exchange.source)
-            guard client.isConfidential else {
-                throw TokenError(.invalidClient, "Client authentication failed.", reason: "public client")
-            }
-            guard let token = form["token"] else {
-                throw TokenError(.invalidRequest, "The parameter token is missing.", reason: "missing token")
-            }
-            return Answer(json: try await describe(token, exchange.realm, client) ?? Self.inactive)
-        } catch let refusal as Refusal {
-            return refusal.answer
-        } catch let error as TokenError {
-            return .oauth(error, basicUsed: exchange.usedAuthorization)
-        } catch {
-            return .unavailable
+    private func introspect(_ exchange: Exchange) async throws -> Answer {
+        let (form, client) = try await clients.authenticate(exchange)
+        guard client.isConfidential else {
+            throw TokenError(.invalidClient, "Client authentication failed.", reason: "public client")
         }
+        guard let token = form["token"] else { throw TokenError.missing("token") }
+        return Answer(json: try await describe(token, exchange.realm, client) ?? Self.inactive)
     }
 
     private func describe(_ text: String, _ realm: Realm, _ client: Client) async throws -> [UInt8]? {

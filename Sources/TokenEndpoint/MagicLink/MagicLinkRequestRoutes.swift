@@ -1,39 +1,26 @@
 import Grants
 import HTTPTypes
-import Logging
 
 /// `POST /api/account/magic-link/request`: the same answer for known and unknown addresses, at a fixed time.
 struct MagicLinkRequestRoutes: Sendable {
     let requests: MagicLinkRequests
-    let deadline: UniformDeadline
 
-    var routes: [Route] { [Route("/api/account/magic-link/request", [.post: { await request($0) }])] }
+    var routes: [Route] {
+        [
+            Route("/api/account/magic-link/request", [.post: { try await request($0) }])
+                .uniform(.accepted).errors(.native)
+        ]
+    }
 
-    private func request(_ exchange: Exchange) async -> Answer {
-        do {
-            let receipt = try await requests.record(
-                Self.decode(exchange), realm: exchange.realm, source: try exchange.sourceOfAnonymous())
-            await deadline.hold(exchange)
-            return Self.answer(receipt)
-        } catch let refusal as Refusal {
-            return refusal.answer
-        } catch let error as TokenError {
-            exchange.logger.log(
-                level: error.code == .temporarilyUnavailable ? .warning : .info, "magic link request",
-                metadata: [
-                    "realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)",
-                ])
-            return error.code == .invalidClient ? .error(.badRequest, "invalid_client") : .oauth(error)
-        } catch {
-            return .unavailable
-        }
+    private func request(_ exchange: Exchange) async throws -> Answer {
+        let receipt = try await requests.record(
+            Self.decode(exchange), realm: exchange.realm, source: try exchange.sourceOfAnonymous())
+        return Self.answer(receipt)
     }
 
     private static func decode(_ exchange: Exchange) async throws -> MagicLinkRequests.Request {
         let body = try await exchange.json()
-        guard exchange.realm.nativeGrantsEnabled else {
-            throw Refusal(.nativeGrantsDisabled)
-        }
+        try exchange.requireNativeGrants()
         guard let email = try body.string("Email").flatMap({ EmailAddress($0) }) else {
             throw Refusal(.error(.badRequest, "Email is invalid."))
         }

@@ -15,17 +15,17 @@ struct MagicLoginRoutes: Sendable {
         self.confirmation = confirmation
     }
 
-    var routes: [Route] { [Route("/magic-login", [.get: { await ask($0) }, .post: { await answer($0) }])] }
+    var routes: [Route] { [Route("/magic-login", [.get: { try await ask($0) }, .post: { try await answer($0) }])] }
 
-    /// Every query renders a page of the same shape; whether a link is valid is revealed only by the POST.
-    private func ask(_ exchange: Exchange) async -> Answer {
+    /// Whatever the query is, the page has one shape: whether a link is alive only its answer tells.
+    private func ask(_ exchange: Exchange) async throws -> Answer {
         let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
         let link = Self.link(form) ?? MagicLink(standingInFor: "\(form["userId"] ?? "")&\(form["token"] ?? "")")
-        return await question(about: link, exchange)
+        return try await question(about: link, exchange)
     }
 
     /// - Parameter mistake: what was wrong with the last answer.
-    private func question(about link: MagicLink, mistake: String? = nil, _ exchange: Exchange) async -> Answer {
+    private func question(about link: MagicLink, mistake: String? = nil, _ exchange: Exchange) async throws -> Answer {
         do {
             let origin = try await confirmation.origin(of: link, realm: exchange.realm, source: exchange.source)
             return question.answer(
@@ -36,20 +36,15 @@ struct MagicLoginRoutes: Sendable {
                     "mistake": mistake ?? "", "invalid": mistake == nil ? "false" : "true",
                 ], status: mistake == nil ? .ok : .badRequest)
         } catch {
-            return page(error, of: link, method: "get", number: "", exchange)
+            throw refusal(error, of: link, method: "get", number: "", exchange)
         }
     }
 
-    private func answer(_ exchange: Exchange) async -> Answer {
-        let form: FormParameters
-        do {
-            form = try exchange.form()
-        } catch {
-            return error.answer
-        }
+    private func answer(_ exchange: Exchange) async throws -> Answer {
+        let form = try exchange.form()
         guard let link = Self.link(form) else { return page(.unknown, exchange) }
         guard let choice = MagicLinkConfirmation.Choice(form["number"]) else {
-            return await question(about: link, mistake: "Type the two digits that your app shows.", exchange)
+            return try await question(about: link, mistake: "Type the two digits that your app shows.", exchange)
         }
         do {
             let outcome = try await confirmation.answer(
@@ -58,19 +53,15 @@ struct MagicLoginRoutes: Sendable {
                 "link answered", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome.rawValue)"])
             return page(MagicLoginMessage(outcome, choice), exchange)
         } catch {
-            return page(error, of: link, method: "post", number: choice.text, exchange)
+            throw refusal(error, of: link, method: "post", number: choice.text, exchange)
         }
     }
 
     /// The page of a request that may succeed a little later: it offers to repeat it.
-    private func page(
-        _ error: TokenError, of link: MagicLink, method: String, number: String, _ exchange: Exchange
-    ) -> Answer {
-        exchange.logger.log(
-            level: error.code == .temporarilyUnavailable ? .warning : .info, "link page",
-            metadata: [
-                "realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)",
-            ])
+    private func refusal(
+        _ error: any Error, of link: MagicLink, method: String, number: String, _ exchange: Exchange
+    ) -> Refusal {
+        let error = TokenError(error)
         let message = error.limit == nil ? MagicLoginMessage.unavailable : .limited
         var answer = retry.answer(
             [
@@ -79,7 +70,7 @@ struct MagicLoginRoutes: Sendable {
                 "number": number,
             ], status: message.status)
         answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
-        return answer
+        return Refusal(answer, because: error)
     }
 
     private func page(_ message: MagicLoginMessage, _ exchange: Exchange) -> Answer {

@@ -1,49 +1,33 @@
 import Grants
 import HTTPTypes
-import Logging
 import Persistence
 
 /// `POST /api/account/native/otp/request` and `…/register`: each gives the same answer for known and unknown addresses,
 /// at a fixed time.
 struct OTPRequestRoutes: Sendable {
     let requests: OTPRequests
-    let deadline: UniformDeadline
 
     var routes: [Route] {
         [
-            Route("/api/account/native/otp/request", [.post: { await request(.otp, $0) }]),
-            Route("/api/account/native/register", [.post: { await request(.register, $0) }]),
+            Route("/api/account/native/otp/request", [.post: { try await request(.otp, $0) }])
+                .uniform(.accepted).errors(.native),
+            Route("/api/account/native/register", [.post: { try await request(.register, $0) }])
+                .uniform(.accepted).errors(.native),
         ]
     }
 
     private typealias Kind = SignInStore.CodeRequest.Kind
 
-    private func request(_ kind: Kind, _ exchange: Exchange) async -> Answer {
-        do {
-            let request = try await decode(kind, exchange)
-            let receipt = try await requests.record(
-                request, realm: exchange.realm, source: try exchange.sourceOfAnonymous())
-            await deadline.hold(exchange)
-            return Self.answer(kind, receipt)
-        } catch let refusal as Refusal {
-            return refusal.answer
-        } catch let error as TokenError {
-            exchange.logger.log(
-                level: error.code == .temporarilyUnavailable ? .warning : .info, "otp request",
-                metadata: [
-                    "realm": "\(exchange.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)",
-                ])
-            return error.code == .invalidClient ? .error(.badRequest, "invalid_client") : .oauth(error)
-        } catch {
-            return .unavailable
-        }
+    private func request(_ kind: Kind, _ exchange: Exchange) async throws -> Answer {
+        let request = try await decode(kind, exchange)
+        let receipt = try await requests.record(
+            request, realm: exchange.realm, source: try exchange.sourceOfAnonymous())
+        return Self.answer(kind, receipt)
     }
 
     private func decode(_ kind: Kind, _ exchange: Exchange) async throws -> OTPRequests.Request {
         let body = try await exchange.json()
-        guard exchange.realm.nativeGrantsEnabled else {
-            throw Refusal(.nativeGrantsDisabled)
-        }
+        try exchange.requireNativeGrants()
         guard let email = try body.string("Email").flatMap({ EmailAddress($0) }) else {
             throw Refusal(.error(.badRequest, "Email is invalid."))
         }

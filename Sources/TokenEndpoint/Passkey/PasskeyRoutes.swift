@@ -1,6 +1,5 @@
 import Grants
 import HTTPTypes
-import Logging
 import Persistence
 
 /// Passkey ceremonies and management. The realm's flag is checked first: with native grants off these endpoints do not
@@ -11,40 +10,21 @@ struct PasskeyRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/passkey/begin", [.post: { await answer($0, beginLogin) }]),
-            Route("/connect/passkey/enroll/begin", [.post: { await answer($0, beginEnrolment) }]),
-            Route("/connect/passkey/enroll", [.post: { await answer($0, enrol) }]),
-            Route("/connect/passkey", [.get: { await answer($0, list) }]),
+            Route("/connect/passkey/begin", [.post: { try await beginLogin($0) }]).errors(.native),
+            Route("/connect/passkey/enroll/begin", [.post: { try await beginEnrolment($0) }]),
+            Route("/connect/passkey/enroll", [.post: { try await enrol($0) }]),
+            Route("/connect/passkey", [.get: { try await list($0) }]),
             Route(
                 prefix: "/connect/passkey/",
-                [.patch: { await answer($0, rename) }, .delete: { await answer($0, delete) }]),
+                [.patch: { try await rename($0) }, .delete: { try await delete($0) }]),
         ]
     }
 
-    /// Every failure of a handler is an answer.
-    private func answer(_ exchange: Exchange, _ handler: (Exchange) async throws -> Answer) async -> Answer {
-        do {
-            guard exchange.realm.nativeGrantsEnabled else { return .nativeGrantsDisabled }
-            return try await handler(exchange)
-        } catch let refusal as Refusal {
-            return refusal.answer
-        } catch let error as TokenError {
-            return .oauth(error)
-        } catch {
-            exchange.logger.warning("passkey", metadata: ["realm": "\(exchange.realm.slug)", "error": "\(error)"])
-            return .unavailable
-        }
-    }
-
     private func beginLogin(_ exchange: Exchange) async throws -> Answer {
+        try exchange.requireNativeGrants()
         let form = try exchange.form()
-        guard let clientID = form["client_id"] else {
-            throw TokenError(.invalidRequest, "The parameter client_id is missing.")
-        }
-        guard let client = exchange.realm.clients[clientID], client.enabled, client.mayUse(.passkey) else {
-            return .error(.badRequest, "unauthorized_client")
-        }
-        try exchange.realm.requireAdmission(of: client)
+        guard let clientID = form["client_id"] else { throw TokenError.missing("client_id") }
+        let client = try passkeys.client(named: clientID, realm: exchange.realm)
         let options = try await passkeys.beginLogin(
             realm: exchange.realm, client: client, rpID: try rpID(exchange.realm, client),
             source: try exchange.sourceOfAnonymous())
@@ -52,45 +32,36 @@ struct PasskeyRoutes: Sendable {
     }
 
     private func beginEnrolment(_ exchange: Exchange) async throws -> Answer {
-        let (verified, client) = try await authenticate(exchange, stepUp: true)
+        let verified = try await authenticate(exchange, stepUp: true)
         let options = try await passkeys.beginEnrolment(
-            realm: exchange.realm, client: client, rpID: try rpID(exchange.realm, client), verified: verified)
+            realm: exchange.realm, rpID: try rpID(exchange.realm, verified.client), verified: verified)
         return options.map { Answer(json: $0.json) } ?? .bearerChallenge(invalidToken: true)
     }
 
     private func enrol(_ exchange: Exchange) async throws -> Answer {
-        let (verified, client) = try await authenticate(exchange, stepUp: true)
+        let verified = try await authenticate(exchange, stepUp: true)
         let body = try await exchange.json()
         let displayName = try Self.displayName(body, required: false)
         guard let ceremonyID = try body.string("ceremonyId"), let attestation = body.object("attestation") else {
             return .message(.badRequest, "Passkey enrollment failed.")
         }
-        do {
-            let id = try await passkeys.enrol(
-                ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm,
-                client: client,
-                verified: verified, source: exchange.source)
-            var object = JSONWriter()
-            object.member("Message", "Passkey enrolled successfully.")
-            object.member("Id", id.description)
-            return Answer(json: object.finish())
-        } catch Passkeys.EnrolmentFailure.session {
-            return .message(.badRequest, "Enrollment session expired. Please try again.")
-        } catch Passkeys.EnrolmentFailure.refused(let reason) {
-            exchange.logger.info(
-                "enrolment refused", metadata: ["realm": "\(exchange.realm.slug)", "reason": "\(reason)"])
-            return .message(.badRequest, "Passkey enrollment failed.")
-        }
+        let id = try await passkeys.enrol(
+            ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm,
+            verified: verified, source: exchange.source)
+        var object = JSONWriter()
+        object.member("Message", "Passkey enrolled successfully.")
+        object.member("Id", id.description)
+        return Answer(json: object.finish())
     }
 
     private func list(_ exchange: Exchange) async throws -> Answer {
-        let (verified, _) = try await authenticate(exchange, stepUp: false)
+        let verified = try await authenticate(exchange, stepUp: false)
         let listed = try await passkeys.list(realm: exchange.realm, user: verified.session.user)
         return Answer(json: Array("[".utf8) + listed.map(\.json).joined(separator: Array(",".utf8)) + Array("]".utf8))
     }
 
     private func rename(_ exchange: Exchange) async throws -> Answer {
-        let (verified, _) = try await authenticate(exchange, stepUp: false)
+        let verified = try await authenticate(exchange, stepUp: false)
         let name = try Self.displayName(try await exchange.json(), required: true) ?? ""
         guard let id = UUIDValue(exchange.pathParameter),
             let item = try await passkeys.rename(realm: exchange.realm, user: verified.session.user, id: id, to: name)
@@ -99,24 +70,17 @@ struct PasskeyRoutes: Sendable {
     }
 
     private func delete(_ exchange: Exchange) async throws -> Answer {
-        let (verified, _) = try await authenticate(exchange, stepUp: true)
+        let verified = try await authenticate(exchange, stepUp: true)
         guard let id = UUIDValue(exchange.pathParameter),
             try await passkeys.delete(realm: exchange.realm, verified: verified, id: id, source: exchange.source)
         else { return Answer(.notFound) }
         return Answer(.noContent)
     }
 
-    private func authenticate(
-        _ exchange: Exchange, stepUp: Bool
-    ) async throws(Refusal) -> (VerifiedAccessToken, Client) {
-        let verified = try await bearer.authenticate(exchange)
-        guard let client = exchange.realm.clients[verified.session.clientID], client.mayUse(.passkey) else {
-            throw Refusal(.insufficientScope())
-        }
-        guard !stepUp || verified.session.now - verified.session.authTime <= Double(BearerAuthentication.stepUpAge) else {
-            throw Refusal(.stepUp(maximumAge: BearerAuthentication.stepUpAge))
-        }
-        return (verified, client)
+    private func authenticate(_ exchange: Exchange, stepUp: Bool) async throws -> VerifiedAccessToken {
+        try exchange.requireNativeGrants()
+        return try await bearer.authenticate(
+            exchange, for: .passkeys, signedInWithin: stepUp ? BearerAuthentication.stepUpAge : nil)
     }
 
     private func rpID(_ realm: Realm, _ client: Client) throws(Refusal) -> String {
@@ -139,6 +103,22 @@ struct PasskeyRoutes: Sendable {
             throw Refusal(.error(.badRequest, "DisplayName is invalid."))
         }
         return name
+    }
+}
+
+extension Passkeys.EnrolmentFailure: AnswerableError {
+    var answer: Answer {
+        switch self {
+        case .session: .message(.badRequest, "Enrollment session expired. Please try again.")
+        case .refused: .message(.badRequest, "Passkey enrollment failed.")
+        }
+    }
+
+    var reason: String? {
+        switch self {
+        case .session: nil
+        case .refused(let reason): reason
+        }
     }
 }
 

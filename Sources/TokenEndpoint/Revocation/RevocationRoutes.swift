@@ -11,27 +11,14 @@ struct RevocationRoutes: Sendable {
     let accounts: ServiceAccountStore
     let clock: @Sendable () -> Double
 
-    var routes: [Route] { [Route("/connect/revoke", [.post: { await revoke($0) }])] }
+    var routes: [Route] { [Route("/connect/revoke", [.post: { try await revoke($0) }])] }
 
-    private func revoke(_ exchange: Exchange) async -> Answer {
-        do {
-            let credentials = try exchange.clientCredentials()
-            let form = try exchange.form()
-            let client = try await clients.authenticate(
-                form, credentials, realm: exchange.realm, source: exchange.source)
-            guard let token = form["token"] else {
-                throw TokenError(.invalidRequest, "The parameter token is missing.", reason: "missing token")
-            }
-            try await revoke(token, exchange.realm, client)
-            return Answer(.ok)
-        } catch let refusal as Refusal {
-            return refusal.answer
-        } catch let error as TokenError {
-            return .oauth(error, basicUsed: exchange.usedAuthorization)
-        } catch {
-            // Never 200 for a revocation that may not have happened.
-            return .unavailable
-        }
+    private func revoke(_ exchange: Exchange) async throws -> Answer {
+        let (form, client) = try await clients.authenticate(exchange)
+        guard let token = form["token"] else { throw TokenError.missing("token") }
+        // Whatever goes wrong is thrown: never 200 for a revocation that may not have happened.
+        try await revoke(token, exchange.realm, client)
+        return Answer(.ok)
     }
 
     /// A refresh token ends its whole family, an access token only itself.

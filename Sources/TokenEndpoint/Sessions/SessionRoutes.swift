@@ -1,6 +1,5 @@
 import Grants
 import HTTPTypes
-import Logging
 import Persistence
 
 /// A user's own sessions: listed and ended with any live token of the user's apps.
@@ -12,26 +11,13 @@ struct SessionRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route(
-                "/connect/sessions", [.get: { await answer($0, list) }, .delete: { await answer($0, endAll) }]),
-            Route(prefix: "/connect/sessions/", [.delete: { await answer($0, end) }]),
+            Route("/connect/sessions", [.get: { try await list($0) }, .delete: { try await endAll($0) }]),
+            Route(prefix: "/connect/sessions/", [.delete: { try await end($0) }]),
         ]
     }
 
-    private func answer(
-        _ exchange: Exchange, _ handler: (Exchange, VerifiedAccessToken) async throws -> Answer
-    ) async -> Answer {
-        do {
-            return try await handler(exchange, try await bearer.authenticate(exchange))
-        } catch let refusal as Refusal {
-            return refusal.answer
-        } catch {
-            exchange.logger.warning("sessions", metadata: ["realm": "\(exchange.realm.slug)", "error": "\(error)"])
-            return .unavailable
-        }
-    }
-
-    private func list(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
+    private func list(_ exchange: Exchange) async throws -> Answer {
+        let verified = try await bearer.authenticate(exchange, for: .account)
         let listed = try await sessions.list(realm: exchange.realm.id, user: verified.session.user)
         let items = listed.map { item in
             var object = JSONWriter(reserving: 256)
@@ -47,7 +33,8 @@ struct SessionRoutes: Sendable {
         return Answer(json: Array("[".utf8) + items.joined(separator: Array(",".utf8)) + Array("]".utf8))
     }
 
-    private func end(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
+    private func end(_ exchange: Exchange) async throws -> Answer {
+        let verified = try await bearer.authenticate(exchange, for: .account)
         guard let id = UUIDValue(exchange.pathParameter),
             try await sessions.end(
                 realm: exchange.realm.id, user: verified.session.user, session: id, by: verified.token.session,
@@ -56,7 +43,8 @@ struct SessionRoutes: Sendable {
         return Answer(.noContent)
     }
 
-    private func endAll(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
+    private func endAll(_ exchange: Exchange) async throws -> Answer {
+        let verified = try await bearer.authenticate(exchange, for: .account)
         let endsCurrent = try Self.endsCurrent(exchange)
         let done = try await sessions.endAll(
             realm: exchange.realm.id, user: verified.session.user, by: verified.token.session,

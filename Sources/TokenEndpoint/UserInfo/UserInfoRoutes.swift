@@ -6,14 +6,12 @@ import Persistence
 struct UserInfoRoutes: Sendable {
     let bearer: BearerAuthentication
 
-    var routes: [Route] { [Route("/connect/userinfo", [.get: { await userInfo($0) }, .post: { await userInfo($0) }])] }
+    var routes: [Route] {
+        [Route("/connect/userinfo", [.get: { try await userInfo($0) }, .post: { try await userInfo($0) }])]
+    }
 
-    private func userInfo(_ exchange: Exchange) async -> Answer {
-        do {
-            return Answer(json: Self.claims(try await bearer.authenticateForClaims(exchange)))
-        } catch {
-            return error.answer
-        }
+    private func userInfo(_ exchange: Exchange) async throws -> Answer {
+        Answer(json: Self.claims(try await bearer.authenticateForClaims(exchange)))
     }
 
     /// Only what the scopes ask for (OpenID Connect Core §5.4).

@@ -1,0 +1,79 @@
+import Grants
+import HTTPTypes
+import Persistence
+
+/// Who calls a protected endpoint (RFC 6750): the one place where a bearer token becomes a user, and where it is decided what that
+/// user's app may manage and how recent the sign-in must be.
+///
+/// A token opens only what it was made for (decision 28). An access token with a resource in its `aud` was made for an API, which
+/// must not be able to use it against its user: ``authenticate(_:for:signedInWithin:)``, which every account endpoint calls, does
+/// not take it.
+struct BearerAuthentication: Sendable {
+    private let verifier: AccessTokenVerifier
+    /// Seconds since the epoch.
+    private let clock: @Sendable () -> Double
+
+    /// Changes of factors and the end of the account need a sign-in this recent, in seconds (ASVS 7.5.1, RFC 9470).
+    static let stepUpAge = 600
+
+    /// What a user's app may manage with the user's token.
+    enum Purpose {
+        /// The account itself and its sessions: any app.
+        case account
+        /// Passkeys: apps that sign in with them.
+        case passkeys
+        /// The second factor: apps that sign in with a factor which asks for it.
+        case secondFactor
+
+        fileprivate func admits(_ client: Client) -> Bool {
+            switch self {
+            case .account: true
+            case .passkeys: client.mayUse(.passkey)
+            case .secondFactor: client.mayUse(.otp) || client.mayUse(.magic)
+            }
+        }
+    }
+
+    init(verifier: AccessTokenVerifier, clock: @escaping @Sendable () -> Double) {
+        self.verifier = verifier
+        self.clock = clock
+    }
+
+    /// The user who may manage the account: by a token whose audience is its client alone.
+    /// - Parameter age: how long ago the sign-in may be, in seconds; `nil`: any time.
+    /// - Throws: the answer to give: 401, 403 for a client's own token and for an app that may not do this.
+    func authenticate(
+        _ exchange: Exchange, for purpose: Purpose, signedInWithin age: Int? = nil
+    ) async throws -> VerifiedAccessToken {
+        let verified = try await holder(of: exchange)
+        guard verified.isForClientAlone else { throw Refusal(.bearerChallenge(invalidToken: true)) }
+        guard purpose.admits(verified.client) else { throw Refusal(.insufficientScope()) }
+        if let age, verified.session.now - verified.session.authTime > Double(age) {
+            throw Refusal(.stepUp(maximumAge: age))
+        }
+        return verified
+    }
+
+    /// The user whose claims are asked for (OpenID Connect Core §5.3): by any token with the scope `openid`, which the app asked
+    /// for and an API may have been given. It opens no more than the claims of its scopes.
+    /// - Throws: the answer to give, as above, and 403 without the scope.
+    func authenticateForClaims(_ exchange: Exchange) async throws -> VerifiedAccessToken {
+        let verified = try await holder(of: exchange)
+        guard verified.token.scope.contains("openid") else { throw Refusal(.insufficientScope("openid")) }
+        return verified
+    }
+
+    private func holder(of exchange: Exchange) async throws -> VerifiedAccessToken {
+        switch exchange.bearer() {
+        case .none: throw Refusal(.bearerChallenge(invalidToken: false))
+        case .malformed: throw Refusal(.bearerChallenge(invalidToken: true))
+        case .token(let text):
+            switch try await verifier.identify(text, realm: exchange.realm, now: clock()) {
+            case .user(let verified): return verified
+            // A valid token of a service account: there is no user.
+            case .service: throw Refusal(.insufficientScope())
+            case nil: throw Refusal(.bearerChallenge(invalidToken: true))
+            }
+        }
+    }
+}

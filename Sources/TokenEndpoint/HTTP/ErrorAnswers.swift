@@ -1,0 +1,160 @@
+import Grants
+import HTTPTypes
+import Logging
+
+/// How the errors of a route read on the wire.
+enum ErrorForm: Sendable {
+    /// RFC 6749 §5.2: `error` and `error_description`.
+    case oauth
+    /// The native account endpoints: a client that may not ask is a bad request with `error` alone.
+    case native
+}
+
+/// An error that says itself what to answer.
+protocol AnswerableError: Error {
+    /// What to answer.
+    var answer: Answer { get }
+    /// For the log; `nil` when there is nothing to note.
+    var reason: String? { get }
+}
+
+/// Ends a handler early with an answer.
+struct Refusal: AnswerableError {
+    let answer: Answer
+    /// The error that led to it, for the log.
+    let cause: TokenError?
+
+    init(_ answer: Answer, because cause: TokenError? = nil) {
+        self.answer = answer
+        self.cause = cause
+    }
+
+    var reason: String? { cause?.reason }
+}
+
+/// An error with what its line in the log should name beside it.
+struct LabelledError: Error {
+    let error: TokenError
+    let labels: Logger.Metadata
+}
+
+/// An error of a handler, as it is answered and logged: the one place where errors become answers.
+struct ErrorAnswer {
+    let answer: Answer
+    /// Whether the answer depends on an account, so that its time must not tell more.
+    let isAboutAccount: Bool
+    /// `nil` when there is nothing to note.
+    let line: (level: Logger.Level, metadata: Logger.Metadata)?
+
+    /// - Parameter basicUsed: whether the client used the `Authorization` header.
+    init(_ error: any Error, form: ErrorForm, basicUsed: Bool) {
+        if let error = error as? any AnswerableError {
+            answer = error.answer
+            isAboutAccount = false
+            let outcome = (error as? Refusal)?.cause?.code
+            line = error.reason.map { reason in
+                (Self.level(outcome), ["outcome": "\(outcome?.rawValue ?? "refused")", "reason": "\(reason)"])
+            }
+            return
+        }
+        let labelled = error as? LabelledError
+        let error = labelled?.error ?? TokenError(error)
+        answer = form == .native ? .native(error) : .oauth(error, basicUsed: basicUsed)
+        isAboutAccount = error.isAboutAccount
+        let metadata: Logger.Metadata = ["outcome": "\(error.code.rawValue)", "reason": "\(error.reason)"]
+        line = (Self.level(error.code), metadata.merging(labelled?.labels ?? [:]) { $1 })
+    }
+
+    /// An app that polls is told to wait every few seconds: nothing to note.
+    private static func level(_ code: TokenError.Code?) -> Logger.Level {
+        switch code {
+        case .temporarilyUnavailable: .warning
+        case .authorizationPending: .debug
+        default: .info
+        }
+    }
+}
+
+extension TokenError {
+    /// Whether it depends on what an account has.
+    fileprivate var isAboutAccount: Bool {
+        switch code {
+        case .invalidGrant, .authorizationPending, .slowDown, .accessDenied: true
+        case .invalidRequest, .invalidClient, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget,
+            .temporarilyUnavailable, .rateLimited:
+            false
+        }
+    }
+}
+
+extension Answer {
+    /// A token error on the wire (RFC 6749 §5.2).
+    /// - Parameter basicUsed: whether the client used the `Authorization` header, which a 401 must then answer in kind.
+    static func oauth(_ error: TokenError, basicUsed: Bool = false) -> Answer {
+        if let limit = error.limit { return limited(limit) }
+        switch error.code {
+        case .temporarilyUnavailable, .rateLimited:
+            return unavailable
+        case .invalidClient:
+            var answer = Answer(.unauthorized, json: body(error))
+            if basicUsed { answer.headers[.wwwAuthenticate] = "Basic realm=\"postern\", charset=\"UTF-8\"" }
+            return answer
+        case .invalidRequest, .invalidGrant, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget,
+            .authorizationPending, .slowDown, .accessDenied:
+            return Answer(.badRequest, json: body(error))
+        }
+    }
+
+    /// The same where a client that may not ask has `error` alone.
+    fileprivate static func native(_ error: TokenError) -> Answer {
+        switch error.code {
+        case .invalidClient, .unauthorizedClient: .error(.badRequest, error.code.rawValue)
+        default: .oauth(error)
+        }
+    }
+
+    private static func limited(_ limit: TokenError.ExceededLimit) -> Answer {
+        var object = JSONWriter(reserving: 128)
+        object.member("error", "rate_limited")
+        object.member("policy", limit.policy.rawValue)
+        object.member("dimension", limit.dimension.rawValue)
+        object.member("retryAfterSeconds", limit.retryAfterSeconds)
+        var answer = Answer(.tooManyRequests, json: object.finish())
+        answer.headers[.retryAfter] = String(limit.retryAfterSeconds)
+        return answer
+    }
+
+    private static func body(_ error: TokenError) -> [UInt8] {
+        var object = JSONWriter(reserving: 160)
+        object.member("error", error.code.rawValue)
+        object.member("error_description", error.description)
+        return object.finish()
+    }
+
+    /// A token that may not do this (RFC 6750 §3.1).
+    static func insufficientScope(_ scope: String? = nil) -> Answer {
+        var answer = Answer.error(.forbidden, "insufficient_scope")
+        let named = scope.map { ", scope=\"\($0)\"" } ?? ""
+        answer.headers[.wwwAuthenticate] = "Bearer error=\"insufficient_scope\"\(named)"
+        return answer
+    }
+
+    /// The sign-in is too long ago for this (RFC 9470 §3).
+    /// - Parameter maximumAge: seconds.
+    static func stepUp(maximumAge: Int) -> Answer {
+        var answer = Answer.error(.unauthorized, "insufficient_user_authentication")
+        answer.headers[.wwwAuthenticate] =
+            "Bearer error=\"insufficient_user_authentication\", error_description=\"A more recent sign-in is required.\", "
+            + "max_age=\"\(maximumAge)\""
+        return answer
+    }
+
+    /// A protected resource's 401 (RFC 6750 §3): no error code when no credentials came.
+    static func bearerChallenge(invalidToken: Bool) -> Answer {
+        var answer = Answer(.unauthorized)
+        answer.headers[.wwwAuthenticate] =
+            invalidToken
+            ? "Bearer error=\"invalid_token\", error_description=\"The access token is invalid.\"" : "Bearer"
+        return answer
+    }
+}

@@ -1,0 +1,67 @@
+public import HTTPTypes
+
+/// Answers a request for a known realm. What a handler throws, ``Responder`` turns into an answer.
+public typealias Handler = @Sendable (Exchange) async throws -> Answer
+
+/// An endpoint: an exact path, its methods, and what holds for all of its answers.
+public struct Route: Sendable {
+    let path: String
+    let handlers: [HTTPRequest.Method: Handler]
+    /// Whether one more path segment follows ``path``, which then ends in a slash.
+    let hasParameter: Bool
+    /// Which answers leave at the fixed deadline.
+    private(set) var uniform = UniformAnswers.none
+    /// How errors read on the wire.
+    private(set) var errors = ErrorForm.oauth
+
+    /// Which answers of a route leave at the fixed deadline, so that their time tells nothing about an account.
+    enum UniformAnswers: Sendable {
+        case none
+        /// Whatever a handler returns.
+        case accepted
+        /// Refusals that depend on an account (``TokenError/isAboutAccount``).
+        case refusals
+    }
+
+    /// A route. `HEAD` follows `GET`.
+    public init(_ path: String, _ handlers: [HTTPRequest.Method: Handler]) {
+        self.path = path
+        self.handlers = handlers
+        hasParameter = false
+    }
+
+    /// A route whose last path segment is a parameter: `prefix` ends in a slash.
+    public init(prefix: String, _ handlers: [HTTPRequest.Method: Handler]) {
+        path = prefix
+        self.handlers = handlers
+        hasParameter = true
+    }
+
+    /// What the log calls it: `token` for `/connect/token`.
+    var name: String {
+        let parts = path.split(separator: "/")
+        return parts.dropFirst(parts.count > 1 ? 1 : 0).joined(separator: " ")
+    }
+
+    /// The route with a fixed deadline for some of its answers.
+    func uniform(_ answers: UniformAnswers) -> Route {
+        var route = self
+        route.uniform = answers
+        return route
+    }
+
+    /// The route with errors in another form.
+    func errors(_ form: ErrorForm) -> Route {
+        var route = self
+        route.errors = form
+        return route
+    }
+
+    func handler(for method: HTTPRequest.Method) -> Handler? {
+        handlers[method == .head ? .get : method]
+    }
+
+    var allow: String {
+        handlers.keys.flatMap { $0 == .get ? ["GET", "HEAD"] : [$0.rawValue] }.sorted().joined(separator: ", ")
+    }
+}
