@@ -80,18 +80,18 @@ struct MagicLinkTests {
     }
 
     @Test func `a statement that finds its lock taken runs again, and in the end gives up`() async throws {
-        let turns = Turns()
+        let turns = Turns(.init(patience: .milliseconds(100)))
         var runs = 0
-        let answer = try await turns.untilFree("key") {
+        let answer = try await turns.untilFree(.whenBusy("key")) {
             runs += 1
             return runs == 3 ? "done" : nil
         }
         #expect(answer == "done" && runs == 3)
         await #expect(throws: TokenError.unavailable("busy")) {
-            try await turns.untilFree("key") { String?.none }
+            try await turns.untilFree(.whenBusy("key")) { String?.none }
         }
         await #expect(throws: StoreError.inDoubt) {
-            try await turns.untilFree("key") { () async throws -> String? in throw StoreError.inDoubt }
+            try await turns.untilFree(.whenBusy("key")) { () async throws -> String? in throw StoreError.inDoubt }
         }
         #expect(turns.isIdle)
     }
@@ -104,7 +104,7 @@ struct MagicLinkTests {
     func `the link's two parameters come together, or the handle comes alone`(_ names: String, _ enough: Bool) throws {
         let form = try FormParameters(
             parsing: names.split(separator: " ").map { "\($0)=x" }.joined(separator: "&").utf8)
-        let accepted = (try? MagicLinkGrant.requireParameters(form)) != nil
+        let accepted = (try? MagicLinkFactor.requireParameters(form)) != nil
         #expect(accepted == enough)
     }
 }

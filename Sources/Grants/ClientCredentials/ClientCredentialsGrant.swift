@@ -30,7 +30,6 @@ public struct ClientCredentialsGrant: Grant {
         let client = request.client
         // OpenID Connect Core §3: `openid` asks to authenticate an end user, and there is none.
         guard !request.access.scope.contains("openid") else { throw TokenError.invalidScope("openid without a user") }
-        let audience = try request.access.audience(of: request.access.scope, realm: realm, client: client)
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: request.access.scope)
         let outcome = try await limiter.admitting(.token, request.subjects, realm: realm) { permits in
             let (outcome, verdict) = try await accounts.grant(
@@ -43,7 +42,7 @@ public struct ClientCredentialsGrant: Grant {
         case .granted(let account, let salt, let createdAt, let now):
             let token = AccessToken(
                 session: account, issuedAt: Int(now), lifetime: realm.accessTokenLifetime(for: client),
-                sessionExpiresAt: .max, scope: request.access.scope, audience: audience)
+                sessionExpiresAt: .max, scope: request.access.scope, audience: request.audience)
             return try issuer.issue(
                 token, serviceAccount: account, createdAt: Int(createdAt), salt: salt, realm: realm, client: client,
                 signingKey: signingKey)

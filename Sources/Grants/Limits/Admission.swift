@@ -1,14 +1,15 @@
-import Persistence
+public import Persistence
 
 /// The permits of one request: taken with the first of its statements, however many follow.
-struct Admission {
+public struct Admission {
     private let limiter: RateLimiter
     private let policy: RateLimit.Policy
     private let subjects: [RateLimiter.Subject]
     private let realm: Realm
     private var isAdmitted = false
 
-    init(_ limiter: RateLimiter, _ policy: RateLimit.Policy, _ subjects: [RateLimiter.Subject], realm: Realm) {
+    /// Nothing is taken yet.
+    public init(_ limiter: RateLimiter, _ policy: RateLimit.Policy, _ subjects: [RateLimiter.Subject], realm: Realm) {
         self.limiter = limiter
         self.policy = policy
         self.subjects = subjects
@@ -16,7 +17,7 @@ struct Admission {
     }
 
     /// As ``RateLimiter/admitting(_:_:realm:_:)``. Once that succeeded, a statement asks for no permits.
-    mutating func admitting<R>(
+    public mutating func admitting<R>(
         _ statement: (PermitRequest) async throws -> (R?, PermitVerdict)
     ) async throws -> R {
         guard isAdmitted else {
@@ -31,7 +32,7 @@ struct Admission {
     }
 
     /// Takes the permits of a request that is refused before any statement.
-    func count() async throws {
+    public func count() async throws {
         try await limiter.count(policy, subjects, realm: realm)
     }
 }

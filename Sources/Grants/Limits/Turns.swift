@@ -15,7 +15,7 @@ public final class Turns: Sendable {
         public var waitersPerKey: Int
         /// Callers that may wait for all keys together. A caller whose key is free never waits and is not counted.
         public var waiters: Int
-        /// How long a caller waits for its turn.
+        /// How long a caller waits for its turn, and in its turn for a lock that another node holds.
         public var patience: Duration
 
         /// Takes the values as they are.
@@ -43,7 +43,7 @@ public final class Turns: Sendable {
         var isWatched = false
     }
 
-    private let limits: Limits
+    let limits: Limits
     private let state = Mutex(State())
     /// Deadlines are looked at no more often than this.
     private static let precision = Duration.milliseconds(10)

@@ -52,29 +52,9 @@ public struct MagicLink: Sendable, Equatable {
     func url(origin: String) -> String {
         "\(origin)/magic-login?userId=\(user)&token=\(Base64.urlEncode(token))"
     }
-
-    /// Makes a link and its mail for a request that the database decided to answer.
-    static func draft(
-        _ request: SignInStore.PendingRequest, user: UUIDValue, origin: RequestOrigin, originHost: String,
-        _ keyring: Keyring
-    ) throws(StoreError) -> MagicLinkStore.Draft {
-        let link = MagicLink(for: user)
-        let mailID = UUIDValue.random()
-        let mail = MailPayload(
-            realmName: request.displayName, originHost: originHost,
-            content: .magicLink(
-                link: link.url(origin: request.publicOrigin), minutes: Int(request.magicLinkLifetime + 59) / 60,
-                origin: origin))
-        guard let payload = try? mail.sealed(under: keyring, realm: request.realm, mail: mailID) else {
-            throw .malformedResult
-        }
-        return MagicLinkStore.Draft(tokenHash: link.tokenHash, mailID: mailID, payload: payload)
-    }
 }
 
-extension Hex {
-    static func encode(_ bytes: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
+extension MagicLink {
+    /// The key under which statements that end links of the account take turns.
+    func turn(realm: Realm) -> String { "links|\(realm.id)|\(user)" }
 }

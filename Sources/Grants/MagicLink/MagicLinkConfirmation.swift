@@ -44,7 +44,7 @@ public struct MagicLinkConfirmation: Sendable {
     ) async throws -> Outcome {
         var admission = Admission(limiter, .magicLink, [.init(.source, source)], realm: realm)
         let number: Int32? = if case .number(let number) = choice { Int32(clamping: number) } else { nil }
-        return try await turns.untilFree(link.turn(realm: realm)) {
+        return try await turns.untilFree(.whenBusy(link.turn(realm: realm))) {
             let outcome = try await admission.admitting { permits in
                 let (outcome, verdict) = try await links.confirm(
                     realm: realm.id, user: link.user, tokenHash: link.tokenHash, number: number, source: source,
@@ -54,9 +54,4 @@ public struct MagicLinkConfirmation: Sendable {
             return outcome == .busy ? nil : outcome
         }
     }
-}
-
-extension MagicLink {
-    /// The key under which statements that end links of the account take turns.
-    func turn(realm: Realm) -> String { "links|\(realm.id)|\(user)" }
 }

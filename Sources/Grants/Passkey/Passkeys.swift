@@ -195,10 +195,3 @@ public struct Passkeys: Sendable {
         Int(clock()) + realm.policy.ceremonyLifetime
     }
 }
-
-extension Realm {
-    /// The host of the public origin, without port.
-    var host: String {
-        String((issuer.split(separator: "/").last ?? "").prefix { $0 != ":" })
-    }
-}

@@ -21,15 +21,10 @@ extension Realm {
     /// and its Android apps. Exact strings, per client; plain http only for `localhost`.
     func relyingParty(for client: Client, rpID: String) -> RelyingParty {
         let web = client.webOrigins.filter { origin in
-            guard let host = Self.host(of: origin) else { return false }
+            let host = Self.host(ofOrigin: origin)
             guard host == rpID || host.hasSuffix("." + rpID) else { return false }
-            return origin.hasPrefix("https://") || host == "localhost"
+            return origin.hasPrefix("https://") || (origin.hasPrefix("http://") && host == "localhost")
         }
         return RelyingParty(rpId: rpID, origins: Set(["https://" + rpID] + web + client.androidOrigins))
-    }
-
-    private static func host(of origin: String) -> String? {
-        guard let scheme = ["https://", "http://"].first(where: origin.hasPrefix) else { return nil }
-        return String(origin.dropFirst(scheme.count).prefix { $0 != ":" })
     }
 }

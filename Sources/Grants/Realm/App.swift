@@ -56,8 +56,16 @@ extension Realm {
         }
     }
 
-    /// Where the endpoints of the host are, without a trailing slash: the issuer, or the App's host under the issuer's
-    /// scheme and port.
+    /// The host of the public origin, without port.
+    var host: String { Self.host(ofOrigin: issuer) }
+
+    /// The host of `scheme://host[:port]`.
+    static func host(ofOrigin origin: String) -> String {
+        let authority = origin.firstRange(of: "://").map { origin[$0.upperBound...] } ?? origin[...]
+        return String(authority.prefix { $0 != ":" && $0 != "/" })
+    }
+
+    /// Where the endpoints of the host are, without a trailing slash: the issuer, or the App's host under the issuer's scheme and port.
     public var endpointOrigin: String {
         guard let host = app?.host, let scheme = issuer.firstRange(of: "://") else { return issuer }
         let port = issuer[scheme.upperBound...].firstIndex(of: ":").map { issuer[$0...] } ?? ""

@@ -7,6 +7,8 @@ public struct RefreshGrant: Grant {
     public let grantType = GrantType.refreshToken
     /// Existing sessions can be refreshed while native grants are off.
     public let isNative = false
+    /// The family's scope, which only the statement knows, is the one that counts.
+    public let knowsScope = false
 
     private let sessions: SessionStore
     private let issuer: TokenIssuer

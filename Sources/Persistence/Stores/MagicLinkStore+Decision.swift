@@ -15,11 +15,18 @@ extension MagicLinkStore {
         }
     }
 
-    /// Decides one request: a link and its mail, or nothing. - Returns: whether a mail was queued.
-    static func decide(
-        _ request: SignInStore.PendingRequest, in transaction: isolated Connection,
-        draft: (SignInStore.PendingRequest, UUIDValue, RequestOrigin) throws(StoreError) -> Draft
-    ) throws(StoreError) -> Bool {
+    /// To send a link: whom, and what its mail says about the request.
+    public struct Decision: Sendable {
+        /// The account to sign in to.
+        public let user: UUIDValue
+        /// Where the request came from.
+        public let origin: RequestOrigin
+    }
+
+    /// Decides a request for a link. - Returns: `nil` when nothing is sent.
+    public static func decide(
+        _ request: SignInStore.PendingRequest, in transaction: isolated Connection
+    ) throws(StoreError) -> Decision? {
         let decided = try transaction.query(decideLink, [.uuid(request.realm), .bytes(request.id)]) {
             (row) throws(StoreError) in
             guard try row.text(0) == "send" else { return Decision?.none }
@@ -29,9 +36,13 @@ extension MagicLinkStore {
                     application: try row.text(2), time: try row.double(3), source: try row.textOrNil(4)))
         }
         guard let only = decided.first else { throw .malformedResult }
-        guard let decision = only else { return false }
-        let user = decision.user
-        let link = try draft(request, user, decision.origin)
+        return only
+    }
+
+    /// Stores a link that was decided to be sent, and queues its mail.
+    public static func add(
+        _ link: Draft, of user: UUIDValue, for request: SignInStore.PendingRequest, in transaction: isolated Connection
+    ) throws(StoreError) {
         _ = try transaction.query(
             addLink,
             [
@@ -39,13 +50,6 @@ extension MagicLinkStore {
                 .bytes(link.payload),
             ]
         ) { (row) throws(StoreError) in try row.isNull(0) }
-        return true
-    }
-
-    /// A decision to send a link: the recipient, and what the mail says about the request.
-    private struct Decision: Sendable {
-        let user: UUIDValue
-        let origin: RequestOrigin
     }
 
     private static let decideLink = Statement(

@@ -98,7 +98,7 @@ public struct SignInStore: Sendable {
         /// The row's id.
         public let id: [UInt8]
         /// `otp`, `register` or `magic`.
-        let kind: String
+        public let kind: String
         /// The folded address.
         public let emailKey: String
         /// The realm's name for users.
@@ -136,45 +136,39 @@ public struct SignInStore: Sendable {
         }
     }
 
-    /// Decides up to `limit` pending requests in one transaction: each becomes a code or a link and a queued mail, or
-    /// nothing.
-    /// - Parameters:
-    ///   - realm: the realm served last; this batch begins with the realm after it.
-    ///   - draft: makes a code, in case the decision is to send one.
-    ///   - link: makes a link for a user, with a mail that says where the request came from.
-    /// - Returns: the number of requests decided and of mails queued, and the realm served last.
-    public func decide(
-        limit: Int32, after realm: UUIDValue,
-        draft: @escaping @Sendable (PendingRequest) throws(StoreError) -> CodeDraft,
-        link: @escaping @Sendable (PendingRequest, UUIDValue, RequestOrigin) throws(StoreError) -> MagicLinkStore.Draft
-    ) async throws(StoreError) -> (decided: Int, mails: Int, last: UUIDValue) {
-        try await database.transaction { (transaction) throws(StoreError) in
-            let pending = try transaction.query(Self.takeUndecided, [.int(limit), .uuid(realm)]) {
-                (row) throws(StoreError) in
-                PendingRequest(
-                    realm: try row.uuid(0), id: try row.bytes(1), kind: try row.text(6), emailKey: try row.text(2),
-                    displayName: try row.text(3), publicOrigin: try row.text(4), otpLifetime: try row.int(5),
-                    magicLinkLifetime: try row.int(7), otpDigits: try row.int(8))
-            }
-            var mails = 0
-            for request in pending {
-                if request.kind == "magic" {
-                    if try MagicLinkStore.decide(request, in: transaction, draft: link) { mails += 1 }
-                    continue
-                }
-                let code = try draft(request)
-                let outcome = try transaction.query(
-                    Self.decideCode,
-                    [
-                        .uuid(request.realm), .bytes(request.id), .uuid(code.codeID), .bytes(code.salt),
-                        .bytes(code.keyed),
-                        .uuid(code.mailID), .bytes(code.payload), .text("otp"),
-                    ]
-                ) { (row) throws(StoreError) in try row.text(0) }
-                if outcome.first == "sent" { mails += 1 }
-            }
-            return (pending.count, mails, pending.last?.realm ?? realm)
+    /// Runs a transaction that decides requests. It may run more than once (``Database/transaction(_:)``).
+    public func transaction<R: Sendable>(
+        _ body: @Sendable (isolated Connection) throws(StoreError) -> R
+    ) async throws(StoreError) -> R {
+        try await database.transaction(body)
+    }
+
+    /// Takes up to `limit` pending requests, to be decided before the transaction ends.
+    /// - Parameter realm: whose turn was last: the realm that follows is the first.
+    public static func takeUndecided(
+        limit: Int32, after realm: UUIDValue, in transaction: isolated Connection
+    ) throws(StoreError) -> [PendingRequest] {
+        try transaction.query(takeUndecided, [.int(limit), .uuid(realm)]) { (row) throws(StoreError) in
+            PendingRequest(
+                realm: try row.uuid(0), id: try row.bytes(1), kind: try row.text(6), emailKey: try row.text(2),
+                displayName: try row.text(3), publicOrigin: try row.text(4), otpLifetime: try row.int(5),
+                magicLinkLifetime: try row.int(7), otpDigits: try row.int(8))
         }
+    }
+
+    /// Decides a request for a code: stores the drafted code and queues its mail, or does neither.
+    /// - Returns: whether the mail was queued.
+    public static func decide(
+        _ request: PendingRequest, _ draft: CodeDraft, in transaction: isolated Connection
+    ) throws(StoreError) -> Bool {
+        let outcome = try transaction.query(
+            decideCode,
+            [
+                .uuid(request.realm), .bytes(request.id), .uuid(draft.codeID), .bytes(draft.salt),
+                .bytes(draft.keyed), .uuid(draft.mailID), .bytes(draft.payload), .text("otp"),
+            ]
+        ) { (row) throws(StoreError) in try row.text(0) }
+        return outcome.first == "sent"
     }
 
     private static let recordRequest = Statement(

@@ -3,9 +3,9 @@ import Logging
 import Persistence
 import ServiceLifecycle
 
-/// Runs the worker that decides requests for codes.
-struct OTPWorkerService: Service {
-    let worker: OTPWorker
+/// Runs the worker that decides requests for codes and links.
+struct SignInRequestService: Service {
+    let worker: SignInRequestWorker
 
     func run() async throws {
         await cancelWhenGracefulShutdown { await worker.run() }

@@ -112,8 +112,8 @@ public final class Metrics: Sendable {
         }
     }
 
-    /// Counts the outcomes of tried codes.
-    func count(_ event: OTPGrant.Event) {
+    /// Counts what came of codes that were tried.
+    func count(_ event: OTPFactor.Event) {
         state.withLock { state in
             switch event {
             case .wrong(let codes): state.wrongCodes += UInt64(codes)

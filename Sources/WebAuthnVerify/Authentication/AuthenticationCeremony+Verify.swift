@@ -68,7 +68,8 @@ extension AuthenticationCeremony {
             signCount: Step.credentialRecordUpdate.compute(orElse: authData.signCount) {
                 max(credential.signCount, authData.signCount)
             },
-            signCountRegressed: !advanced, backupState: authData.flags.contains(.backupState),
+            presentedSignCount: authData.signCount, signCountRegressed: !advanced,
+            backupState: authData.flags.contains(.backupState),
             origin: clientData.origin,
             extensions: authData.extensions)
     }

@@ -70,6 +70,8 @@ public struct VerifiedAuthentication: Sendable, Equatable {
     public var flags: AuthenticatorData.Flags
     /// The counter to store: never lower than the stored one.
     public var signCount: UInt32
+    /// The counter as signed, whether it moved forward or not.
+    public var presentedSignCount: UInt32
     /// True when the counter did not move forward and ``AuthenticationCeremony/SignCountPolicy/report`` let it pass.
     public var signCountRegressed: Bool
     /// BS to store.

@@ -16,14 +16,14 @@ struct NewSignIn: Sendable {
     private let signingKey: SigningKey?
     private let issuer: TokenIssuer
 
-    /// - Throws: `invalid_target`, or `temporarily_unavailable` when there is no key to sign with.
+    /// - Throws: `temporarily_unavailable` when there is no key to sign with.
     init(_ request: TokenRequest, issuer: TokenIssuer) async throws(TokenError) {
         realm = request.realm
         client = request.client
-        source = request.source
+        source = request.context.source
         userAgent = request.userAgent
         scope = request.access.scope
-        audience = try request.access.audience(of: scope, realm: realm, client: client)
+        audience = request.audience
         signingKey = try await issuer.prepare(realm: realm, client: client, scope: scope)
         refreshToken =
             scope.contains("offline_access")
@@ -44,47 +44,13 @@ struct NewSignIn: Sendable {
         return record
     }
 
-    /// The answer, made after the database confirmed the sign-in.
-    func respond(_ signedIn: SignedIn, amr: [String]) throws(TokenError) -> TokenResponse {
+    /// The answer, once the database said who signed in.
+    func respond(_ signedIn: SignedIn) throws(TokenError) -> TokenResponse {
         let authentication = Authentication(
-            session: session, user: signedIn.user, amr: amr, authTime: Int(signedIn.now), scope: scope,
+            session: session, user: signedIn.user, amr: signedIn.amr, authTime: Int(signedIn.now), scope: scope,
             audience: audience,
             refreshToken: refreshToken, tokenSalt: tokenSalt, sessionExpiresAt: Int(signedIn.sessionExpiresAt),
             now: Int(signedIn.now))
         return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
-    }
-}
-
-/// The outcome of a sign-in; times are seconds since the epoch by the database clock.
-struct SignedIn: Sendable {
-    let user: UUIDValue
-    let now: Double
-    let sessionExpiresAt: Double
-}
-
-extension NewSignIn {
-    /// Runs the statement that redeems and returns the sign-in.
-    ///
-    /// If the answer was lost (`StoreError.inDoubt`), the session row decides, because only a success inserts it
-    /// (docs/decisions/0000, F4).
-    /// - Parameter refused: the grant's one refusal; its argument is the reason for the log.
-    func decide(
-        sessions: SessionStore, refused: (String) -> TokenError, _ statement: () async throws -> SignInOutcome
-    ) async throws -> SignedIn {
-        do {
-            switch try await statement() {
-            case .signedIn(let user, let now, let expiresAt):
-                return SignedIn(user: user, now: now, sessionExpiresAt: expiresAt)
-            case .refused(let reason): throw refused(reason)
-            case .limited: throw TokenError.unavailable("limit without a verdict")
-            case .secondFactor: throw TokenError.secondFactorRequired
-            case .secondFactorWrong: throw TokenError.secondFactorInvalid
-            case .secondFactorGone: throw TokenError.unavailable("second factor changed")
-            }
-        } catch StoreError.inDoubt {
-            let found = try? await sessions.live(realm: realm.id, session: session, jti: [])
-            guard let session = found ?? nil else { throw TokenError.unavailable("in doubt") }
-            return SignedIn(user: session.user, now: session.authTime, sessionExpiresAt: session.expiresAt)
-        }
     }
 }

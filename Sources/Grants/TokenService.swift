@@ -1,38 +1,6 @@
 public import Persistence
 
-/// A token request that passed every check that does not depend on an account.
-public struct TokenRequest: Sendable {
-    let realm: Realm
-    let client: Client
-    let form: FormParameters
-    let access: RequestedAccess
-    /// Where it came from: an address, IPv6 by /64; the user's own when a trusted forwarder named it.
-    let source: String
-    /// What the request calls itself, for the list of sessions; printable and bounded.
-    let userAgent: String?
-
-    /// The budgets of policy `token` it is counted against.
-    var subjects: [RateLimiter.Subject] {
-        let subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, client.clientID)]
-        return realm.app.map { subjects + [.init(.app, $0.slug)] } ?? subjects
-    }
-}
-
-/// A way to obtain tokens at the token endpoint (RFC 6749 §4.5): three facts and one verb.
-public protocol Grant: Sendable {
-    /// Its `grant_type`.
-    var grantType: GrantType { get }
-    /// Whether the realm's native-grants flag gates it.
-    var isNative: Bool { get }
-    /// Parameters that must be there; checked before anything is looked up.
-    func requireParameters(_ form: FormParameters) throws(TokenError)
-    /// Consumes what was presented and stores the session, in one database round trip.
-    /// - Throws: `TokenError`, or what the database threw.
-    func redeem(_ request: TokenRequest) async throws -> TokenResponse
-}
-
-/// The token endpoint's dispatcher. The order of checks is the source order of
-/// ``token(_:credentials:realm:source:userAgent:)``.
+/// The token endpoint's dispatcher (contract §4.1): the order of checks is the source order of ``token(_:credentials:realm:source:)``.
 public struct TokenService: Sendable {
     private let grants: [GrantType: any Grant]
     private let clients: ClientAuthenticator
@@ -83,12 +51,12 @@ public struct TokenService: Sendable {
                 reason: "require_dpop")
         }
         let access = try RequestedAccess(form, realm: realm, client: client)
-        // A refresh is judged by its family's scope, which only the statement knows.
-        if grant.grantType != .refreshToken { _ = try access.audience(of: access.scope, realm: realm, client: client) }
+        let audience = grant.knowsScope ? try access.audience(of: access.scope, realm: realm, client: client) : []
         try grant.requireParameters(form)
         let request = TokenRequest(
-            realm: realm, client: client, form: form, access: access,
-            source: credentials.forwardedSource(by: client) ?? source, userAgent: userAgent)
+            context: SignInContext(
+                realm: realm, client: client, source: credentials.forwardedSource(by: client) ?? source),
+            form: form, access: access, audience: audience, userAgent: userAgent)
         do {
             return try await grant.redeem(request)
         } catch {

@@ -43,33 +43,31 @@ extension Server {
         let secondFactors = SecondFactors(store: SecondFactorStore(database), keyring: keyring)
         let clients = ClientAuthenticator(
             assertions: ClientAssertionStore(database), limiter: limiter, clock: clock)
+        let signIn = SignInServices(limiter: limiter, turns: turns, sessions: sessions, keyring: keyring)
         let service = TokenService(
             [
-                OTPGrant(
-                    signIns: signIns, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring,
-                    turns: turns, observe: metrics.count),
-                MagicLinkGrant(
-                    links: links, sessions: sessions, issuer: issuer, limiter: limiter, turns: turns, keyring: keyring),
-                PasskeyGrant(
-                    passkeys: passkeyStore, sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                SignInGrant(
+                    OTPFactor(signIns: signIns, keyring: keyring, observe: metrics.count), signIn, issuer: issuer),
+                SignInGrant(MagicLinkFactor(links: links, keyring: keyring), signIn, issuer: issuer),
+                SignInGrant(PasskeyFactor(passkeys: passkeyStore, keyring: keyring), signIn, issuer: issuer),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
             ], clients: clients, databaseClock: databaseClock)
         let verifier = AccessTokenVerifier(
             keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
-        let requests = OTPRequests(signIns: signIns, limiter: limiter, keyring: keyring, wakeWorker: wakeWorker.signal)
-        let linkRequests = MagicLinkRequests(
-            links: links, admission: RequestAdmission(limiter), turns: turns, keyring: keyring,
-            wakeWorker: wakeWorker.signal)
+        let code = MailedCode(.otp, signIns: signIns, keyring: keyring)
+        let registration = MailedCode(.register, signIns: signIns, keyring: keyring)
+        let link = MailedLink(links: links, keyring: keyring)
+        let requests = SignInRequests(
+            limiter: limiter, turns: turns, keyring: keyring, wakeWorker: wakeWorker.signal)
         let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
 
         let routes =
             TokenRoutes(service: service, metrics: metrics).routes
-            + OTPRequestRoutes(requests: requests).routes
+            + SignInRequestRoutes(requests: requests, code: code, registration: registration, link: link).routes
             + AppInfoRoutes().routes
-            + MagicLinkRequestRoutes(requests: linkRequests).routes
             + MagicLoginRoutes(confirmation: confirmation).routes
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
@@ -94,12 +92,13 @@ extension Server {
             trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
             logger: logger)
 
-        let worker = OTPWorker(
-            signIns: signIns, keyring: keyring, wake: wakeWorker, wakeDelivery: wakeDelivery, logger: logger)
+        let worker = SignInRequestWorker(
+            requests: signIns, factors: [code, registration, link], wake: wakeWorker, wakeDelivery: wakeDelivery,
+            logger: logger)
         var services: [any Service] = [
             database,
             listener(databaseConfiguration, realms, databaseClock, clock, logger),
-            OTPWorkerService(worker: worker),
+            SignInRequestService(worker: worker),
             TestCodeService(
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(database: database, logger: logger),

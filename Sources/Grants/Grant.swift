@@ -1,0 +1,38 @@
+/// A way to obtain tokens at the token endpoint (RFC 6749 §4.5): three facts and one verb.
+public protocol Grant: Sendable {
+    /// Its `grant_type`.
+    var grantType: GrantType { get }
+    /// Whether the realm's native-grants flag gates it.
+    var isNative: Bool { get }
+    /// Whether the scope that is asked for will be the scope of the tokens. A refresh is judged by its family's scope, which only
+    /// the statement knows.
+    var knowsScope: Bool { get }
+    /// Parameters that must be there; checked before anything is looked up.
+    func requireParameters(_ form: FormParameters) throws(TokenError)
+    /// Consumes what was presented and stores the session, in one database round trip.
+    /// - Throws: `TokenError`, or what the database threw.
+    func redeem(_ request: TokenRequest) async throws -> TokenResponse
+}
+
+extension Grant {
+    /// Most do.
+    public var knowsScope: Bool { true }
+}
+
+/// A token request that passed every check that does not depend on an account.
+public struct TokenRequest: Sendable {
+    /// Tenant, client and source.
+    let context: SignInContext
+    let form: FormParameters
+    let access: RequestedAccess
+    /// `aud` of the tokens; empty for a grant that does not know its scope.
+    let audience: [String]
+    /// What the request calls itself, for the list of sessions; printable and bounded.
+    let userAgent: String?
+
+    var realm: Realm { context.realm }
+    var client: Client { context.client }
+    var source: String { context.source }
+    /// Whose budgets of policy `token` it uses.
+    var subjects: [RateLimiter.Subject] { context.subjects }
+}

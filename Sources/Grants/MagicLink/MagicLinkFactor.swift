@@ -1,0 +1,96 @@
+public import Persistence
+
+/// `urn:cocoar:magic`: a link from the mailbox, opened in the app or confirmed elsewhere while the app polls.
+public struct MagicLinkFactor: Factor {
+    /// `urn:cocoar:magic`.
+    public let grantType = GrantType.magic
+    /// Of a wrong link, a used one and an expired one.
+    public let refusal = "Invalid or expired link."
+
+    private let links: MagicLinkStore
+    private let keyring: Keyring
+
+    /// Works on `links`.
+    public init(links: MagicLinkStore, keyring: Keyring) {
+        self.links = links
+        self.keyring = keyring
+    }
+
+    /// What an app can present.
+    public enum Presented: Sendable {
+        /// The link itself, and the handle that it must belong to if the app names one.
+        case link(MagicLink, handle: [UInt8]?)
+        /// The handle of a request whose link was confirmed elsewhere.
+        case handle([UInt8])
+    }
+
+    /// `user_id` and `magic_token`, or `auth_session` alone. With all three the link must belong to the handle.
+    public func requireParameters(_ form: FormParameters) throws(TokenError) {
+        try Self.requireParameters(form)
+    }
+
+    static func requireParameters(_ form: FormParameters) throws(TokenError) {
+        switch (form["user_id"], form["magic_token"], form["auth_session"]) {
+        case (.some, .some, _), (nil, nil, .some): return
+        case (nil, .some, _): throw .missing("user_id")
+        case (_, nil, _): throw .missing("magic_token")
+        }
+    }
+
+    /// `nil` for any spelling of a link or handle but the one that was given out.
+    public func read(_ form: FormParameters, _ context: SignInContext) -> Presented? {
+        var handle: [UInt8]?
+        if let presented = form["auth_session"] {
+            guard let opened = AuthSessionHandle(presented, realm: context.realm.id, keyring: keyring) else {
+                return nil
+            }
+            handle = opened.id
+        }
+        guard form["magic_token"] != nil else { return handle.map(Presented.handle) }
+        return MagicLink(userID: form["user_id"], token: form["magic_token"]).map { .link($0, handle: handle) }
+    }
+
+    /// With whatever else ends links of the account, or polls with the handle.
+    public func turn(of presented: Presented, _ context: SignInContext) -> AttemptTurn {
+        switch presented {
+        case .link(let link, _): .whenBusy(link.turn(realm: context.realm))
+        case .handle(let id): .whenBusy(Approval.turn(ofHandle: id, in: context.realm))
+        }
+    }
+
+    /// A secret from the mailbox that works once, as a code does; nothing more.
+    public func amr(of presented: Presented) -> [String] { ["otp"] }
+
+    /// Consumes the link, or its confirmation, and opens the session.
+    public func redeem(
+        _ presented: Presented, _ context: SignInContext, opening session: NewSession, proof: SecondFactorProof?,
+        permits: PermitRequest
+    ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
+        let (realm, client) = (context.realm.id, context.client.key)
+        let (outcome, verdict) =
+            switch presented {
+            case .link(let link, let handle):
+                try await links.redeem(
+                    MagicLinkStore.Redemption(
+                        realm: realm, client: client, permission: grantType.permission, user: link.user,
+                        tokenHash: link.tokenHash, handle: handle, session: session, permits: permits,
+                        secondFactor: proof))
+            case .handle(let handle):
+                try await links.poll(
+                    MagicLinkStore.Poll(
+                        realm: realm, client: client, permission: grantType.permission, handle: handle,
+                        session: session, permits: permits, secondFactor: proof))
+            }
+        return (Self.outcome(outcome), verdict)
+    }
+
+    private static func outcome(_ outcome: MagicLinkStore.Outcome) -> FactorOutcome? {
+        switch outcome {
+        case .pending: .waiting(Approval(.pending, of: "link"))
+        case .slowDown: .waiting(Approval(.slowDown, of: "link"))
+        case .denied: .waiting(Approval(.denied, of: "link"))
+        case .busy: .busy
+        case .decided(let outcome): FactorOutcome(outcome)
+        }
+    }
+}

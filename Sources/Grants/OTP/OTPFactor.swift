@@ -1,0 +1,104 @@
+public import Persistence
+
+/// `urn:cocoar:otp`: a code from the mailbox.
+public struct OTPFactor: Factor {
+    /// `urn:cocoar:otp`.
+    public let grantType = GrantType.otp
+    /// Of a wrong code, an expired one, and of an address without any.
+    public let refusal = "Invalid or expired code."
+
+    private let signIns: SignInStore
+    private let keyring: Keyring
+    private let wrongCodes: WrongCodes
+    private let observe: @Sendable (Event) -> Void
+
+    /// Something worth counting.
+    public enum Event: Sendable {
+        /// So many codes were compared and wrong.
+        case wrong(Int)
+        /// The codes of an account are closed for a day.
+        case lockout
+        /// A try was refused because the realm's limit of wrong codes is used up.
+        case brake
+    }
+
+    /// - Parameter observe: told of every refusal worth counting.
+    public init(signIns: SignInStore, keyring: Keyring, observe: @escaping @Sendable (Event) -> Void = { _ in }) {
+        self.signIns = signIns
+        self.keyring = keyring
+        self.observe = observe
+        wrongCodes = WrongCodes(signIns)
+    }
+
+    /// An address or a handle, and a code's HMAC under each key that it may have been stored under.
+    public struct Presented: Sendable {
+        let emailKey: String
+        let handle: [UInt8]?
+        let keyed: [[UInt8]]
+    }
+
+    /// `otp_code`, and `username` or `auth_session`.
+    public func requireParameters(_ form: FormParameters) throws(TokenError) {
+        guard form["username"] != nil || form["auth_session"] != nil else { throw .missing("username") }
+        guard form["otp_code"] != nil else { throw .missing("otp_code") }
+    }
+
+    /// `nil` when neither parameter can name an account, or the two disagree.
+    public func read(_ form: FormParameters, _ context: SignInContext) -> Presented? {
+        let realm = context.realm
+        var emailKey: String?
+        var handle: AuthSessionHandle?
+        if let presented = form["auth_session"] {
+            guard let opened = AuthSessionHandle(presented, realm: realm.id, keyring: keyring) else { return nil }
+            handle = opened
+            emailKey = opened.emailKey
+        }
+        if let username = form["username"] {
+            guard let address = EmailAddress(username), handle == nil || address.key == emailKey else { return nil }
+            emailKey = address.key
+        }
+        guard let emailKey else { return nil }
+        // Blanks around the digits come from copying; nothing else is forgiven.
+        let code = (form["otp_code"] ?? "").utf8.drop { $0 == 0x20 }.reversed().drop { $0 == 0x20 }.reversed()
+        return Presented(
+            emailKey: emailKey, handle: handle?.id,
+            keyed: OneTimeCode.candidates(
+                String(decoding: code, as: UTF8.self), realm: realm, emailKey: emailKey, keyring: keyring))
+    }
+
+    /// Those who hold a handle do not stand in line with strangers who know the address.
+    public func turn(of presented: Presented, _ context: SignInContext) -> AttemptTurn {
+        let subject = presented.handle.map { "handle|" + Base64.urlEncode($0) } ?? "address|" + presented.emailKey
+        return .atOnce("code|\(context.realm.id)|\(subject)")
+    }
+
+    /// Possession of the mailbox, nothing more.
+    public func amr(of presented: Presented) -> [String] { ["otp"] }
+
+    /// Counts the try, compares, consumes the address's codes and opens the session.
+    public func redeem(
+        _ presented: Presented, _ context: SignInContext, opening session: NewSession, proof: SecondFactorProof?,
+        permits: PermitRequest
+    ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
+        let realm = context.realm
+        let redeemed = try await signIns.redeem(
+            SignInStore.Redemption(
+                realm: realm.id, client: context.client.key, permission: grantType.permission,
+                emailKey: presented.emailKey, handle: presented.handle, keyed: presented.keyed, session: session,
+                permits: permits, failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: proof))
+        count(redeemed, realm: realm)
+        guard let outcome = redeemed.outcome else { return (.busy, redeemed.verdict) }
+        return (FactorOutcome(outcome), redeemed.verdict)
+    }
+
+    private func count(_ redeemed: SignInStore.Redeemed, realm: Realm) {
+        guard case .refused(let reason) = redeemed.outcome else { return }
+        wrongCodes.count(redeemed.wrong, of: realm)
+        observe(.wrong(redeemed.wrong))
+        switch reason {
+        case "lockout": observe(.lockout)
+        case "brake": observe(.brake)
+        default: break
+        }
+    }
+}

@@ -1,0 +1,50 @@
+package import Persistence
+
+/// The `auth_session` handle that the answer to a request for a code or a link holds.
+///
+/// Text: `pas_` + base64url of the sealed id and address, so that redemption by handle alone knows the address without asking.
+package struct AuthSessionHandle: Equatable {
+    static let prefix = "pas_"
+    /// 16 random bytes: `auth_session.id`.
+    package let id: [UInt8]
+    let emailKey: String
+
+    package init(emailKey: String) {
+        id = randomBytes(16)
+        self.emailKey = emailKey
+    }
+
+    private init(id: [UInt8], emailKey: String) {
+        self.id = id
+        self.emailKey = emailKey
+    }
+
+    /// The same address under the id the database answered with.
+    func with(id: [UInt8]) -> AuthSessionHandle {
+        AuthSessionHandle(id: id, emailKey: emailKey)
+    }
+
+    /// Opens a presented handle; `nil` when this server did not make it for the realm.
+    init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
+        guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
+            let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
+            let opened = try? keyring.open(sealed, for: .authSession, realm: realm, aad: Self.aad(realm)),
+            opened.count > 16,
+            let emailKey = String(validating: opened[16...], as: UTF8.self)
+        else { return nil }
+        id = Array(opened[..<16])
+        self.emailKey = emailKey
+    }
+
+    package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
+        let fields = id + Array(emailKey.utf8)
+        guard let sealed = try? keyring.seal(fields, for: .authSession, realm: realm, aad: Self.aad(realm)) else {
+            throw .unavailable("seal")
+        }
+        return Self.prefix + Base64.urlEncode(sealed)
+    }
+
+    private static func aad(_ realm: UUIDValue) -> [UInt8] {
+        Array("auth_session".utf8) + realm.bytes
+    }
+}

@@ -1,0 +1,62 @@
+import Persistence
+
+/// Takes the permits of a request for a code or a link, and records the request with them (docs/decisions/0025).
+///
+/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client and the App.
+/// One with an ID-token hint is counted under the hint's own session instead of the address, and may take from the fifth that
+/// strangers leave. Whether the hint fits the address only a worker may look up, so a hint that does not fit gains nothing here
+/// that its holder can use against others: the worker takes the address's permits afterwards, before any mail.
+struct RequestAdmission: Sendable {
+    private let limiter: RateLimiter
+
+    /// Counts with `limiter`.
+    init(_ limiter: RateLimiter) {
+        self.limiter = limiter
+    }
+
+    /// Runs the statement that records the request, once it has its permits. The statement is run again, without having
+    /// recorded anything, when a hinted request found a broad limit used up and takes from the reserve.
+    /// - Parameter statement: answers `nil` when it was refused a permit.
+    /// - Throws: `rate_limited`, or what the database threw.
+    func admit<Answer>(
+        _ request: SignInRequest, _ policy: RateLimit.Policy,
+        _ statement: (PermitRequest) async throws -> (Answer?, PermitVerdict)
+    ) async throws -> Answer {
+        var reserved: Set<RateLimit.Dimension> = []
+        while true {
+            do {
+                return try await limiter.admitting(
+                    policy, Self.subjects(of: request, fromReserve: reserved), realm: request.realm, statement)
+            } catch let error as TokenError {
+                guard request.hint != nil, let dimension = error.limit?.dimension,
+                    dimension == .client || dimension == .app, !reserved.contains(dimension),
+                    request.realm.rateLimits[policy]?[dimension]?.part(.reserve) != nil
+                else { throw error }
+                reserved.insert(dimension)
+            }
+        }
+    }
+
+    /// Always in the same order, so that two requests never deadlock over permits.
+    private static func subjects(
+        of request: SignInRequest, fromReserve reserved: Set<RateLimit.Dimension>
+    ) -> [RateLimiter.Subject] {
+        var subjects: [RateLimiter.Subject] = []
+        if request.hint == nil {
+            subjects.append(.init(.target, "\(request.email.key)|\(request.source)"))
+            subjects.append(.init(.targetTotal, request.email.key))
+        }
+        subjects.append(.init(.source, request.source))
+        func add(_ dimension: RateLimit.Dimension, _ value: String) {
+            subjects.append(.init(dimension, value, part: reserved.contains(dimension) ? .reserve : .open))
+        }
+        if let client = request.client { add(.client, client.clientID) }
+        if let app = request.realm.app { add(.app, app.slug) }
+        if let hint = request.hint {
+            // No address has these keys: they hold no "@". One account takes no more from the reserve than one device may ask for.
+            if !reserved.isEmpty { subjects.append(.init(.targetTotal, "reserve|\(hint.user)")) }
+            subjects.append(.init(.targetTotal, "device|\(hint.session)"))
+        }
+        return subjects
+    }
+}

@@ -1,0 +1,52 @@
+public import Persistence
+
+/// A factor that is sent to an address on request: a code, a link.
+///
+/// One value serves both halves of a request: it records the request while the caller waits, and decides about it in a worker, which
+/// alone looks whether the address has an account.
+public protocol SentFactor: Sendable {
+    /// `auth_session.kind` of its requests.
+    var kind: String { get }
+    /// The limits of its requests.
+    var policy: RateLimit.Policy { get }
+    /// Whether a request may hold the names of a new user.
+    var takesNames: Bool { get }
+    /// How long the handle of a request lives, in seconds.
+    func lifetime(in realm: Realm) -> Int
+    /// What an app must know to poll with the handle; `nil` where the factor comes back to the app itself.
+    func polling(ofHandle id: [UInt8]) -> Approval.Polling?
+
+    /// Records a request, without a look at the users. - Returns: `nil` when a limit refused it.
+    func record(
+        _ request: SignInRequest, permits: PermitRequest
+    ) async throws(StoreError) -> (RecordedRequest?, PermitVerdict)
+    /// Decides a recorded request: the factor and its mail, or nothing. - Returns: whether a mail was queued.
+    func decide(
+        _ request: SignInStore.PendingRequest, in transaction: isolated Connection
+    ) throws(StoreError) -> Bool
+}
+
+/// A request for a code or a link, complete and bounded.
+public struct SignInRequest: Sendable {
+    let realm: Realm
+    /// The new handle's id, 16 random bytes.
+    let id: [UInt8]
+    /// The handle to send again for, if the app presented one of this address.
+    let resendOf: [UInt8]?
+    let email: EmailAddress
+    let firstName: PersonName?
+    let lastName: PersonName?
+    let client: Client?
+    /// Where it came from: an address, IPv6 by /64.
+    let source: String
+    /// The device it says it comes from.
+    let hint: IDTokenHint?
+}
+
+/// What became of a request.
+public enum RecordedRequest: Sendable {
+    /// The id of the handle to answer with.
+    case handle([UInt8])
+    /// Another transaction has the handle to send again for; nothing was recorded.
+    case busy
+}

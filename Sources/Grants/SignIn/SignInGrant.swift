@@ -1,0 +1,27 @@
+/// A native grant: a sign-in by a factor, answered with tokens.
+public struct SignInGrant<F: Factor>: Grant {
+    /// The factor's.
+    public var grantType: GrantType { signIn.factor.grantType }
+    /// Gated by the realm's native-grants flag.
+    public var isNative: Bool { true }
+
+    private let signIn: SignIn<F>
+    private let issuer: TokenIssuer
+
+    /// The grant that redeems `factor`.
+    public init(_ factor: F, _ services: SignInServices, issuer: TokenIssuer) {
+        signIn = SignIn(by: factor, services)
+        self.issuer = issuer
+    }
+
+    /// The factor's.
+    public func requireParameters(_ form: FormParameters) throws(TokenError) {
+        try signIn.factor.requireParameters(form)
+    }
+
+    /// Prepares everything that may fail, signs in, and mints the tokens.
+    public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
+        let new = try await NewSignIn(request, issuer: issuer)
+        return try new.respond(try await signIn.verify(request.form, request.context, opening: new.record(amr:)))
+    }
+}

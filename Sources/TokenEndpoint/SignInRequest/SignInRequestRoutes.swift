@@ -1,0 +1,74 @@
+import Grants
+import HTTPTypes
+
+/// `POST /api/account/native/otp/request`, `…/register` and `/api/account/magic-link/request`: one uniform answer each, at a fixed
+/// time, whether the address has an account or not.
+struct SignInRequestRoutes: Sendable {
+    let requests: SignInRequests
+    let code: any SentFactor
+    let registration: any SentFactor
+    let link: any SentFactor
+
+    var routes: [Route] {
+        [
+            route(
+                "/api/account/native/otp/request", code,
+                "If your email is registered, you will receive a verification code."),
+            route(
+                "/api/account/native/register", registration,
+                "If registration is available, you will receive a verification code."),
+            route(
+                "/api/account/magic-link/request", link,
+                "If your email is registered, you will receive a login link."),
+        ]
+    }
+
+    private func route(_ path: String, _ factor: any SentFactor, _ message: String) -> Route {
+        Route(path, [.post: { try await request(factor, message, $0) }]).uniform(.accepted).errors(.native)
+    }
+
+    private func request(_ factor: any SentFactor, _ message: String, _ exchange: Exchange) async throws -> Answer {
+        let form = try await Self.decode(exchange, takesNames: factor.takesNames)
+        let receipt = try await requests.record(
+            form, for: factor, realm: exchange.realm, source: try exchange.sourceOfAnonymous())
+        var object = JSONWriter()
+        object.member("Message", message)
+        object.member("AuthSession", receipt.authSession)
+        object.member("ExpiresIn", receipt.expiresIn)
+        object.member("ResendAfter", receipt.resendAfter)
+        if let polling = receipt.polling {
+            object.member("Interval", polling.interval)
+            object.member("MatchNumber", polling.matchNumber)
+        }
+        return Answer(json: object.finish())
+    }
+
+    private static func decode(_ exchange: Exchange, takesNames: Bool) async throws -> SignInRequests.Form {
+        let body = try await exchange.json()
+        try exchange.requireNativeGrants()
+        guard let email = try body.string("Email").flatMap({ EmailAddress($0) }) else {
+            throw Refusal(.error(.badRequest, "Email is invalid."))
+        }
+        let fields = exchange.realm.registrationFields
+        return SignInRequests.Form(
+            email: email,
+            firstName: takesNames ? try name(body, "FirstName", fields.firstName) : nil,
+            lastName: takesNames ? try name(body, "LastName", fields.lastName) : nil,
+            clientID: try body.string("ClientId"), authSession: try body.string("AuthSession"),
+            idTokenHint: try body.string("IdTokenHint"))
+    }
+
+    /// A person's name, which an account can be stored with.
+    private static func name(
+        _ body: JSONMembers, _ member: String, _ rule: RegistrationFields.Rule
+    ) throws -> PersonName? {
+        guard rule != .off else { return nil }
+        let label = member == "FirstName" ? "Firstname" : "Lastname"
+        guard let typed = try body.string(member), !PersonName.isBlank(typed) else {
+            guard rule != .required else { throw Refusal(.error(.badRequest, "\(label) is required.")) }
+            return nil
+        }
+        guard let name = PersonName(typed) else { throw Refusal(.error(.badRequest, "\(label) is invalid.")) }
+        return name
+    }
+}
