@@ -26,10 +26,10 @@ struct Seed {
         let values = try (0..<count).map { _ in
             let n = Int.random(in: 1...sessions)
             let token = AccessToken(
-                session: Self.uid("session", n), issuedAt: authTime, lifetime: 86_400, sessionExpiresAt: .max,
+                owner: Self.uid("session", n), issuedAt: authTime, lifetime: 86_400, sessionExpiresAt: .max,
                 scope: ["openid", "profile"], audience: [arguments[2]])
             return try SealedReference.text(
-                token, authTime: authTime, realm: realm, salt: Self.uid("salt", n).bytes, keyring: keyring)
+                token, epoch: authTime, realm: realm, salt: Self.uid("salt", n).bytes, keyring: keyring)
         }
         return (values, [])
     }

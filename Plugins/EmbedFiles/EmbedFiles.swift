@@ -8,7 +8,7 @@ import PackagePlugin
 @main
 struct EmbedFiles: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
-        if target.name == "postern" { return [try buildFacts(context)] }
+        let facts = target.name == "postern" ? [try buildFacts(context)] : []
         var folders: [(name: String, url: URL)] = []
         if target.name == "Persistence" {
             let sql = context.package.directoryURL.appending(path: "sql")
@@ -17,10 +17,10 @@ struct EmbedFiles: BuildToolPlugin {
         }
         let templates = target.directoryURL.appending(path: "Templates")
         if FileManager.default.fileExists(atPath: templates.path()) { folders.append(("templates", templates)) }
-        guard !folders.isEmpty else { return [] }
+        guard !folders.isEmpty else { return facts }
 
         let output = context.pluginWorkDirectoryURL.appending(path: "Embedded.swift")
-        return [
+        return facts + [
             .buildCommand(
                 displayName: "Embedding \(folders.map(\.name).joined(separator: ", ")) into \(target.name)",
                 executable: try context.tool(named: "embed-files").url,

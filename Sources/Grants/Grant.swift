@@ -22,7 +22,7 @@ extension Grant {
 /// A token request that passed every check that does not depend on an account.
 public struct TokenRequest: Sendable {
     /// Tenant, client and source.
-    let context: SignInContext
+    let context: RequestContext
     let form: FormParameters
     let access: RequestedAccess
     /// `aud` of the tokens; empty for a grant that does not know its scope.
@@ -35,4 +35,27 @@ public struct TokenRequest: Sendable {
     var source: String { context.source }
     /// Whose budgets of policy `token` it uses.
     var subjects: [RateLimiter.Subject] { context.subjects }
+}
+
+/// Who asks: the tenant, the client, and where the request came from.
+public struct RequestContext: Sendable {
+    /// The tenant, as the host shows it.
+    public let realm: Realm
+    /// The client that will get the tokens or the session.
+    public let client: Client
+    /// Where the request came from: an address, IPv6 by /64; the user's own when a trusted forwarder named it.
+    public let source: String
+
+    /// Takes the parts as they are.
+    public init(realm: Realm, client: Client, source: String) {
+        self.realm = realm
+        self.client = client
+        self.source = source
+    }
+
+    /// Whose budgets of policy `token` it uses.
+    var subjects: [RateLimiter.Subject] {
+        let subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, client.clientID)]
+        return realm.app.map { subjects + [.init(.app, $0.slug)] } ?? subjects
+    }
 }

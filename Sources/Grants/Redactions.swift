@@ -4,9 +4,9 @@ public import Persistence
 
 extension Authentication: Redacted {}
 extension AuthSessionHandle: Redacted {}
-extension ClientCredentials: Redacted {}
-extension ClientCredentials.Basic: Redacted {}
-extension ClientCredentials.Header: Redacted {}
+extension PresentedCredentials: Redacted {}
+extension PresentedCredentials.Basic: Redacted {}
+extension PresentedCredentials.Header: Redacted {}
 extension FormParameters: Redacted {}
 extension MagicLink: Redacted {}
 extension NewSigningKey: Redacted {}

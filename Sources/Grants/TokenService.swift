@@ -26,7 +26,7 @@ public struct TokenService: Sendable {
 
     /// Runs all checks that follow the HTTP layer's (method, content type, body size, form syntax), then redeems.
     public func token(
-        _ form: FormParameters, credentials: ClientCredentials, realm: Realm, source: String,
+        _ form: FormParameters, credentials: PresentedCredentials, realm: Realm, source: String,
         userAgent: String? = nil
     ) async throws(TokenError) -> TokenResponse {
         guard let grantType = form["grant_type"] else { throw .missing("grant_type") }
@@ -54,7 +54,7 @@ public struct TokenService: Sendable {
         let audience = grant.knowsScope ? try access.audience(of: access.scope, realm: realm, client: client) : []
         try grant.requireParameters(form)
         let request = TokenRequest(
-            context: SignInContext(
+            context: RequestContext(
                 realm: realm, client: client, source: credentials.forwardedSource(by: client) ?? source),
             form: form, access: access, audience: audience, userAgent: userAgent)
         do {

@@ -3,14 +3,14 @@ import Testing
 
 @Suite("Client authentication")
 struct ClientAuthenticationTests {
-    private func authenticate(_ form: String, _ header: ClientCredentials.Header = .none) throws -> Client {
+    private func authenticate(_ form: String, _ header: PresentedCredentials.Header = .none) throws -> Client {
         try Realm.fixture(clients: [
             .fixture("app"), .fixture("api", secret: "s3cret"), .fixture("gone", enabled: false),
         ])
-        .authenticate(FormParameters(parsing: Array(form.utf8)), ClientCredentials(header: header))
+        .authenticate(FormParameters(parsing: Array(form.utf8)), PresentedCredentials(header: header))
     }
 
-    private func code(_ form: String, _ header: ClientCredentials.Header = .none) -> TokenError.Code? {
+    private func code(_ form: String, _ header: PresentedCredentials.Header = .none) -> TokenError.Code? {
         do {
             _ = try authenticate(form, header)
             return nil
@@ -43,7 +43,7 @@ struct ClientAuthenticationTests {
     }
 
     @Test func `two credentials in one request are refused before either is looked at`() {
-        let basic = ClientCredentials.Header.basic(.init(clientID: "api", secret: "s3cret"))
+        let basic = PresentedCredentials.Header.basic(.init(clientID: "api", secret: "s3cret"))
         #expect(code("client_id=api&client_secret=s3cret", basic) == .invalidRequest)
         #expect(code("client_id=app", basic) == .invalidRequest)
     }
@@ -59,11 +59,11 @@ struct ClientAuthenticationTests {
             ("YXBpOnMzY3JldA==", "api", "s3cret"), ("YSUzQWI6YyUyNWQ=", "a:b", "c%d"), ("YXBpOg==", "api", ""),
         ])
     func basic(_ encoded: String, _ clientID: String, _ secret: String) {
-        #expect(ClientCredentials.Basic(decoding: encoded) == .init(clientID: clientID, secret: secret))
+        #expect(PresentedCredentials.Basic(decoding: encoded) == .init(clientID: clientID, secret: secret))
     }
 
     @Test("anything else is not Basic", arguments: ["", "!!!!", "/w==", "AAA6AAA=", "YXBp", "OnNlY3JldA==", "YXBpOnM"])
     func notBasic(_ encoded: String) {
-        #expect(ClientCredentials.Basic(decoding: encoded) == nil)
+        #expect(PresentedCredentials.Basic(decoding: encoded) == nil)
     }
 }

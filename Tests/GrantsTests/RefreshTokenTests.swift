@@ -76,27 +76,27 @@ struct SealedReferenceTests {
 
     private func token(scope: [String] = ["openid", "email"]) -> AccessToken {
         AccessToken(
-            session: .random(), issuedAt: 1_000, lifetime: 900, sessionExpiresAt: 10_000, scope: scope,
+            owner: .random(), issuedAt: 1_000, lifetime: 900, sessionExpiresAt: 10_000, scope: scope,
             audience: ["https://a.example", "https://b.example"])
     }
 
     @Test("a token is read back as issued", arguments: [[], ["openid"], ["openid", "email"]])
     func roundTrip(scope: [String]) throws {
         let issued = token(scope: scope)
-        let text = try SealedReference.text(issued, authTime: 400, realm: realm, salt: salt, keyring: keyring)
+        let text = try SealedReference.text(issued, epoch: 400, realm: realm, salt: salt, keyring: keyring)
         let opened = try #require(SealedReference(text, realm: realm, keyring: keyring))
-        #expect(opened.token(authTime: 400, salt: salt) == issued)
+        #expect(opened.token(epoch: 400, salt: salt) == issued)
     }
 
     @Test func `the key file alone proves nothing: the session row's salt must fit`() throws {
-        let text = try SealedReference.text(token(), authTime: 400, realm: realm, salt: salt, keyring: keyring)
+        let text = try SealedReference.text(token(), epoch: 400, realm: realm, salt: salt, keyring: keyring)
         let opened = try #require(SealedReference(text, realm: realm, keyring: keyring))
-        #expect(opened.token(authTime: 400, salt: randomBytes(16)) == nil)
+        #expect(opened.token(epoch: 400, salt: randomBytes(16)) == nil)
     }
 
     @Test func `no character can be changed`() throws {
         let characters = Array(
-            try SealedReference.text(token(), authTime: 400, realm: realm, salt: salt, keyring: keyring))
+            try SealedReference.text(token(), epoch: 400, realm: realm, salt: salt, keyring: keyring))
         for index in characters.indices {
             var changed = characters
             changed[index] = changed[index] == "A" ? "B" : "A"
@@ -105,13 +105,13 @@ struct SealedReferenceTests {
     }
 
     @Test func `a token of another realm does not open`() throws {
-        let text = try SealedReference.text(token(), authTime: 400, realm: realm, salt: salt, keyring: keyring)
+        let text = try SealedReference.text(token(), epoch: 400, realm: realm, salt: salt, keyring: keyring)
         #expect(SealedReference(text, realm: .random(), keyring: keyring) == nil)
     }
 
     @Test func `a token never outlives its session`() {
         let short = AccessToken(
-            session: .random(), issuedAt: 1_000, lifetime: 900, sessionExpiresAt: 1_100, scope: [], audience: [])
+            owner: .random(), issuedAt: 1_000, lifetime: 900, sessionExpiresAt: 1_100, scope: [], audience: [])
         #expect(short.expiresAt == 1_100)
     }
 }

@@ -41,54 +41,11 @@ public struct ClientCredentialsGrant: Grant {
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.", reason: "changed since")
         case .granted(let account, let salt, let createdAt, let now):
             let token = AccessToken(
-                session: account, issuedAt: Int(now), lifetime: realm.accessTokenLifetime(for: client),
+                owner: account, issuedAt: Int(now), lifetime: realm.accessTokenLifetime(for: client),
                 sessionExpiresAt: .max, scope: request.access.scope, audience: request.audience)
             return try issuer.issue(
-                token, serviceAccount: account, createdAt: Int(createdAt), salt: salt, realm: realm, client: client,
+                token, createdAt: Int(createdAt), salt: salt, realm: realm, client: client,
                 signingKey: signingKey)
         }
-    }
-}
-
-extension GrantType {
-    /// A client acts for itself (RFC 6749 §4.4).
-    public static let clientCredentials = GrantType(rawValue: "client_credentials")
-}
-
-extension TokenIssuer {
-    /// Mints an access token of a service account, and nothing else.
-    fileprivate func issue(
-        _ token: AccessToken, serviceAccount: UUIDValue, createdAt: Int, salt: [UInt8], realm: Realm, client: Client,
-        signingKey: SigningKey?
-    ) throws(TokenError) -> TokenResponse {
-        try requireTrueClock(token.issuedAt)
-        let accessToken: String
-        if client.issuesJWTAccessTokens, let signingKey {
-            let claims = Self.serviceTokenClaims(token, serviceAccount, realm, client)
-            accessToken = try signingKey.sign(claims, typ: "at+jwt")
-        } else {
-            accessToken = try SealedReference.text(
-                token, of: .serviceAccount, authTime: createdAt, realm: realm.id, salt: salt, keyring: keyring)
-        }
-        return TokenResponse(
-            accessToken: accessToken, expiresIn: token.expiresAt - token.issuedAt, scope: token.scope,
-            refreshToken: nil, idToken: nil)
-    }
-
-    /// RFC 9068 §2.2: without a resource owner `sub` names the client's account, and nothing says how a user signed in.
-    private static func serviceTokenClaims(
-        _ token: AccessToken, _ account: UUIDValue, _ realm: Realm, _ client: Client
-    ) -> [UInt8] {
-        var claims = JSONWriter()
-        claims.member("iss", realm.issuer)
-        claims.member("sub", account.description)
-        claims.audience(token.audience)
-        claims.member("exp", token.expiresAt)
-        claims.member("iat", token.issuedAt)
-        claims.member("jti", Base64.urlEncode(token.jti))
-        claims.member("client_id", client.clientID)
-        claims.member("scope", token.scope.joined(separator: " "))
-        claims.member("realm", realm.slug)
-        return claims.finish()
     }
 }

@@ -1,3 +1,4 @@
+import Crypto
 public import Persistence
 
 /// Authenticates clients at the endpoints they call themselves: by secret, by assertion, or as public ones by name.
@@ -26,7 +27,7 @@ public struct ClientAuthenticator: Sendable {
     /// - Throws: `invalid_request` for two methods or half of one, `rate_limited` for an assertion from a source with
     ///   too many refused calls, else `invalid_client` with one text.
     public func authenticate(
-        _ form: FormParameters, _ credentials: ClientCredentials, realm: Realm, source: String
+        _ form: FormParameters, _ credentials: PresentedCredentials, realm: Realm, source: String
     ) async throws(TokenError) -> Client {
         guard form["client_assertion"] != nil || form["client_assertion_type"] != nil else {
             return try realm.authenticate(form, credentials)
@@ -69,5 +70,66 @@ public struct ClientAuthenticator: Sendable {
         guard isFirst else { throw Realm.invalidClient("assertion: used before") }
         checks.succeeded(client.key, realm: realm.id, source: source)
         return client
+    }
+}
+
+extension Realm {
+    /// Authenticates the client of a request (contract §4.1 step 3).
+    ///
+    /// - Throws: `invalid_request` for two credentials, else `invalid_client` with one text for unknown, disabled, wrong or
+    ///   missing secret and a secret sent by a public client.
+    public func authenticate(
+        _ form: FormParameters, _ credentials: PresentedCredentials
+    ) throws(TokenError) -> Client {
+        let (clientID, secret) = try identity(form, credentials)
+        guard let clientID else { throw Self.invalidClient("client_id is missing") }
+        let client = clients[clientID]
+        // The comparison runs for unknown clients too, so that time does not tell them apart.
+        let secretMatches = Self.matches(secret ?? "", client?.secretHashes ?? [])
+        guard let client, client.enabled else { throw Self.invalidClient("unknown or disabled") }
+        if client.isConfidential {
+            guard secret != nil, secretMatches else { throw Self.invalidClient("secret") }
+        } else if secret != nil {
+            throw Self.invalidClient("secret from a public client")
+        }
+        return client
+    }
+
+    private func identity(
+        _ form: FormParameters, _ credentials: PresentedCredentials
+    ) throws(TokenError) -> (clientID: String?, secret: String?) {
+        guard form["client_assertion"] == nil, form["client_assertion_type"] == nil else {
+            throw Self.invalidClient("client_assertion")
+        }
+        switch credentials.header {
+        case .none:
+            return (form["client_id"], form["client_secret"])
+        case .unusable:
+            throw Self.invalidClient("authorization header")
+        case .basic(let basic):
+            guard form["client_secret"] == nil else {
+                throw TokenError(.invalidRequest, "Use one way to authenticate the client.", reason: "two credentials")
+            }
+            guard form["client_id"].map({ $0 == basic.clientID }) ?? true else {
+                throw TokenError(
+                    .invalidRequest, "client_id differs from the authenticated client.", reason: "two clients")
+            }
+            return (basic.clientID, basic.secret.isEmpty ? nil : basic.secret)
+        }
+    }
+
+    static func invalidClient(_ reason: String) -> TokenError {
+        TokenError(.invalidClient, "Client authentication failed.", reason: reason)
+    }
+
+    /// Compares in constant time against the stored hashes, or against a dummy when there is none.
+    private static func matches(_ secret: String, _ hashes: [[UInt8]]) -> Bool {
+        let presented = Array(SHA256.hash(data: Array(secret.utf8)))
+        var matched = false
+        for hash in hashes.isEmpty ? [[UInt8](repeating: 0, count: 32)] : hashes
+        where constantTimeEqual(presented, hash) {
+            matched = true
+        }
+        return matched
     }
 }

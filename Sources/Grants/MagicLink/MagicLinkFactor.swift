@@ -38,7 +38,7 @@ public struct MagicLinkFactor: Factor {
     }
 
     /// `nil` for any spelling of a link or handle but the one that was given out.
-    public func read(_ form: FormParameters, _ context: SignInContext) -> Presented? {
+    public func read(_ form: FormParameters, _ context: RequestContext) -> Presented? {
         var handle: [UInt8]?
         if let presented = form["auth_session"] {
             guard let opened = AuthSessionHandle(presented, realm: context.realm.id, keyring: keyring) else {
@@ -51,7 +51,7 @@ public struct MagicLinkFactor: Factor {
     }
 
     /// With whatever else ends links of the account, or polls with the handle.
-    public func turn(of presented: Presented, _ context: SignInContext) -> AttemptTurn {
+    public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
         switch presented {
         case .link(let link, _): .whenBusy(link.turn(realm: context.realm))
         case .handle(let id): .whenBusy(Approval.turn(ofHandle: id, in: context.realm))
@@ -63,7 +63,7 @@ public struct MagicLinkFactor: Factor {
 
     /// Consumes the link, or its confirmation, and opens the session.
     public func redeem(
-        _ presented: Presented, _ context: SignInContext, opening session: NewSession, proof: SecondFactorProof?,
+        _ presented: Presented, _ context: RequestContext, opening session: NewSession, proof: SecondFactorProof?,
         permits: PermitRequest
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
         let (realm, client) = (context.realm.id, context.client.key)

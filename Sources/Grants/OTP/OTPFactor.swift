@@ -44,7 +44,7 @@ public struct OTPFactor: Factor {
     }
 
     /// `nil` when neither parameter can name an account, or the two disagree.
-    public func read(_ form: FormParameters, _ context: SignInContext) -> Presented? {
+    public func read(_ form: FormParameters, _ context: RequestContext) -> Presented? {
         let realm = context.realm
         var emailKey: String?
         var handle: AuthSessionHandle?
@@ -67,7 +67,7 @@ public struct OTPFactor: Factor {
     }
 
     /// Those who hold a handle do not stand in line with strangers who know the address.
-    public func turn(of presented: Presented, _ context: SignInContext) -> AttemptTurn {
+    public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
         let subject = presented.handle.map { "handle|" + Base64.urlEncode($0) } ?? "address|" + presented.emailKey
         return .atOnce("code|\(context.realm.id)|\(subject)")
     }
@@ -77,7 +77,7 @@ public struct OTPFactor: Factor {
 
     /// Counts the try, compares, consumes the address's codes and opens the session.
     public func redeem(
-        _ presented: Presented, _ context: SignInContext, opening session: NewSession, proof: SecondFactorProof?,
+        _ presented: Presented, _ context: RequestContext, opening session: NewSession, proof: SecondFactorProof?,
         permits: PermitRequest
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
         let realm = context.realm

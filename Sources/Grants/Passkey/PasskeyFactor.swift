@@ -36,7 +36,7 @@ public struct PasskeyFactor: Factor {
     }
 
     /// `nil` for a ceremony that is not a sign-in of this client. A malformed assertion spends its ceremony.
-    public func read(_ form: FormParameters, _ context: SignInContext) -> Presented? {
+    public func read(_ form: FormParameters, _ context: RequestContext) -> Presented? {
         let (realm, client) = (context.realm, context.client)
         guard let ceremony = PasskeyCeremony(form["ceremony_id"] ?? "", realm: realm.id, keyring: keyring),
             ceremony.kind == .login, ceremony.client == client.key, ceremony.rpID == realm.rpID(for: client)
@@ -47,11 +47,11 @@ public struct PasskeyFactor: Factor {
     }
 
     /// A ceremony is spent by an insert.
-    public func turn(of presented: Presented, _ context: SignInContext) -> AttemptTurn { .none }
+    public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn { .none }
 
     /// Spends the ceremony whatever comes of it, then verifies (WebAuthn L3 §7.2).
     public func check(
-        _ presented: Presented, _ context: SignInContext, _ admission: inout Admission
+        _ presented: Presented, _ context: RequestContext, _ admission: inout Admission
     ) async throws -> Checked {
         let (ceremony, response) = (presented.ceremony, presented.response)
         let start = try await admission.admitting { permits in
@@ -70,7 +70,7 @@ public struct PasskeyFactor: Factor {
     /// An unknown credential is verified against a decoy key, so that it fails like a bad signature and takes as long.
     private func verify(
         _ response: AuthenticationResponseJSON, _ credential: PasskeyStore.StoredCredential?,
-        _ ceremony: PasskeyCeremony, _ context: SignInContext
+        _ ceremony: PasskeyCeremony, _ context: RequestContext
     ) throws(TokenError) -> VerifiedAuthentication {
         let record =
             credential.map {
@@ -97,7 +97,7 @@ public struct PasskeyFactor: Factor {
 
     /// Records counter and session. The permits were taken when the ceremony was spent.
     public func redeem(
-        _ checked: Checked, _ context: SignInContext, opening session: NewSession, proof: SecondFactorProof?,
+        _ checked: Checked, _ context: RequestContext, opening session: NewSession, proof: SecondFactorProof?,
         permits: PermitRequest
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
         let outcome = try await passkeys.redeem(
@@ -111,9 +111,4 @@ public struct PasskeyFactor: Factor {
     private func refused(_ reason: String) -> TokenError {
         TokenError(.invalidGrant, refusal, reason: reason)
     }
-}
-
-extension GrantType {
-    /// Passkey.
-    public static let passkey = GrantType(rawValue: "urn:cocoar:passkey")
 }

@@ -69,7 +69,7 @@ public struct Passkeys: Sendable {
             return nil
         }
         let ceremony = PasskeyCeremony.enrolment(
-            client: verified.client.key, session: verified.token.session, rpID: rpID, expiresAt: expiry(realm))
+            client: verified.client.key, session: verified.token.owner, rpID: rpID, expiresAt: expiry(realm))
         return Options(
             ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
             options: Self.creationOptions(ceremony, user, realm))
@@ -129,7 +129,7 @@ public struct Passkeys: Sendable {
         let client = verified.client
         guard let ceremony = PasskeyCeremony(ceremonyID, realm: realm.id, keyring: keyring),
             ceremony.kind == .enrolment,
-            ceremony.client == client.key, ceremony.session == verified.token.session,
+            ceremony.client == client.key, ceremony.session == verified.token.owner,
             ceremony.rpID == realm.rpID(for: client),
             try await store.spend(realm: realm.id, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt))
         else { throw EnrolmentFailure.session }
@@ -156,7 +156,7 @@ public struct Passkeys: Sendable {
         let notice = try notice(.passkeyAdded(name: AuthenticatorNames.name(of: aaguid)), realm: realm)
         guard
             let id = try await store.add(
-                realm: realm.id, session: verified.token.session, passkey, source: source, notice: notice)
+                realm: realm.id, session: verified.token.owner, passkey, source: source, notice: notice)
         else { throw EnrolmentFailure.refused("registered already, too many, or signed out") }
         return id
     }
@@ -180,7 +180,7 @@ public struct Passkeys: Sendable {
         let user = verified.session.user
         guard let passkey = try await store.list(realm: realm.id, user: user, id: id).first else { return false }
         return try await store.delete(
-            realm: realm.id, session: verified.token.session, user: user, id: id, source: source,
+            realm: realm.id, session: verified.token.owner, user: user, id: id, source: source,
             notice: try notice(.passkeyRemoved(name: AuthenticatorNames.name(of: passkey.aaguid)), realm: realm))
     }
 

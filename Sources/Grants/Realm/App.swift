@@ -83,6 +83,22 @@ extension Realm {
         return primaryRPID
     }
 
+    /// The client's RP-ID, else the realm's primary domain (contract §4.3); `nil` when there is neither.
+    /// An address or a single label, which the primary domain may be, is no RP-ID.
+    public func rpID(for client: Client) -> String? {
+        Self.usable(client.rpID ?? primaryDomain)
+    }
+
+    /// The RP-ID of a client that has none of its own.
+    var primaryRPID: String? { Self.usable(primaryDomain) }
+
+    private static func usable(_ rpID: String?) -> String? {
+        guard let rpID else { return nil }
+        let labels = rpID.split(separator: ".")
+        let isDomain = labels.count > 1 && labels.last?.contains(where: \.isLetter) == true
+        return isDomain || rpID == "localhost" ? rpID : nil
+    }
+
     /// The realm with an App's settings in the place of its own.
     func view(of app: App) -> Realm {
         var view = self

@@ -24,7 +24,7 @@ public struct SecondFactors: Sendable {
     /// Begins an enrolment for the user of a live session. Writes nothing: what the account has stays until the new seed is proven.
     public func begin(realm: Realm, verified: VerifiedAccessToken) throws(TokenError) -> Begun {
         let ceremony = TOTPCeremony(
-            client: verified.client.key, session: verified.token.session,
+            client: verified.client.key, session: verified.token.owner,
             expiresAt: Int(verified.session.now) + realm.policy.ceremonyLifetime)
         return Begun(
             ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring), secret: ceremony.seed.base32,
@@ -51,7 +51,7 @@ public struct SecondFactors: Sendable {
         ceremonyID: String, code: String, realm: Realm, verified: VerifiedAccessToken, source: String
     ) async throws -> [String] {
         guard let ceremony = TOTPCeremony(ceremonyID, realm: realm.id, keyring: keyring),
-            ceremony.client == verified.client.key, ceremony.session == verified.token.session,
+            ceremony.client == verified.client.key, ceremony.session == verified.token.owner,
             Double(ceremony.expiresAt) > verified.session.now
         else { throw Failure.session }
         guard
@@ -79,7 +79,7 @@ public struct SecondFactors: Sendable {
 
     /// Removes the second factor of the session's user, recovery codes included.
     public func remove(realm: Realm, verified: VerifiedAccessToken, source: String) async throws {
-        switch try await store.remove(realm: realm.id, session: verified.token.session, source: source) {
+        switch try await store.remove(realm: realm.id, session: verified.token.owner, source: source) {
         case .removed: return
         case .none: throw Failure.none
         case .stepUp: throw Failure.stepUp

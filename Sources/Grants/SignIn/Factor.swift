@@ -17,11 +17,11 @@ public protocol Factor: Sendable {
     /// Parameters that must be there. - Throws: `invalid_request`.
     func requireParameters(_ form: FormParameters) throws(TokenError)
     /// - Returns: `nil` for what cannot be this factor: it is refused once the request's permits are taken.
-    func read(_ form: FormParameters, _ context: SignInContext) -> Presented?
+    func read(_ form: FormParameters, _ context: RequestContext) -> Presented?
     /// When attempts at it take turns in this process.
-    func turn(of presented: Presented, _ context: SignInContext) -> AttemptTurn
+    func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn
     /// Checks that need more than one statement. A factor without any redeems what was presented.
-    func check(_ presented: Presented, _ context: SignInContext, _ admission: inout Admission) async throws -> Checked
+    func check(_ presented: Presented, _ context: RequestContext, _ admission: inout Admission) async throws -> Checked
     /// Authentication methods (RFC 8176): what it proves, never more.
     func amr(of checked: Checked) -> [String]
     /// Compares and, if it is right, consumes it and opens the session, in one round trip.
@@ -29,7 +29,7 @@ public protocol Factor: Sendable {
     /// When the account has a second factor, nothing is consumed until a call brings the proof of it.
     /// - Parameter permits: what must be granted first. Without one of them there is no outcome.
     func redeem(
-        _ checked: Checked, _ context: SignInContext, opening session: NewSession, proof: SecondFactorProof?,
+        _ checked: Checked, _ context: RequestContext, opening session: NewSession, proof: SecondFactorProof?,
         permits: PermitRequest
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict)
 }
@@ -37,31 +37,8 @@ public protocol Factor: Sendable {
 extension Factor where Checked == Presented {
     /// Nothing to check.
     public func check(
-        _ presented: Presented, _ context: SignInContext, _ admission: inout Admission
+        _ presented: Presented, _ context: RequestContext, _ admission: inout Admission
     ) async throws -> Presented { presented }
-}
-
-/// For whom a factor is presented.
-public struct SignInContext: Sendable {
-    /// The tenant, as the host shows it.
-    public let realm: Realm
-    /// The client that will get the session.
-    public let client: Client
-    /// Where the request came from: an address, IPv6 by /64; the user's own when a trusted forwarder named it.
-    public let source: String
-
-    /// Takes the parts as they are.
-    public init(realm: Realm, client: Client, source: String) {
-        self.realm = realm
-        self.client = client
-        self.source = source
-    }
-
-    /// Whose budgets of policy `token` it uses.
-    var subjects: [RateLimiter.Subject] {
-        let subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, client.clientID)]
-        return realm.app.map { subjects + [.init(.app, $0.slug)] } ?? subjects
-    }
 }
 
 /// What the statement that redeems a factor says.

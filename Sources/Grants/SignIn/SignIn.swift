@@ -46,7 +46,7 @@ public struct SignIn<F: Factor>: Sendable {
     /// - Parameter session: the session to open, by what the factor proves. It is asked for more than once and must name one session.
     /// - Throws: `TokenError`, or what the database threw.
     public func verify(
-        _ form: FormParameters, _ context: SignInContext, opening session: (_ amr: [String]) -> NewSession
+        _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession
     ) async throws -> SignedIn {
         var admission = Admission(services.limiter, .token, context.subjects, realm: context.realm)
         guard let presented = factor.read(form, context) else {
@@ -81,7 +81,7 @@ public struct SignIn<F: Factor>: Sendable {
 
     /// One call of the factor's statement, again while another transaction has the account's factors.
     private func redeem(
-        _ checked: F.Checked, _ context: SignInContext, opening session: NewSession, _ proof: SecondFactorProof?,
+        _ checked: F.Checked, _ context: RequestContext, opening session: NewSession, _ proof: SecondFactorProof?,
         _ turn: AttemptTurn, _ admission: inout Admission
     ) async throws -> SignInOutcome {
         try await services.turns.untilFree(turn) {

@@ -3,9 +3,8 @@ public import Persistence
 
 /// What an access token says, whichever form it travels in.
 public struct AccessToken: Sendable, Equatable {
-    /// The id of the row it depends on: a session (`sid`), or the service account a client acts as. The token ends with
-    /// that row.
-    public let session: UUIDValue
+    /// The row whose end is the token's: a session (`sid`), or the service account a client acts as.
+    public let owner: UUIDValue
     /// `jti`, 16 random bytes.
     public let jti: [UInt8]
     /// `iat`, seconds since the epoch by the database clock.
@@ -19,9 +18,9 @@ public struct AccessToken: Sendable, Equatable {
 
     /// A token of `lifetime` seconds that never outlives its session.
     public init(
-        session: UUIDValue, issuedAt: Int, lifetime: Int, sessionExpiresAt: Int, scope: [String], audience: [String]
+        owner: UUIDValue, issuedAt: Int, lifetime: Int, sessionExpiresAt: Int, scope: [String], audience: [String]
     ) {
-        self.session = session
+        self.owner = owner
         self.jti = randomBytes(16)
         self.issuedAt = issuedAt
         self.expiresAt = min(issuedAt + lifetime, sessionExpiresAt)
@@ -29,8 +28,8 @@ public struct AccessToken: Sendable, Equatable {
         self.audience = audience
     }
 
-    init(session: UUIDValue, jti: [UInt8], issuedAt: Int, expiresAt: Int, scope: [String], audience: [String]) {
-        self.session = session
+    init(owner: UUIDValue, jti: [UInt8], issuedAt: Int, expiresAt: Int, scope: [String], audience: [String]) {
+        self.owner = owner
         self.jti = jti
         self.issuedAt = issuedAt
         self.expiresAt = expiresAt
@@ -74,9 +73,10 @@ package struct SealedReference {
     private static let version: UInt8 = 1
     private static let fixedCount = 1 + 16 + 16 + 8 + 8
 
-    let session: UUIDValue
+    /// The row that it refers to.
+    let owner: UUIDValue
     let jti: [UInt8]
-    /// Seconds after the session's `auth_time` (the account's creation): the row alone says when that was.
+    /// Seconds after the epoch of the token, which only the row knows: the session's `auth_time`, or when the account was made.
     private let issuedAfter: Int
     private let expiresAfter: Int
     private let scope: [String]
@@ -84,17 +84,17 @@ package struct SealedReference {
     private let body: [UInt8]
     private let proof: [UInt8]
 
-    /// - Parameter authTime: of the session, or when the account was made, seconds since the epoch.
+    /// - Parameter epoch: the session's `auth_time`, or when the account was made: seconds since the epoch.
     package static func text(
-        _ token: AccessToken, of kind: Kind = .session, authTime: Int, realm: UUIDValue, salt: [UInt8], keyring: Keyring
+        _ token: AccessToken, of kind: Kind = .session, epoch: Int, realm: UUIDValue, salt: [UInt8], keyring: Keyring
     ) throws(TokenError) -> String {
         var body: [UInt8] = []
         body.reserveCapacity(512)
         body.append(version)
-        body += token.session.bytes
+        body += token.owner.bytes
         body += token.jti
-        body += bigEndianBytes(Int64(token.issuedAt - authTime))
-        body += bigEndianBytes(Int64(token.expiresAt - authTime))
+        body += bigEndianBytes(Int64(token.issuedAt - epoch))
+        body += bigEndianBytes(Int64(token.expiresAt - epoch))
         body += token.scope.joined(separator: " ").utf8
         body.append(UInt8(ascii: "\n"))
         body += token.audience.joined(separator: " ").utf8
@@ -114,14 +114,14 @@ package struct SealedReference {
         else { return nil }
         proof = Array(opened[..<16])
         body = Array(opened[16...])
-        guard body[0] == Self.version, let session = UUIDValue(bytes: body[1..<17]),
+        guard body[0] == Self.version, let owner = UUIDValue(bytes: body[1..<17]),
             let issuedAfter = body[33..<41].bigEndianInteger(as: UInt64.self),
             let expiresAfter = body[41..<49].bigEndianInteger(as: UInt64.self)
         else { return nil }
         let lists = String(decoding: body[49...], as: UTF8.self).split(
             separator: "\n", omittingEmptySubsequences: false)
         guard lists.count == 2 else { return nil }
-        self.session = session
+        self.owner = owner
         jti = Array(body[17..<33])
         self.issuedAfter = Int(truncatingIfNeeded: issuedAfter)
         self.expiresAfter = Int(truncatingIfNeeded: expiresAfter)
@@ -129,12 +129,12 @@ package struct SealedReference {
         audience = lists[1].split(separator: " ").map(String.init)
     }
 
-    /// The token's content, read with the values of its row; `nil` when it was not made for a row with this salt.
-    /// - Parameter authTime: as for ``text(_:of:authTime:realm:salt:keyring:)``.
-    func token(authTime: Int, salt: [UInt8]) -> AccessToken? {
+    /// What the token says, once its row is at hand; `nil` when it was not made for a row with this salt.
+    /// - Parameter epoch: as for ``text(_:of:epoch:realm:salt:keyring:)``.
+    func token(epoch: Int, salt: [UInt8]) -> AccessToken? {
         guard constantTimeEqual(proof, Self.proof(body, salt)) else { return nil }
         return AccessToken(
-            session: session, jti: jti, issuedAt: authTime + issuedAfter, expiresAt: authTime + expiresAfter,
+            owner: owner, jti: jti, issuedAt: epoch + issuedAfter, expiresAt: epoch + expiresAfter,
             scope: scope,
             audience: audience)
     }

@@ -50,27 +50,27 @@ public struct AccessTokenVerifier: Sendable {
     public func identify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> Holder? {
         if presented.hasPrefix(SealedReference.Kind.session.prefix) {
             guard let reference = SealedReference(presented, realm: realm.id, keyring: keyring),
-                let session = try await sessions.live(realm: realm.id, session: reference.session, jti: reference.jti),
-                let token = reference.token(authTime: Int(session.authTime), salt: session.tokenSalt)
+                let session = try await sessions.live(realm: realm.id, session: reference.owner, jti: reference.jti),
+                let token = reference.token(epoch: Int(session.authTime), salt: session.tokenSalt)
             else { return nil }
             return Self.alive(token, session, realm: realm).map(Holder.user)
         }
         if presented.hasPrefix(SealedReference.Kind.serviceAccount.prefix) {
             guard let reference = SealedReference(presented, of: .serviceAccount, realm: realm.id, keyring: keyring),
-                let account = try await accounts.live(realm: realm.id, account: reference.session, jti: reference.jti),
-                let token = reference.token(authTime: Int(account.createdAt), salt: account.tokenSalt)
+                let account = try await accounts.live(realm: realm.id, account: reference.owner, jti: reference.jti),
+                let token = reference.token(epoch: Int(account.createdAt), salt: account.tokenSalt)
             else { return nil }
             return Self.alive(token, account, realm: realm).map(Holder.service)
         }
         guard let jwt = jwt(presented, realm: realm, now: now) else { return nil }
         guard jwt.isSession else {
             guard
-                let account = try await accounts.live(realm: realm.id, account: jwt.token.session, jti: jwt.token.jti),
+                let account = try await accounts.live(realm: realm.id, account: jwt.token.owner, jti: jwt.token.jti),
                 account.clientID == jwt.clientID
             else { return nil }
             return Self.alive(jwt.token, account, realm: realm).map(Holder.service)
         }
-        guard let session = try await sessions.live(realm: realm.id, session: jwt.token.session, jti: jwt.token.jti)
+        guard let session = try await sessions.live(realm: realm.id, session: jwt.token.owner, jti: jwt.token.jti)
         else { return nil }
         return Self.alive(jwt.token, session, realm: realm).map(Holder.user)
     }
@@ -112,7 +112,7 @@ public struct AccessTokenVerifier: Sendable {
             let jti = Base64.urlDecode(claims.jti)
         else { return nil }
         let token = AccessToken(
-            session: row, jti: jti, issuedAt: claims.iat, expiresAt: claims.exp,
+            owner: row, jti: jti, issuedAt: claims.iat, expiresAt: claims.exp,
             scope: claims.scope.split(separator: " ").map(String.init), audience: claims.aud.values)
         return (token, claims.sid != nil, claims.clientID)
     }

@@ -44,19 +44,3 @@ public struct IDTokenHint: Sendable, Equatable {
         let sid: String
     }
 }
-
-/// The public half of a signing key that is not yet deleted, retired or not.
-struct HintKey: Sendable, Equatable {
-    /// The JWS protected header of an ID token that the key signed.
-    let header: String
-    let algorithm: ClientKey.Algorithm
-    let key: ClientKey
-
-    /// `nil` for a key of an algorithm this binary does not know.
-    init?(kid: String, alg: String, publicJWK: ClientKey) {
-        guard let algorithm = ClientKey.Algorithm(rawValue: alg) else { return nil }
-        self.algorithm = algorithm
-        key = publicJWK
-        header = SigningKey.header(alg: alg, typ: "JWT", kid: kid)
-    }
-}

@@ -2,13 +2,6 @@ import Crypto
 import Dispatch
 import WebAuthnVerify
 
-/// The JWS algorithms a realm signs with (RFC 7518 §3.1, RFC 8037 §3.1).
-public enum SigningAlgorithm: String, Sendable, CaseIterable {
-    case es256 = "ES256"
-    case rs256 = "RS256"
-    case edDSA = "EdDSA"
-}
-
 /// A signing key ready for use.
 public struct SigningKey: Sendable {
     /// Key identifier.
@@ -34,16 +27,7 @@ public struct SigningKey: Sendable {
 
     /// The JWS protected header, base64url: tokens of this key carry exactly these characters.
     func header(typ: String) -> String {
-        Self.header(alg: algorithm.rawValue, typ: typ, kid: kid)
-    }
-
-    /// The header of tokens that the key `kid` signs, base64url.
-    static func header(alg: String, typ: String, kid: String) -> String {
-        var header = JSONWriter(reserving: 128)
-        header.member("alg", alg)
-        header.member("typ", typ)
-        header.member("kid", kid)
-        return Base64.urlEncode(header.finish())
+        JWSHeader.text(alg: algorithm.rawValue, typ: typ, kid: kid)
     }
 
     /// A compact JWS over `claims` (RFC 7515 §3.1), built directly on the signature primitive, which costs less than a

@@ -67,22 +67,22 @@ public struct TokenIssuer: Sendable {
     ) throws(TokenError) -> TokenResponse {
         try requireTrueClock(authentication.now)
         let token = AccessToken(
-            session: authentication.session, issuedAt: authentication.now,
+            owner: authentication.session, issuedAt: authentication.now,
             lifetime: realm.accessTokenLifetime(for: client),
             sessionExpiresAt: authentication.sessionExpiresAt, scope: authentication.scope,
             audience: authentication.audience)
         let accessToken: String
         if client.issuesJWTAccessTokens, let signingKey {
-            let claims = Self.accessTokenClaims(token, authentication, realm, client)
+            let claims = Claims.accessToken(token, authentication, realm, client)
             accessToken = try signingKey.sign(claims, typ: "at+jwt")
         } else {
             accessToken = try SealedReference.text(
-                token, authTime: authentication.authTime, realm: realm.id, salt: authentication.tokenSalt,
+                token, epoch: authentication.authTime, realm: realm.id, salt: authentication.tokenSalt,
                 keyring: keyring)
         }
         var idToken: String?
         if authentication.scope.contains("openid"), let signingKey {
-            let claims = Self.idTokenClaims(
+            let claims = Claims.idToken(
                 token, authentication, realm, client, accessTokenHash: signingKey.accessTokenHash(accessToken))
             idToken = try signingKey.sign(claims, typ: "JWT")
         }
@@ -91,73 +91,30 @@ public struct TokenIssuer: Sendable {
             refreshToken: authentication.refreshToken?.text, idToken: idToken)
     }
 
-    /// Refuses to sign when the clocks of this process and of the database differ by more than 60 s. This is the last
-    /// guard: ``TokenService`` already refuses before a factor is consumed, by the difference that the listening
-    /// connection measured.
+    /// Mints an access token of a service account, and nothing else.
+    /// - Parameter createdAt: when the account was made, seconds since the epoch.
+    func issue(
+        _ token: AccessToken, createdAt: Int, salt: [UInt8], realm: Realm, client: Client, signingKey: SigningKey?
+    ) throws(TokenError) -> TokenResponse {
+        try requireTrueClock(token.issuedAt)
+        let accessToken: String
+        if client.issuesJWTAccessTokens, let signingKey {
+            accessToken = try signingKey.sign(Claims.serviceToken(token, realm, client), typ: "at+jwt")
+        } else {
+            accessToken = try SealedReference.text(
+                token, of: .serviceAccount, epoch: createdAt, realm: realm.id, salt: salt, keyring: keyring)
+        }
+        return TokenResponse(
+            accessToken: accessToken, expiresIn: token.expiresAt - token.issuedAt, scope: token.scope,
+            refreshToken: nil, idToken: nil)
+    }
+
+    /// Refuses to sign when this process has another idea of the time than the database (design decision 5). The last guard:
+    /// ``TokenService`` refuses before a factor is consumed, by what the listening connection saw.
     /// - Parameter now: the database clock, seconds since the epoch.
-    func requireTrueClock(_ now: Int) throws(TokenError) {
+    private func requireTrueClock(_ now: Int) throws(TokenError) {
         guard abs(clock() - Double(now)) <= DatabaseClock.maximumDifference else {
             throw .unavailable("the process clock differs from the database's by more than 60 s")
         }
-    }
-
-    /// The claims of RFC 9068 §2.2, and `sid`, `amr` and `realm`.
-    private static func accessTokenClaims(
-        _ token: AccessToken, _ authentication: Authentication, _ realm: Realm, _ client: Client
-    ) -> [UInt8] {
-        var claims = JSONWriter()
-        claims.member("iss", realm.issuer)
-        claims.member("sub", authentication.user.description)
-        claims.audience(token.audience)
-        claims.member("exp", token.expiresAt)
-        claims.member("iat", token.issuedAt)
-        claims.member("jti", Base64.urlEncode(token.jti))
-        claims.member("client_id", client.clientID)
-        claims.member("scope", token.scope.joined(separator: " "))
-        claims.member("auth_time", authentication.authTime)
-        claims.member("amr", authentication.amr)
-        claims.member("sid", token.session.description)
-        claims.member("realm", realm.slug)
-        claims.testIdentity(authentication.user)
-        return claims.finish()
-    }
-
-    /// OpenID Connect Core §2 and §3.1.3.6 (`at_hash`).
-    private static func idTokenClaims(
-        _ token: AccessToken, _ authentication: Authentication, _ realm: Realm, _ client: Client,
-        accessTokenHash: String
-    ) -> [UInt8] {
-        var claims = JSONWriter()
-        claims.member("iss", realm.issuer)
-        claims.member("sub", authentication.user.description)
-        claims.member("aud", client.clientID)
-        claims.member("exp", token.expiresAt)
-        claims.member("iat", token.issuedAt)
-        claims.member("auth_time", authentication.authTime)
-        claims.member("amr", authentication.amr)
-        claims.member("sid", token.session.description)
-        claims.member("realm", realm.slug)
-        claims.testIdentity(authentication.user)
-        claims.member("at_hash", accessTokenHash)
-        return claims.finish()
-    }
-}
-
-extension JSONWriter {
-    /// `test_identity`: only there, and true, when the user is one that an administrator made for app-store review.
-    public mutating func testIdentity(_ user: UUIDValue) {
-        if user.isTestIdentity { member("test_identity", true) }
-    }
-}
-
-extension Realm {
-    /// Seconds; the client's own value wins over the realm's.
-    func accessTokenLifetime(for client: Client) -> Int {
-        client.accessTokenLifetime ?? policy.accessTokenLifetime
-    }
-
-    /// Seconds; the client's own value wins over the realm's.
-    func refreshTokenLifetime(for client: Client) -> Int {
-        client.refreshTokenLifetime ?? policy.refreshTokenLifetime
     }
 }

@@ -5,7 +5,7 @@ import Persistence
 /// A user's own data: read, renamed and deleted by the app. Works with native grants off, because accounts outlive
 /// them.
 struct AccountRoutes: Sendable {
-    let accounts: AccountStore
+    let account: OwnAccount
     let bearer: BearerAuthentication
 
     var routes: [Route] {
@@ -22,7 +22,7 @@ struct AccountRoutes: Sendable {
 
     private func answer(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
         let user = verified.session.user
-        guard let account = try await accounts.account(realm: exchange.realm.id, user: user) else {
+        guard let account = try await self.account.read(realm: exchange.realm, verified: verified) else {
             return .bearerChallenge(invalidToken: true)
         }
         var object = JSONWriter()
@@ -46,9 +46,8 @@ struct AccountRoutes: Sendable {
         let last = try Self.change(body, "LastName", fields.lastName)
         if first != .none || last != .none {
             guard
-                try await accounts.setNames(
-                    realm: exchange.realm.id, user: verified.session.user, session: verified.token.session,
-                    first: first, last: last, source: exchange.source)
+                try await account.rename(
+                    first: first, last: last, realm: exchange.realm, verified: verified, source: exchange.source)
             else { return .bearerChallenge(invalidToken: true) }
         }
         return try await answer(exchange, verified)
@@ -56,9 +55,9 @@ struct AccountRoutes: Sendable {
 
     private func delete(_ exchange: Exchange) async throws -> Answer {
         let verified = try await bearer.authenticate(exchange, for: .account)
-        let deletion = try await accounts.delete(
-            realm: exchange.realm.id, user: verified.session.user, session: verified.token.session,
-            maximumAge: Int32(BearerAuthentication.stepUpAge), source: exchange.source)
+        let deletion = try await account.delete(
+            signedInWithin: BearerAuthentication.stepUpAge, realm: exchange.realm, verified: verified,
+            source: exchange.source)
         return switch deletion {
         case .deleted: Answer(.noContent)
         case .stepUp: .stepUp(maximumAge: BearerAuthentication.stepUpAge)

@@ -56,6 +56,7 @@ extension Server {
         let verifier = AccessTokenVerifier(
             keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
+        let revoker = TokenRevoker(verifier: verifier, sessions: sessions, accounts: accounts, keyring: keyring)
         let code = MailedCode(.otp, signIns: signIns, keyring: keyring)
         let registration = MailedCode(.register, signIns: signIns, keyring: keyring)
         let link = MailedLink(links: links, keyring: keyring)
@@ -71,16 +72,13 @@ extension Server {
             + MagicLoginRoutes(confirmation: confirmation).routes
             + UserInfoRoutes(bearer: bearer).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
-            + SessionRoutes(sessions: OwnSessionStore(database), bearer: bearer).routes
-            + AccountRoutes(accounts: AccountStore(database), bearer: bearer).routes
+            + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
+            + AccountRoutes(account: OwnAccount(AccountStore(database)), bearer: bearer).routes
             + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
             + IntrospectionRoutes(clients: clients, verifier: verifier, refreshTokens: refreshTokens, clock: clock)
             .routes
-            + RevocationRoutes(
-                clients: clients, verifier: verifier, keyring: keyring, sessions: sessions, accounts: accounts,
-                clock: clock
-            ).routes
+            + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + extraRoutes
         let realms = RealmDirectory(source: ConfigurationStore(database))

@@ -1,18 +1,6 @@
-import Crypto
 import Grants
 import Persistence
 import Synchronization
-
-/// A body that changes with the configuration only, and its entity tag.
-struct Document: Sendable {
-    let json: [UInt8]
-    let tag: String
-
-    init(_ json: [UInt8]) {
-        self.json = json
-        tag = "\"\(Base64.urlEncode(Array(SHA256.hash(data: json).prefix(12))))\""
-    }
-}
 
 /// Keeps what discovery answers until the realm's configuration changes.
 final class DocumentCache: Sendable {

@@ -1,4 +1,17 @@
+import Crypto
+import Grants
 import HTTPTypes
+
+/// A body that changes with the configuration only, and its entity tag.
+struct Document: Sendable {
+    let json: [UInt8]
+    let tag: String
+
+    init(_ json: [UInt8]) {
+        self.json = json
+        tag = "\"\(Base64.urlEncode(Array(SHA256.hash(data: json).prefix(12))))\""
+    }
+}
 
 extension Answer {
     /// Cacheable by nature; a matching `If-None-Match` is answered 304 (RFC 9110 §13.1.2). Hosts must not be mixed up.

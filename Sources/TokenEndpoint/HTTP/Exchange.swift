@@ -79,17 +79,17 @@ public struct Exchange: Sendable {
     }
 
     /// What the `Authorization` header says about the client. - Throws: `invalid_request` for two headers.
-    func clientCredentials() throws(Refusal) -> ClientCredentials {
+    func presentedCredentials() throws(Refusal) -> PresentedCredentials {
         let values = request.headers[values: .authorization]
         guard values.count <= 1 else {
             throw Refusal(.oauth(TokenError(.invalidRequest, "Send one Authorization header.")))
         }
-        guard let value = values.first else { return ClientCredentials(header: .none) }
+        guard let value = values.first else { return PresentedCredentials(header: .none) }
         let parts = value.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
         guard parts.count == 2, parts[0].lowercased() == "basic",
-            let basic = ClientCredentials.Basic(decoding: parts[1].trimmingSpaces)
-        else { return ClientCredentials(header: .unusable) }
-        return ClientCredentials(header: .basic(basic), forwardedFor: forwardedFor)
+            let basic = PresentedCredentials.Basic(decoding: parts[1].trimmingSpaces)
+        else { return PresentedCredentials(header: .unusable) }
+        return PresentedCredentials(header: .basic(basic), forwardedFor: forwardedFor)
     }
 
     /// Whether the client tried to authenticate in the header, so that a 401 must answer in kind (RFC 6749 §5.2).
@@ -114,7 +114,7 @@ public struct Exchange: Sendable {
 extension ClientAuthenticator {
     /// The form of a request that a client makes for itself, and the client.
     func authenticate(_ exchange: Exchange) async throws -> (form: FormParameters, client: Client) {
-        let credentials = try exchange.clientCredentials()
+        let credentials = try exchange.presentedCredentials()
         let form = try exchange.form()
         return (form, try await authenticate(form, credentials, realm: exchange.realm, source: exchange.source))
     }

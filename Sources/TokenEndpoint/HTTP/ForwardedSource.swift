@@ -23,7 +23,7 @@ extension Exchange {
         guard request.headers[.posternForwardedFor] != nil, request.headers[.authorization] != nil else {
             return source
         }
-        let credentials = try clientCredentials()
+        let credentials = try presentedCredentials()
         do {
             return credentials.forwardedSource(by: try realm.authenticate(FormParameters(), credentials)) ?? source
         } catch {

@@ -2,9 +2,8 @@ import Crypto
 import Foundation
 import HTTPTypes
 
-/// A page of the binary: text with `{{name}}` for a value, which is escaped, and `{{{name}}}` for trusted text, which
-/// is not.
-struct PageTemplate: Sendable {
+/// A page of the binary: text with `{{name}}` where a value goes, escaped, and `{{{name}}}` where text of ours goes as it is.
+public struct PageTemplate: Sendable {
     private enum Piece: Sendable {
         case text(String)
         case value(String)
@@ -49,12 +48,12 @@ struct PageTemplate: Sendable {
         return answer
     }
 
-    /// A source expression (CSP Level 3 §2.3.1).
-    static func hash(_ text: String) -> String {
+    /// The source expression of a style or script (CSP Level 3 §2.3.1).
+    public static func hash(_ text: String) -> String {
         "sha256-" + Data(SHA256.hash(data: Data(text.utf8))).base64EncodedString()
     }
 
-    static func embedded(_ name: String) -> String {
+    private static func embedded(_ name: String) -> String {
         Embedded.templates.first { $0.name == name }?.text ?? ""
     }
 }

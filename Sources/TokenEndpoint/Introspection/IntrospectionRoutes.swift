@@ -29,7 +29,7 @@ struct IntrospectionRoutes: Sendable {
         case .user(let verified):
             guard seesAll || verified.session.client == client.key else { return nil }
             return Self.active(
-                realm, verified.session, session: verified.token.session, scope: verified.token.scope,
+                realm, verified.session, session: verified.token.owner, scope: verified.token.scope,
                 audience: verified.token.audience, issuedAt: verified.token.issuedAt,
                 expiresAt: verified.token.expiresAt,
                 tokenType: "Bearer")

@@ -6,7 +6,7 @@ import Persistence
 ///
 /// No step-up: ending a session only removes access. Works with native grants off, because sessions outlive them.
 struct SessionRoutes: Sendable {
-    let sessions: OwnSessionStore
+    let sessions: OwnSessions
     let bearer: BearerAuthentication
 
     var routes: [Route] {
@@ -18,7 +18,7 @@ struct SessionRoutes: Sendable {
 
     private func list(_ exchange: Exchange) async throws -> Answer {
         let verified = try await bearer.authenticate(exchange, for: .account)
-        let listed = try await sessions.list(realm: exchange.realm.id, user: verified.session.user)
+        let listed = try await sessions.list(realm: exchange.realm, verified: verified)
         let items = listed.map { item in
             var object = JSONWriter(reserving: 256)
             object.member("Id", item.id.description)
@@ -27,7 +27,7 @@ struct SessionRoutes: Sendable {
             object.nullable("UserAgent", item.userAgent)
             object.member("CreatedAt", Timestamp.text(item.createdAt))
             object.member("LastUsedAt", Timestamp.text(item.lastUsedAt))
-            object.member("Current", item.id == verified.token.session)
+            object.member("Current", item.id == verified.token.owner)
             return object.finish()
         }
         return Answer(json: Array("[".utf8) + items.joined(separator: Array(",".utf8)) + Array("]".utf8))
@@ -36,9 +36,7 @@ struct SessionRoutes: Sendable {
     private func end(_ exchange: Exchange) async throws -> Answer {
         let verified = try await bearer.authenticate(exchange, for: .account)
         guard let id = UUIDValue(exchange.pathParameter),
-            try await sessions.end(
-                realm: exchange.realm.id, user: verified.session.user, session: id, by: verified.token.session,
-                source: exchange.source)
+            try await sessions.end(id, realm: exchange.realm, verified: verified, source: exchange.source)
         else { return Answer(.notFound) }
         return Answer(.noContent)
     }
@@ -47,8 +45,7 @@ struct SessionRoutes: Sendable {
         let verified = try await bearer.authenticate(exchange, for: .account)
         let endsCurrent = try Self.endsCurrent(exchange)
         let done = try await sessions.endAll(
-            realm: exchange.realm.id, user: verified.session.user, by: verified.token.session,
-            keepsCurrent: !endsCurrent, source: exchange.source)
+            keepsCurrent: !endsCurrent, realm: exchange.realm, verified: verified, source: exchange.source)
         // The session ended between the two statements.
         return done ? Answer(.noContent) : .bearerChallenge(invalidToken: true)
     }

@@ -10,7 +10,7 @@ struct TokenRoutes: Sendable {
     var routes: [Route] { [Route("/connect/token", [.post: { try await token($0) }]).uniform(.refusals)] }
 
     private func token(_ exchange: Exchange) async throws -> Answer {
-        let credentials = try exchange.clientCredentials()
+        let credentials = try exchange.presentedCredentials()
         let form = try exchange.form()
         // What is not known is the caller's text: it goes into no log and no metric.
         let grantType = form["grant_type"].flatMap { service.knows($0) ? $0 : nil } ?? "other"

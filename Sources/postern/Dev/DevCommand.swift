@@ -36,7 +36,7 @@ struct DevCommand: AsyncParsableCommand {
 
         let outbox = DevOutbox()
         let routes =
-            DevOutboxRoutes { outbox.mails.map(DevMail.init) }.routes
+            DevOutboxRoutes(outbox: outbox).routes
             + DevPasskeyRoutes(clientID: DevRealm.clientID, rpID: DevRealm.rpID, email: DevRealm.email).routes
         var configuration = ServerConfiguration(listen: ListenAddress(host: "127.0.0.1", port: port))
         configuration.shutdownGrace = .seconds(5)
@@ -103,11 +103,5 @@ struct DevCommand: AsyncParsableCommand {
             Ctrl-C stops everything; the data stays in .postern/ (--reset starts over).
 
             """)
-    }
-}
-
-extension DevMail {
-    init(_ mail: DevOutbox.Mail) {
-        self.init(to: mail.to, subject: mail.subject, text: mail.text, code: mail.code, link: mail.link, at: mail.at)
     }
 }

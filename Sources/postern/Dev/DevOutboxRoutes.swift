@@ -1,49 +1,14 @@
+import Delivery
 import Grants
 import HTTPTypes
-
-/// A mail as the dev outbox shows it.
-public struct DevMail: Sendable {
-    let to: String
-    let subject: String
-    let text: String
-    let code: String?
-    let link: String?
-    /// RFC 3339, UTC.
-    let at: String
-
-    /// A delivered mail.
-    public init(to: String, subject: String, text: String, code: String?, link: String?, at: String) {
-        self.to = to
-        self.subject = subject
-        self.text = text
-        self.code = code
-        self.link = link
-        self.at = at
-    }
-
-    var json: [UInt8] {
-        var object = JSONWriter()
-        object.member("to", to)
-        object.member("subject", subject)
-        object.member("text", text)
-        object.member("code", code)
-        object.member("link", link)
-        object.member("at", at)
-        return object.finish()
-    }
-}
+import TokenEndpoint
 
 /// `GET /dev/outbox` and `/dev/outbox.json`, under `postern dev` only: what would have been mailed, newest first.
-public struct DevOutboxRoutes: Sendable {
-    private let mails: @Sendable () -> [DevMail]
-
-    /// - Parameter mails: newest first.
-    public init(mails: @escaping @Sendable () -> [DevMail]) {
-        self.mails = mails
-    }
+struct DevOutboxRoutes: Sendable {
+    let outbox: DevOutbox
 
     /// Both routes.
-    public var routes: [Route] {
+    var routes: [Route] {
         [
             Route("/dev/outbox", [.get: { _ in page() }]),
             Route("/dev/outbox.json", [.get: { _ in Answer(json: list()) }]),
@@ -52,7 +17,7 @@ public struct DevOutboxRoutes: Sendable {
 
     private func list() -> [UInt8] {
         var json: [UInt8] = [UInt8(ascii: "[")]
-        for (index, mail) in mails().enumerated() {
+        for (index, mail) in outbox.mails.enumerated() {
             if index > 0 { json.append(UInt8(ascii: ",")) }
             json += mail.json
         }
@@ -60,8 +25,7 @@ public struct DevOutboxRoutes: Sendable {
     }
 
     private func page() -> Answer {
-        let mails = mails()
-        let items = mails.map { mail in
+        let items = outbox.mails.map { mail in
             "<article><h2>\(HTMLText.escape(mail.subject))</h2><p>to \(HTMLText.escape(mail.to)), \(HTMLText.escape(mail.at))</p>"
                 + "<pre>\(HTMLText.escape(mail.text))</pre></article>"
         }
@@ -75,5 +39,18 @@ public struct DevOutboxRoutes: Sendable {
             <h1>Dev outbox</h1><p><a href="/dev/passkey">Try passkeys in this browser</a></p>\(body)</html>
             """
         return Answer(html: html, policy: ["default-src 'none'", "style-src 'unsafe-inline'"])
+    }
+}
+
+extension DevOutbox.Mail {
+    fileprivate var json: [UInt8] {
+        var object = JSONWriter()
+        object.member("to", to)
+        object.member("subject", subject)
+        object.member("text", text)
+        object.member("code", code)
+        object.member("link", link)
+        object.member("at", at)
+        return object.finish()
     }
 }

@@ -12,6 +12,10 @@ public struct GrantType: RawRepresentable, Hashable, Sendable, CustomStringConve
     public static let otp = GrantType(rawValue: "urn:cocoar:otp")
     /// Magic link.
     public static let magic = GrantType(rawValue: "urn:cocoar:magic")
+    /// Passkey.
+    public static let passkey = GrantType(rawValue: "urn:cocoar:passkey")
+    /// A client acts for itself (RFC 6749 §4.4).
+    public static let clientCredentials = GrantType(rawValue: "client_credentials")
     /// Refresh (RFC 6749 §6).
     public static let refreshToken = GrantType(rawValue: "refresh_token")
 

@@ -1,9 +1,9 @@
 import HTTPTypes
 
 /// Text on its way into HTML.
-enum HTMLText {
+public enum HTMLText {
     /// Safe as text and inside a quoted attribute. By scalar: a combining mark after it must not hide a `<` or a quote.
-    static func escape(_ text: String) -> String {
+    public static func escape(_ text: String) -> String {
         text.unicodeScalars.reduce(into: "") { escaped, scalar in
             switch scalar {
             case "&": escaped += "&amp;"
@@ -18,7 +18,7 @@ enum HTMLText {
 
 extension Answer {
     /// A page with its content security policy.
-    init(html: String, policy: [String]) {
+    public init(html: String, policy: [String]) {
         self.init(
             .ok,
             headers: [
