@@ -33,7 +33,7 @@ public struct TokenRequest: Sendable {
     var realm: Realm { context.realm }
     var client: Client { context.client }
     var source: String { context.source }
-    /// Whose budgets of policy `token` it uses.
+    /// The budgets of policy `token` it is counted against.
     var subjects: [RateLimiter.Subject] { context.subjects }
 }
 
@@ -53,7 +53,7 @@ public struct RequestContext: Sendable {
         self.source = source
     }
 
-    /// Whose budgets of policy `token` it uses.
+    /// The budgets of policy `token` it is counted against.
     var subjects: [RateLimiter.Subject] {
         let subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, client.clientID)]
         return realm.app.map { subjects + [.init(.app, $0.slug)] } ?? subjects

@@ -1,6 +1,7 @@
 public import Persistence
 
-/// The token endpoint's dispatcher (contract §4.1): the order of checks is the source order of ``token(_:credentials:realm:source:)``.
+/// The token endpoint's dispatcher. The order of checks is the source order of
+/// ``token(_:credentials:realm:source:userAgent:)``.
 public struct TokenService: Sendable {
     private let grants: [GrantType: any Grant]
     private let clients: ClientAuthenticator

@@ -14,8 +14,8 @@ from harness.settings import REPOSITORY
 
 PAGE = REPOSITORY / "docs/errors.md"
 FOLDERS = ("Sources/Grants", "Sources/TokenEndpoint")
-#: The operators' listener and the pages of `postern dev` do not answer apps.
-LEFT_OUT = ("/Operations/", "/DevPages/")
+#: The operators' listener does not answer apps.
+LEFT_OUT = ("/Operations/",)
 
 STATUS = {
     "badRequest": 400, "unauthorized": 401, "forbidden": 403, "notFound": 404, "methodNotAllowed": 405, "conflict": 409,
@@ -94,6 +94,8 @@ def expanded(text):
         "name": lambda: {name for name, in found(rf'\.string\({_TEXT}\)') + found(rf'\(body, {_TEXT},')},
         # A person's name that is no good.
         "label": lambda: set(sum(found(rf'let label = [^\n]*\? {_TEXT} : {_TEXT}'), ())),
+        # What an app that polls waits for.
+        "subject": lambda: {name for name, in found(rf'Approval\(\.\w+, of: {_TEXT}\)')},
         # A parameter of a form.
         "parameter": lambda: {name for name, in found(rf'\.missing\({_TEXT}\)')},
     }

@@ -24,7 +24,7 @@ public struct ClientCredentialsGrant: Grant {
     /// None.
     public func requireParameters(_ form: FormParameters) throws(TokenError) {}
 
-    /// Takes permits and asks whose account it is, in one statement.
+    /// Takes permits and reads the client's service account, in one statement.
     public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         let realm = request.realm
         let client = request.client

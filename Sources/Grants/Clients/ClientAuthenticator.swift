@@ -74,10 +74,10 @@ public struct ClientAuthenticator: Sendable {
 }
 
 extension Realm {
-    /// Authenticates the client of a request (contract §4.1 step 3).
+    /// Authenticates the client of a request by `client_id` and secret (RFC 6749 §2.3.1).
     ///
-    /// - Throws: `invalid_request` for two credentials, else `invalid_client` with one text for unknown, disabled, wrong or
-    ///   missing secret and a secret sent by a public client.
+    /// - Throws: `invalid_request` for two credentials, else `invalid_client` with one text for unknown, disabled,
+    ///   wrong or missing secret and a secret sent by a public client.
     public func authenticate(
         _ form: FormParameters, _ credentials: PresentedCredentials
     ) throws(TokenError) -> Client {

@@ -1,4 +1,4 @@
-/// How a client says who it is (RFC 6749 §2.3.1): in the `Authorization` header, in the body, or not at all.
+/// The client credentials a request carries (RFC 6749 §2.3.1): in the `Authorization` header, in the body, or none.
 public struct PresentedCredentials: Sendable, Equatable {
     /// `client_id` and `client_secret` of an `Authorization: Basic` header, form-decoded.
     public struct Basic: Sendable, Equatable {
@@ -38,13 +38,15 @@ public struct PresentedCredentials: Sendable, Equatable {
     private let forwardedFor: String?
 
     /// Wraps what the request carried.
-    /// - Parameter forwardedFor: on whose behalf the client says it calls: an address as limits count it.
+    /// - Parameter forwardedFor: the user's address that the client names (`Postern-Forwarded-For`), as limits count
+    ///   it.
     public init(header: Header, forwardedFor: String? = nil) {
         self.header = header
         self.forwardedFor = forwardedFor
     }
 
-    /// On whose behalf an authenticated client calls: believed of a trusted forwarder with `Basic` credentials and of nobody else.
+    /// The user's address that an authenticated client names. Only a confidential client with the permission
+    /// `cap:trusted-forwarder` and `Basic` credentials is believed.
     public func forwardedSource(by client: Client) -> String? {
         guard let forwardedFor, case .basic = header, client.isConfidential,
             client.permissions.contains("cap:trusted-forwarder")

@@ -106,7 +106,7 @@ struct PermitLedger {
     /// Makes what was drawn for a refused request available to the next one.
     private mutating func undo(_ leased: [Key], _ asking: [(budget: Budget, wanted: Int)]) {
         for key in leased { entries[key]?.leased += 1 }
-        // Nobody waits for them yet: they were marked under this lock.
+        // No request waits for them yet: they were marked under this lock.
         for (budget, _) in asking { _ = answer(budget.key) }
     }
 
@@ -154,7 +154,7 @@ struct PermitLedger {
         return now.duration(to: until) / .seconds(1)
     }
 
-    /// Waits for the answer about a key. - Returns: `false` when nobody is asking any more.
+    /// Waits for the answer about a key. - Returns: `false` when no request is in flight any more.
     mutating func wait(for key: Key, _ waiter: Waiter) -> Bool {
         guard asked[key] != nil else { return false }
         asked[key]?.append(waiter)

@@ -148,7 +148,7 @@ public final class RateLimiter: Sendable {
     }
 
     /// Takes what this process has leased already and names what the database must still grant.
-    /// - Throws: `rate_limited` when a remembered refusal still stands.
+    /// - Throws: `rate_limited` while a remembered refusal is valid.
     private func reserve(
         _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
     ) async throws(TokenError) -> Reservation {
@@ -173,7 +173,7 @@ public final class RateLimiter: Sendable {
                 case .came: waits -= 1
                 // The database is away: the waiters ask at once and do not wait for one another again.
                 case .failed: waits = 0
-                case .nobodyAsks:
+                case .alreadyAnswered:
                     waitedFor = nil
                     continue
                 }
@@ -198,17 +198,17 @@ public final class RateLimiter: Sendable {
     private enum Answer {
         case came
         case failed
-        case nobodyAsks
+        case alreadyAnswered
     }
 
     /// Waits until the request that asks about a key has its answer.
     private func answer(about key: PermitLedger.Key) async -> Answer {
-        var nobodyAsks = false
+        var alreadyAnswered = false
         let came = await withCheckedContinuation { waiter in
-            nobodyAsks = !ledger.withLock { $0.wait(for: key, waiter) }
-            if nobodyAsks { waiter.resume(returning: true) }
+            alreadyAnswered = !ledger.withLock { $0.wait(for: key, waiter) }
+            if alreadyAnswered { waiter.resume(returning: true) }
         }
-        return nobodyAsks ? .nobodyAsks : came ? .came : .failed
+        return alreadyAnswered ? .alreadyAnswered : came ? .came : .failed
     }
 
     private func wakeWaiters(of reservation: Reservation, answered: Bool) {

@@ -16,8 +16,8 @@ extension Turns {
         return try await run(key, body)
     }
 
-    /// Runs a statement that takes a lock only if it is free. When it is taken, the statement runs again after a random pause,
-    /// for one caller of this process at a time. No database connection is held meanwhile.
+    /// Runs a statement that takes a lock only if it is free. When it is taken, the statement runs again after a random
+    /// pause, for one caller of this process at a time. No database connection is held meanwhile.
     ///
     /// - Parameter statement: answers `nil` when the lock was taken; it must not have consumed anything then.
     /// - Throws: what `statement` threw; `temporarily_unavailable` when the lock did not become free in time.

@@ -61,8 +61,8 @@ public final class Turns: Sendable {
     /// Runs `body` when no other body of `key` runs.
     ///
     /// `key` must name the realm too, for two realms may know the same address.
-    /// - Throws: what `body` threw; `temporarily_unavailable` when too many callers wait, when the turn did not come in time, and
-    ///   when the task was cancelled while it waited. `body` did not run in these three cases.
+    /// - Throws: what `body` threw; `temporarily_unavailable` when too many callers wait, when the turn did not come in
+    ///   time, and when the task was cancelled while it waited. `body` did not run in these three cases.
     public func run<T>(_ key: String, _ body: () async throws -> T) async throws -> T {
         if !takesFree(key) { try await wait(for: key) }
         defer { handOn(key) }

@@ -24,7 +24,7 @@ public struct MagicLinkConfirmation: Sendable {
         self.turns = turns
     }
 
-    /// Where the request behind a link came from; `nil` when there is no such link.
+    /// Where the request of a link came from; `nil` when the link does not exist.
     /// - Throws: `rate_limited` (policy `magic-link`), or what the database threw.
     public func origin(
         of link: MagicLink, realm: Realm, source: String

@@ -4,8 +4,6 @@ public import Persistence
 public struct MagicLinkFactor: Factor {
     /// `urn:cocoar:magic`.
     public let grantType = GrantType.magic
-    /// Of a wrong link, a used one and an expired one.
-    public let refusal = "Invalid or expired link."
 
     private let links: MagicLinkStore
     private let keyring: Keyring
@@ -82,6 +80,11 @@ public struct MagicLinkFactor: Factor {
                         session: session, permits: permits, secondFactor: proof))
             }
         return (Self.outcome(outcome), verdict)
+    }
+
+    /// For a wrong link, a used one and an expired one.
+    public func refused(_ reason: String) -> TokenError {
+        TokenError(.invalidGrant, "Invalid or expired link.", reason: reason)
     }
 
     private static func outcome(_ outcome: MagicLinkStore.Outcome) -> FactorOutcome? {

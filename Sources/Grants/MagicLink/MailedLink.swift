@@ -6,7 +6,7 @@ public struct MailedLink: SentFactor {
     public let kind = "magic"
     /// The policy of links.
     public let policy = RateLimit.Policy.magicLink
-    /// A link registers nobody.
+    /// A link does not register anybody.
     public let takesNames = false
 
     private let links: MagicLinkStore

@@ -4,8 +4,6 @@ public import Persistence
 public struct OTPFactor: Factor {
     /// `urn:cocoar:otp`.
     public let grantType = GrantType.otp
-    /// Of a wrong code, an expired one, and of an address without any.
-    public let refusal = "Invalid or expired code."
 
     private let signIns: SignInStore
     private let keyring: Keyring
@@ -66,7 +64,7 @@ public struct OTPFactor: Factor {
                 String(decoding: code, as: UTF8.self), realm: realm, emailKey: emailKey, keyring: keyring))
     }
 
-    /// Those who hold a handle do not stand in line with strangers who know the address.
+    /// Tries with a handle queue apart from tries that name the address alone.
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
         let subject = presented.handle.map { "handle|" + Base64.urlEncode($0) } ?? "address|" + presented.emailKey
         return .atOnce("code|\(context.realm.id)|\(subject)")
@@ -89,6 +87,11 @@ public struct OTPFactor: Factor {
         count(redeemed, realm: realm)
         guard let outcome = redeemed.outcome else { return (.busy, redeemed.verdict) }
         return (FactorOutcome(outcome), redeemed.verdict)
+    }
+
+    /// For a wrong code, an expired one, and an address without any.
+    public func refused(_ reason: String) -> TokenError {
+        TokenError(.invalidGrant, "Invalid or expired code.", reason: reason)
     }
 
     private func count(_ redeemed: SignInStore.Redeemed, realm: Realm) {

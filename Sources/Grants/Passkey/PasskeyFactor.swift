@@ -5,8 +5,6 @@ import WebAuthnVerify
 public struct PasskeyFactor: Factor {
     /// `urn:cocoar:passkey`.
     public let grantType = GrantType.passkey
-    /// Of every failed step.
-    public let refusal = "Passkey verification failed."
 
     private let passkeys: PasskeyStore
     private let keyring: Keyring
@@ -108,7 +106,8 @@ public struct PasskeyFactor: Factor {
         return (FactorOutcome(outcome), PermitVerdict(granted: [], refused: nil, retryAfter: 0))
     }
 
-    private func refused(_ reason: String) -> TokenError {
-        TokenError(.invalidGrant, refusal, reason: reason)
+    /// For every failed step.
+    public func refused(_ reason: String) -> TokenError {
+        TokenError(.invalidGrant, "Passkey verification failed.", reason: reason)
     }
 }

@@ -1,8 +1,8 @@
 import WebAuthnVerify
 
 extension Realm {
-    /// Where the client's ceremonies may come from: `https://<rpId>`, its registered web origins at or below the RP-ID, and its
-    /// Android apps. Exact strings, per client; plain http only for `localhost`.
+    /// Where the client's ceremonies may come from: `https://<rpId>`, its registered web origins at or below the RP-ID,
+    /// and its Android apps. Exact strings, per client; plain http only for `localhost`.
     func relyingParty(for client: Client, rpID: String) -> RelyingParty {
         let web = client.webOrigins.filter { origin in
             let host = Self.host(ofOrigin: origin)

@@ -65,7 +65,8 @@ extension Realm {
         return String(authority.prefix { $0 != ":" && $0 != "/" })
     }
 
-    /// Where the endpoints of the host are, without a trailing slash: the issuer, or the App's host under the issuer's scheme and port.
+    /// Where the endpoints of the host are, without a trailing slash: the issuer, or the App's host under the issuer's
+    /// scheme and port.
     public var endpointOrigin: String {
         guard let host = app?.host, let scheme = issuer.firstRange(of: "://") else { return issuer }
         let port = issuer[scheme.upperBound...].firstIndex(of: ":").map { issuer[$0...] } ?? ""
@@ -83,8 +84,8 @@ extension Realm {
         return primaryRPID
     }
 
-    /// The client's RP-ID, else the realm's primary domain (contract §4.3); `nil` when there is neither.
-    /// An address or a single label, which the primary domain may be, is no RP-ID.
+    /// The client's RP-ID, else the realm's primary domain; `nil` when there is neither.
+    /// The primary domain may be an IP address or a single label; those are not valid RP-IDs.
     public func rpID(for client: Client) -> String? {
         Self.usable(client.rpID ?? primaryDomain)
     }

@@ -52,7 +52,7 @@ public struct Client: Sendable, Equatable {
         permissions.contains(grantType.permission)
     }
 
-    /// Whether the client may ask for a scope. `openid` and `offline_access` need no `scp:` permission (contract §3).
+    /// Whether the client may ask for a scope. `openid` and `offline_access` need no `scp:` permission.
     public func mayRequest(scope: String) -> Bool {
         scope == "openid" || scope == "offline_access" || permissions.contains("scp:" + scope)
     }

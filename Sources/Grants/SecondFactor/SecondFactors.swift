@@ -21,7 +21,8 @@ public struct SecondFactors: Sendable {
         public let uri: String
     }
 
-    /// Begins an enrolment for the user of a live session. Writes nothing: what the account has stays until the new seed is proven.
+    /// Begins an enrolment for the user of a live session. Writes nothing: what the account has stays until the new
+    /// seed is proven.
     public func begin(realm: Realm, verified: VerifiedAccessToken) throws(TokenError) -> Begun {
         let ceremony = TOTPCeremony(
             client: verified.client.key, session: verified.token.owner,

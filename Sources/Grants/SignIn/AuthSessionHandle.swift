@@ -2,7 +2,8 @@ package import Persistence
 
 /// The `auth_session` handle that the answer to a request for a code or a link holds.
 ///
-/// Text: `pas_` + base64url of the sealed id and address, so that redemption by handle alone knows the address without asking.
+/// Text: `pas_` + base64url of the sealed id and address, so that redemption by handle alone needs no lookup of the
+/// address.
 package struct AuthSessionHandle: Equatable {
     static let prefix = "pas_"
     /// 16 random bytes: `auth_session.id`.

@@ -11,9 +11,8 @@ public protocol Factor: Sendable {
 
     /// The grant that redeems it.
     var grantType: GrantType { get }
-    /// The one text on the wire for all that can be wrong with it.
-    var refusal: String { get }
-
+    /// The one refusal for all that can be wrong with it; the reason is for the log.
+    func refused(_ reason: String) -> TokenError
     /// Parameters that must be there. - Throws: `invalid_request`.
     func requireParameters(_ form: FormParameters) throws(TokenError)
     /// - Returns: `nil` for what cannot be this factor: it is refused once the request's permits are taken.

@@ -44,7 +44,7 @@ struct NewSignIn: Sendable {
         return record
     }
 
-    /// The answer, once the database said who signed in.
+    /// The answer, made after the database confirmed the sign-in.
     func respond(_ signedIn: SignedIn) throws(TokenError) -> TokenResponse {
         let authentication = Authentication(
             session: session, user: signedIn.user, amr: signedIn.amr, authTime: Int(signedIn.now), scope: scope,

@@ -43,7 +43,7 @@ public struct SignInRequest: Sendable {
     let hint: IDTokenHint?
 }
 
-/// What became of a request.
+/// The outcome of recording a request.
 public enum RecordedRequest: Sendable {
     /// The id of the handle to answer with.
     case handle([UInt8])

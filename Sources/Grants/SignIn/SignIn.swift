@@ -51,7 +51,7 @@ public struct SignIn<F: Factor>: Sendable {
         var admission = Admission(services.limiter, .token, context.subjects, realm: context.realm)
         guard let presented = factor.read(form, context) else {
             try await admission.count()
-            throw refused("malformed")
+            throw factor.refused("malformed")
         }
         let turn = factor.turn(of: presented, context)
         return try await services.turns.run(turn) {
@@ -100,15 +100,11 @@ public struct SignIn<F: Factor>: Sendable {
         switch outcome {
         case .signedIn(let user, let now, let expiresAt):
             return SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt)
-        case .refused(let reason): throw refused(reason)
+        case .refused(let reason): throw factor.refused(reason)
         case .secondFactor: throw .secondFactorRequired
         case .secondFactorWrong: throw .secondFactorInvalid
         case .secondFactorGone: throw .unavailable("second factor changed")
         case .limited: throw .unavailable("limit without a verdict")
         }
-    }
-
-    private func refused(_ reason: String) -> TokenError {
-        TokenError(.invalidGrant, factor.refusal, reason: reason)
     }
 }

@@ -129,7 +129,7 @@ package struct SealedReference {
         audience = lists[1].split(separator: " ").map(String.init)
     }
 
-    /// What the token says, once its row is at hand; `nil` when it was not made for a row with this salt.
+    /// The token's content, read with the values of its row; `nil` when it was not made for a row with this salt.
     /// - Parameter epoch: as for ``text(_:of:epoch:realm:salt:keyring:)``.
     func token(epoch: Int, salt: [UInt8]) -> AccessToken? {
         guard constantTimeEqual(proof, Self.proof(body, salt)) else { return nil }

@@ -109,8 +109,9 @@ public struct TokenIssuer: Sendable {
             refreshToken: nil, idToken: nil)
     }
 
-    /// Refuses to sign when this process has another idea of the time than the database (design decision 5). The last guard:
-    /// ``TokenService`` refuses before a factor is consumed, by what the listening connection saw.
+    /// Refuses to sign when the clocks of this process and of the database differ by more than 60 s. This is the last
+    /// guard: ``TokenService`` already refuses before a factor is consumed, by the difference that the listening
+    /// connection measured.
     /// - Parameter now: the database clock, seconds since the epoch.
     private func requireTrueClock(_ now: Int) throws(TokenError) {
         guard abs(clock() - Double(now)) <= DatabaseClock.maximumDifference else {

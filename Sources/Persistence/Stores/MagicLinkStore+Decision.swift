@@ -15,7 +15,7 @@ extension MagicLinkStore {
         }
     }
 
-    /// To send a link: whom, and what its mail says about the request.
+    /// A decision to send a link: the recipient, and what the mail says about the request.
     public struct Decision: Sendable {
         /// The account to sign in to.
         public let user: UUIDValue

@@ -54,8 +54,8 @@ struct BearerAuthentication: Sendable {
         return verified
     }
 
-    /// The user whose claims are asked for (OpenID Connect Core §5.3): by any token with the scope `openid`, which the app asked
-    /// for and an API may have been given. It opens no more than the claims of its scopes.
+    /// The user whose claims are asked for (OpenID Connect Core §5.3): by any token with the scope `openid`, which the
+    /// app asked for and an API may have been given. It opens no more than the claims of its scopes.
     /// - Throws: the answer to give, as above, and 403 without the scope.
     func authenticateForClaims(_ exchange: Exchange) async throws -> VerifiedAccessToken {
         let verified = try await holder(of: exchange)

@@ -108,7 +108,8 @@ extension Answer {
     /// The same where a client that may not ask has `error` alone.
     fileprivate static func native(_ error: TokenError) -> Answer {
         switch error.code {
-        case .invalidClient, .unauthorizedClient: .error(.badRequest, error.code.rawValue)
+        case .invalidClient: .error(.badRequest, "invalid_client")
+        case .unauthorizedClient: .error(.badRequest, "unauthorized_client")
         default: .oauth(error)
         }
     }

@@ -112,7 +112,7 @@ public final class Metrics: Sendable {
         }
     }
 
-    /// Counts what came of codes that were tried.
+    /// Counts the outcomes of tried codes.
     func count(_ event: OTPFactor.Event) {
         state.withLock { state in
             switch event {

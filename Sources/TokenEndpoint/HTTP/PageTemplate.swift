@@ -2,7 +2,8 @@ import Crypto
 import Foundation
 import HTTPTypes
 
-/// A page of the binary: text with `{{name}}` where a value goes, escaped, and `{{{name}}}` where text of ours goes as it is.
+/// A page of the binary: text with `{{name}}` for a value, which is escaped, and `{{{name}}}` for trusted text, which
+/// is not.
 public struct PageTemplate: Sendable {
     private enum Piece: Sendable {
         case text(String)

@@ -16,7 +16,7 @@ struct RefusalLimit: Sendable {
             try await limiter.count(.refused, [.init(.source, exchange.source)], realm: exchange.realm)
             return answer
         } catch {
-            // A refusal that cannot be counted stays what it is.
+            // If the count fails, the refusal is sent unchanged.
             let error = TokenError(error)
             return error.limit == nil ? answer : .oauth(error)
         }

@@ -102,7 +102,8 @@ public final class Responder: Sendable {
         }
     }
 
-    /// An address that is missing in `POSTERN_TRUSTED_PROXIES` makes all clients behind it one source: said once, counted always.
+    /// An address that is missing in `POSTERN_TRUSTED_PROXIES` makes all clients behind it one source: said once,
+    /// counted always.
     private func noteUntrustedForwarder(_ address: IPAddress?) {
         transport.untrustedForwarded.add(1, ordering: .relaxed)
         guard !hasWarnedOfForwarder.exchange(true, ordering: .relaxed) else { return }

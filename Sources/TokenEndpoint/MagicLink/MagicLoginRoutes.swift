@@ -17,7 +17,7 @@ struct MagicLoginRoutes: Sendable {
 
     var routes: [Route] { [Route("/magic-login", [.get: { try await ask($0) }, .post: { try await answer($0) }])] }
 
-    /// Whatever the query is, the page has one shape: whether a link is alive only its answer tells.
+    /// Every query renders a page of the same shape; whether a link is valid is revealed only by the POST.
     private func ask(_ exchange: Exchange) async throws -> Answer {
         let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
         let link = Self.link(form) ?? MagicLink(standingInFor: "\(form["userId"] ?? "")&\(form["token"] ?? "")")

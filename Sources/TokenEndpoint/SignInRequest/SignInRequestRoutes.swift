@@ -11,20 +11,17 @@ struct SignInRequestRoutes: Sendable {
 
     var routes: [Route] {
         [
-            route(
-                "/api/account/native/otp/request", code,
-                "If your email is registered, you will receive a verification code."),
-            route(
-                "/api/account/native/register", registration,
-                "If registration is available, you will receive a verification code."),
-            route(
-                "/api/account/magic-link/request", link,
-                "If your email is registered, you will receive a login link."),
-        ]
+            Route("/api/account/native/otp/request", [.post: { try await request(code, Message.code, $0) }]),
+            Route(
+                "/api/account/native/register", [.post: { try await request(registration, Message.registration, $0) }]),
+            Route("/api/account/magic-link/request", [.post: { try await request(link, Message.link, $0) }]),
+        ].map { $0.uniform(.accepted).errors(.native) }
     }
 
-    private func route(_ path: String, _ factor: any SentFactor, _ message: String) -> Route {
-        Route(path, [.post: { try await request(factor, message, $0) }]).uniform(.accepted).errors(.native)
+    private enum Message {
+        static let code = "If your email is registered, you will receive a verification code."
+        static let registration = "If registration is available, you will receive a verification code."
+        static let link = "If your email is registered, you will receive a login link."
     }
 
     private func request(_ factor: any SentFactor, _ message: String, _ exchange: Exchange) async throws -> Answer {

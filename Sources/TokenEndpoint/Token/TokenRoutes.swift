@@ -12,7 +12,7 @@ struct TokenRoutes: Sendable {
     private func token(_ exchange: Exchange) async throws -> Answer {
         let credentials = try exchange.presentedCredentials()
         let form = try exchange.form()
-        // What is not known is the caller's text: it goes into no log and no metric.
+        // An unknown value is the caller's text: it must not reach a log or a metric.
         let grantType = form["grant_type"].flatMap { service.knows($0) ? $0 : nil } ?? "other"
         let client = form["client_id"].flatMap { exchange.realm.clients[$0]?.clientID } ?? "other"
         do {

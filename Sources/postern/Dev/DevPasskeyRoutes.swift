@@ -4,8 +4,8 @@ import TokenEndpoint
 
 /// `GET /dev/passkey`, under `postern dev` only: enrols a passkey in a real browser and signs in with it.
 ///
-/// One document without any other resource. Its policy names the style and the script by their hashes, so that nothing else
-/// runs, and lets the script speak to its own origin only.
+/// One document without any other resource. Its policy names the style and the script by their hashes, so that nothing
+/// else runs, and lets the script speak to its own origin only.
 struct DevPasskeyRoutes: Sendable {
     private let page: Answer
 

@@ -30,7 +30,8 @@ BEGIN
                ARRAY(SELECT 'native-otp|registrations|' || source FROM unnest(ARRAY[p_source, v_wide]) AS source
                       WHERE source IS NOT NULL),
                array_fill(v_limit.wanted, ARRAY[cardinality(v_factors)]),
-               ARRAY(SELECT least(v_limit.permits::bigint * factor, 2147483647)::integer FROM unnest(v_factors) AS factor),
+               ARRAY(SELECT least(v_limit.permits::bigint * factor, 2147483647)::integer
+                       FROM unnest(v_factors) AS factor),
                array_fill(v_limit.per, ARRAY[cardinality(v_factors)]),
                ARRAY(SELECT least(v_limit.burst::bigint * factor, 2147483647)::integer FROM unnest(v_factors) AS factor)
            ) AS t;
