@@ -75,8 +75,8 @@ def test_log_events():
     text = swift()
     page = in_first_column(section("Log events"))
     literal = {shown(message) for message in found(rf'logger\.(?:notice|warning|error|critical)\(\s*{_TEXT}', text, least=20)}
-    # Level chosen at run time: the message is a literal all the same.
-    chosen = {shown(message) for message in found(rf'logger\.log\(\s*level: (?:[^"]*?),\s*{_TEXT}', text, least=3)}
+    # Errors of a handler: the level goes with the error, the message with the route.
+    chosen = {shown(message) for message in found(rf'\.logged\(as: {_TEXT}\)', text, least=10)}
     mail = set(found(rf'log\(\.(?:error|warning), {_TEXT}', text, least=2)) | set(sum(found(rf'forGood \? {_TEXT} : {_TEXT}', text), ()))
     told = {shown(name.partition("…")[0]).rstrip() for name in page}
     missing = {message for message in literal | chosen | mail if message not in told}

@@ -1,5 +1,6 @@
 import Grants
 import HTTPTypes
+import Logging
 
 /// Discovery and keys of a realm (OpenID Connect Discovery §4, RFC 8414, RFC 7517).
 struct DiscoveryRoutes: Sendable {
@@ -18,7 +19,7 @@ struct DiscoveryRoutes: Sendable {
         [
             Route("/.well-known/openid-configuration", [.get: { metadata($0) }]),
             Route("/.well-known/oauth-authorization-server", [.get: { metadata($0) }]),
-            Route("/.well-known/jwks", [.get: { try await jwks($0) }]),
+            Route("/.well-known/jwks", [.get: { try await jwks($0) }]).logged(as: "jwks"),
         ]
     }
 
@@ -71,7 +72,12 @@ struct DiscoveryRoutes: Sendable {
         if let known = documents.known(.jwks(second: Int(now)), exchange) {
             return .cacheable(known, seconds: 300, exchange)
         }
-        let set = try await signingKeys.jwks(for: exchange.realm, now: now)
+        let set: [UInt8]
+        do {
+            set = try await signingKeys.jwks(for: exchange.realm, now: now)
+        } catch {
+            throw LabelledError(error: error, level: .error)
+        }
         return .cacheable(documents.document(.jwks(second: Int(now)), exchange) { set }, seconds: 300, exchange)
     }
 }

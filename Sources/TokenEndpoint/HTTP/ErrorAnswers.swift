@@ -35,7 +35,9 @@ struct Refusal: AnswerableError {
 /// An error with what its line in the log should name beside it.
 struct LabelledError: Error {
     let error: TokenError
-    let labels: Logger.Metadata
+    var labels: Logger.Metadata = [:]
+    /// `nil`: as the code says.
+    var level: Logger.Level?
 }
 
 /// An error of a handler, as it is answered and logged: the one place where errors become answers.
@@ -62,7 +64,7 @@ struct ErrorAnswer {
         answer = form == .native ? .native(error) : .oauth(error, basicUsed: basicUsed)
         isAboutAccount = error.isAboutAccount
         let metadata: Logger.Metadata = ["outcome": "\(error.code.rawValue)", "reason": "\(error.reason)"]
-        line = (Self.level(error.code), metadata.merging(labelled?.labels ?? [:]) { $1 })
+        line = (labelled?.level ?? Self.level(error.code), metadata.merging(labelled?.labels ?? [:]) { $1 })
     }
 
     /// An app that polls is told to wait every few seconds: nothing to note.

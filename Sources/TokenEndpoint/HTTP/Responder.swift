@@ -95,7 +95,7 @@ public final class Responder: Sendable {
             let failed = ErrorAnswer(error, form: route.errors, basicUsed: exchange.usedAuthorization)
             if let line = failed.line, exchange.logs(line.level) {
                 let metadata = line.metadata.merging(["realm": "\(exchange.realm.slug)"]) { $1 }
-                exchange.logger.log(level: line.level, "\(route.name)", metadata: metadata)
+                exchange.logger.log(level: line.level, "\(route.logName)", metadata: metadata)
             }
             if route.uniform == .refusals, failed.isAboutAccount { await deadline.hold(exchange) }
             return failed.answer

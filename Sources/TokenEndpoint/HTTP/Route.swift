@@ -13,6 +13,8 @@ public struct Route: Sendable {
     private(set) var uniform = UniformAnswers.none
     /// How errors read on the wire.
     private(set) var errors = ErrorForm.oauth
+    /// The message of its errors in the log.
+    private(set) var logName = "request"
 
     /// Which answers of a route leave at the fixed deadline, so that their time tells nothing about an account.
     enum UniformAnswers: Sendable {
@@ -37,12 +39,6 @@ public struct Route: Sendable {
         hasParameter = true
     }
 
-    /// What the log calls it: `token` for `/connect/token`.
-    var name: String {
-        let parts = path.split(separator: "/")
-        return parts.dropFirst(parts.count > 1 ? 1 : 0).joined(separator: " ")
-    }
-
     /// The route with a fixed deadline for some of its answers.
     func uniform(_ answers: UniformAnswers) -> Route {
         var route = self
@@ -54,6 +50,13 @@ public struct Route: Sendable {
     func errors(_ form: ErrorForm) -> Route {
         var route = self
         route.errors = form
+        return route
+    }
+
+    /// The route with a name of its own for its errors in the log (docs/operate.md).
+    func logged(as name: String) -> Route {
+        var route = self
+        route.logName = name
         return route
     }
 

@@ -10,7 +10,9 @@ struct IntrospectionRoutes: Sendable {
     let refreshTokens: RefreshTokenVerifier
     let clock: @Sendable () -> Double
 
-    var routes: [Route] { [Route("/connect/introspect", [.post: { try await introspect($0) }])] }
+    var routes: [Route] {
+        [Route("/connect/introspect", [.post: { try await introspect($0) }]).logged(as: "introspection")]
+    }
 
     private static let inactive = Array(#"{"active":false}"#.utf8)
 

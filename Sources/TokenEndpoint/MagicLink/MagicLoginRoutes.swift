@@ -15,7 +15,9 @@ struct MagicLoginRoutes: Sendable {
         self.confirmation = confirmation
     }
 
-    var routes: [Route] { [Route("/magic-login", [.get: { try await ask($0) }, .post: { try await answer($0) }])] }
+    var routes: [Route] {
+        [Route("/magic-login", [.get: { try await ask($0) }, .post: { try await answer($0) }]).logged(as: "link page")]
+    }
 
     /// Every query renders a page of the same shape; whether a link is valid is revealed only by the POST.
     private func ask(_ exchange: Exchange) async throws -> Answer {

@@ -17,7 +17,7 @@ struct PasskeyRoutes: Sendable {
             Route(
                 prefix: "/connect/passkey/",
                 [.patch: { try await rename($0) }, .delete: { try await delete($0) }]),
-        ]
+        ].map { $0.logged(as: "passkey") }
     }
 
     private func beginLogin(_ exchange: Exchange) async throws -> Answer {

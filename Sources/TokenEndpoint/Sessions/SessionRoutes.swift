@@ -13,7 +13,7 @@ struct SessionRoutes: Sendable {
         [
             Route("/connect/sessions", [.get: { try await list($0) }, .delete: { try await endAll($0) }]),
             Route(prefix: "/connect/sessions/", [.delete: { try await end($0) }]),
-        ]
+        ].map { $0.logged(as: "sessions") }
     }
 
     private func list(_ exchange: Exchange) async throws -> Answer {

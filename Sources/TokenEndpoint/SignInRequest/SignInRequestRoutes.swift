@@ -10,17 +10,18 @@ struct SignInRequestRoutes: Sendable {
     let link: any SentFactor
 
     var routes: [Route] {
-        [
+        let codes = [
             Route("/api/account/native/otp/request", [.post: { try await request(code, Message.code, $0) }]),
-            Route(
-                "/api/account/native/register", [.post: { try await request(registration, Message.registration, $0) }]),
-            Route("/api/account/magic-link/request", [.post: { try await request(link, Message.link, $0) }]),
-        ].map { $0.uniform(.accepted).errors(.native) }
+            Route("/api/account/native/register", [.post: { try await request(registration, Message.register, $0) }]),
+        ].map { $0.logged(as: "otp request") }
+        let links = Route("/api/account/magic-link/request", [.post: { try await request(link, Message.link, $0) }])
+            .logged(as: "magic link request")
+        return (codes + [links]).map { $0.uniform(.accepted).errors(.native) }
     }
 
     private enum Message {
         static let code = "If your email is registered, you will receive a verification code."
-        static let registration = "If registration is available, you will receive a verification code."
+        static let register = "If registration is available, you will receive a verification code."
         static let link = "If your email is registered, you will receive a login link."
     }
 

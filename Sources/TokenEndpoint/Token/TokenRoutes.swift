@@ -7,7 +7,9 @@ struct TokenRoutes: Sendable {
     let service: TokenService
     let metrics: Metrics
 
-    var routes: [Route] { [Route("/connect/token", [.post: { try await token($0) }]).uniform(.refusals)] }
+    var routes: [Route] {
+        [Route("/connect/token", [.post: { try await token($0) }]).uniform(.refusals).logged(as: "token")]
+    }
 
     private func token(_ exchange: Exchange) async throws -> Answer {
         let credentials = try exchange.presentedCredentials()

@@ -7,7 +7,10 @@ struct UserInfoRoutes: Sendable {
     let bearer: BearerAuthentication
 
     var routes: [Route] {
-        [Route("/connect/userinfo", [.get: { try await userInfo($0) }, .post: { try await userInfo($0) }])]
+        [
+            Route("/connect/userinfo", [.get: { try await userInfo($0) }, .post: { try await userInfo($0) }]).logged(
+                as: "userinfo")
+        ]
     }
 
     private func userInfo(_ exchange: Exchange) async throws -> Answer {
