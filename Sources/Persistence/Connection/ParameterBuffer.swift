@@ -81,6 +81,11 @@ struct ParameterBuffer {
         case .bool(let value):
             bytes.append(value ? 1 : 0)
             return TypeOID.bool
+        case .interval(let value):
+            let (seconds, attoseconds) = value.components
+            append(seconds * 1_000_000 + attoseconds / 1_000_000_000_000)
+            append(0 as Int64)  // days and months
+            return TypeOID.interval
         case .texts(let values):
             try appendArray(values, of: TypeOID.text) { (buffer, value) throws(StoreError) in
                 try buffer.append(text: value)

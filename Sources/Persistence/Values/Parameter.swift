@@ -16,6 +16,8 @@ public enum Parameter: Sendable, Equatable {
     case double(Double)
     /// `boolean`.
     case bool(Bool)
+    /// `interval`, to the microsecond.
+    case interval(Duration)
     /// `text[]`.
     case texts([String])
     /// `integer[]`.

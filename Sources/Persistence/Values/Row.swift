@@ -5,8 +5,8 @@ import CLibPQ
 /// Every accessor checks the column's existence, type and length and throws ``StoreError/malformedResult`` when one is
 /// not as expected: nothing that a server can send traps. A row is lent to the decoder and cannot outlive it.
 public struct Row: ~Copyable {
-    private let result: OpaquePointer
-    private let index: Int32
+    let result: OpaquePointer
+    let index: Int32
     /// The number of columns.
     public let columnCount: Int
 

@@ -18,6 +18,7 @@ enum TypeOID {
     static let unknown: Oid = 705
     static let bpchar: Oid = 1042
     static let varchar: Oid = 1043
+    static let interval: Oid = 1186
     static let uuid: Oid = 2950
     static let jsonb: Oid = 3802
     static let byteaArray: Oid = 1001
