@@ -39,11 +39,11 @@ struct ValueTests {
     }
 
     @Test func `a repetition budget allows one repetition, three conflicts and every dead connection`() {
-        var patience = Patience(connections: 2)
-        #expect(patience.pause(before: .none) == nil)
-        #expect((0..<4).map { _ in patience.pause(before: .anotherConnection) != nil } == [true, true, true, false])
-        #expect((0..<2).map { _ in patience.pause(before: .onceMore) != nil } == [true, false])
-        #expect((0..<4).map { _ in patience.pause(before: .backOff) != nil } == [true, true, true, false])
+        var budget = RetryBudget(connections: 2)
+        #expect(budget.pause(before: .none) == nil)
+        #expect((0..<4).map { _ in budget.pause(before: .anotherConnection) != nil } == [true, true, true, false])
+        #expect((0..<2).map { _ in budget.pause(before: .onceMore) != nil } == [true, false])
+        #expect((0..<4).map { _ in budget.pause(before: .backOff) != nil } == [true, true, true, false])
     }
 
     @Test func `durations in milliseconds saturate instead of trapping`() {

@@ -19,7 +19,8 @@ extension Connection {
         _ decode: @Sendable (borrowing Row) throws(StoreError) -> R
     ) async -> Outcome<[R]> {
         let deadline = ContinuousClock.now + statementTimeout
-        guard let watch, let begun = here({ $0.begin(statement, values, operation: operation, as: R.self) }) else {
+        guard let watch, let begun = onCallingThread({ $0.begin(statement, values, operation: operation, as: R.self) })
+        else {
             return await runBlocking(statement, values, operation: operation, decode)
         }
         guard var progress = begun else {
@@ -32,7 +33,8 @@ extension Connection {
             case .waiting(let socket):
                 let signal = await watch.wait(for: socket, until: deadline) { cancellation.isCancelled(operation) }
                 progress =
-                    signal == .readable ? here { $0.receive(statement, decode) } ?? .leftToThread : .leftToThread
+                    signal == .readable
+                    ? onCallingThread { $0.receive(statement, decode) } ?? .leftToThread : .leftToThread
             }
         }
     }

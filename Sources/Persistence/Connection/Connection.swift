@@ -2,7 +2,7 @@ import CLibPQ
 
 /// One PostgreSQL session. libpq allows one thread at a time per `PGconn`: the thread that has the executor's turn.
 /// That is the connection's own thread, which alone may block, or briefly the thread of the caller that holds the lease
-/// (``here(_:)``).
+/// (``onCallingThread(_:)``).
 ///
 /// Applications meet it as the argument of ``Database/transaction(_:)``; its one public verb is ``query(_:_:_:)``.
 public actor Connection {
@@ -44,8 +44,8 @@ public actor Connection {
     }
 
     /// Runs `body`, which must not block, on the calling thread; `nil` while the connection's own thread is at work.
-    nonisolated func here<R: Sendable>(_ body: (isolated Connection) -> R) -> R? {
-        thread.here {
+    nonisolated func onCallingThread<R: Sendable>(_ body: (isolated Connection) -> R) -> R? {
+        thread.onCallingThread {
             assert(thread.isIsolatingCurrentContext() == true)
             // What `assumeIsolated` does, without the question which thread this is: the turn, a lock that was taken in
             // this very call, is the proof. A wrong answer of the runtime must not end the process.

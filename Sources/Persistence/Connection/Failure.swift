@@ -56,3 +56,9 @@ struct Outcome<Value: Sendable>: Sendable {
     let result: Result<Value, Failure>
     let isReusable: Bool
 }
+
+/// Why no connection could be made. The message is for operators: host, role and database names, no secret.
+struct ConnectFailure: Error {
+    let reason: StoreError.Reason
+    let message: String
+}

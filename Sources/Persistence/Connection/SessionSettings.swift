@@ -24,7 +24,8 @@ struct SessionSettings {
 
         let statement = configuration.statementTimeout.milliseconds
         var settings = [
-            "synchronous_commit=on", "default_transaction_isolation=read\\ committed", "standard_conforming_strings=on", "TimeZone=UTC", "IntervalStyle=postgres",
+            "synchronous_commit=on", "default_transaction_isolation=read\\ committed", "standard_conforming_strings=on",
+            "TimeZone=UTC", "IntervalStyle=postgres",
             "DateStyle=ISO", "bytea_output=hex", "client_min_messages=warning",
         ]
         if timeouts {
@@ -70,21 +71,5 @@ struct SessionSettings {
             let values = starts.map { start in memory.baseAddress.map { $0 + start.1 } } + [nil]
             return body(names, values)
         }
-    }
-}
-
-/// Why no connection could be made. The message is for operators: host, role and database names, no secret.
-struct ConnectFailure: Error {
-    let reason: StoreError.Reason
-    let message: String
-}
-
-extension Duration {
-    /// Whole milliseconds, saturating.
-    var milliseconds: Int {
-        let (seconds, attoseconds) = components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-        return overflow
-            ? Int(Int32.max) : Int(clamping: min(product + attoseconds / 1_000_000_000_000_000, Int64(Int32.max)))
     }
 }

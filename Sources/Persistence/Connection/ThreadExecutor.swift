@@ -2,7 +2,7 @@ import Glibc
 import Synchronization
 
 /// Runs an actor's jobs one after another on a thread of its own, where blocking is harmless. Between jobs,
-/// non-blocking work may run on a caller's thread (``here(_:)``).
+/// non-blocking work may run on a caller's thread (``onCallingThread(_:)``).
 ///
 /// Locking: a thread that runs code of the actor, the executor's own or a caller's, holds `turn` and stores its
 /// identity in `holder`. ``isIsolatingCurrentContext()`` compares that identity; this is the proof of isolation. `turn`
@@ -58,7 +58,7 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     /// also after an `await` that continued on another thread. A function that is not async and is never inlined calls
     /// it each time.
     @inline(never)
-    func here<R: Sendable>(_ body: () -> R) -> R? {
+    func onCallingThread<R: Sendable>(_ body: () -> R) -> R? {
         guard pthread_mutex_trylock(turn) == 0 else { return nil }
         defer { pthread_mutex_unlock(turn) }
         return holding(body)

@@ -41,6 +41,9 @@ public struct Migrator: Sendable {
         return try await connected().pending(plan).map(\.name)
     }
 
+    /// The newest migration this binary knows, as `postern.schema_version()` answers when the database fits.
+    public static let schemaVersion: Int32 = SQLFile.migrations.compactMap(\.version).max() ?? 0
+
     private func connected() async throws(MigrationError) -> Connection {
         guard let connection = Connection(configuration) else { throw .cannotConnect("no thread for a connection") }
         do {

@@ -71,7 +71,7 @@ public final class Database: Service, Sendable {
     private func attempt<R: Sendable>(
         _ share: PoolShare, mayChange: Bool, _ perform: (Pool.Lease) async -> Outcome<R>
     ) async throws(StoreError) -> R {
-        var patience = Patience(connections: configuration.connections)
+        var budget = RetryBudget(connections: configuration.connections)
         // Whether an earlier attempt may have been executed without our knowing.
         var isInDoubt = false
         while true {
@@ -90,7 +90,7 @@ public final class Database: Service, Sendable {
             switch outcome.result {
             case .success(let value): return value
             case .failure(let failure):
-                guard let pause = patience.pause(before: failure.remedy) else { throw failure.error }
+                guard let pause = budget.pause(before: failure.remedy) else { throw failure.error }
                 if failure.remedy == .onceMore { isInDoubt = mayChange }
                 if pause > .zero {
                     do { try await Task.sleep(for: pause) } catch { throw .cancelled }
@@ -101,7 +101,7 @@ public final class Database: Service, Sendable {
 }
 
 /// How often one call may be repeated.
-struct Patience {
+struct RetryBudget {
     private var deadConnections: Int
     private var repetitions = 1
     private var conflicts = 0
