@@ -9,7 +9,6 @@ extension NewSession: Redacted {}
 extension Parameter: Redacted {}
 extension SecondFactorPrompt: Redacted {}
 extension SecondFactorProof: Redacted {}
-extension SecondFactorStore.NewFactor: Redacted {}
 extension SessionSettings: Redacted {}
 extension SessionStore.Rotated: Redacted {}
 extension SessionStore.Rotation: Redacted {}

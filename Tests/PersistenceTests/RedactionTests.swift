@@ -37,10 +37,6 @@ struct PersistenceRedactionTests {
                     id: realm, tokenSalt: bytes, refreshHash: bytes, scope: [], resources: [], amr: [],
                     accessTokenLifetime: 1, refreshTokenLifetime: 1, source: "", serverKey: [])
             ),
-            (
-                "NewFactor",
-                SecondFactorStore.NewFactor(id: realm, sealedSeed: bytes, step: 1, recoveryCodes: [bytes])
-            ),
             ("SecondFactorProof", SecondFactorProof(factor: realm, kind: .recoveryCode([bytes]))),
             (
                 "PendingCode",

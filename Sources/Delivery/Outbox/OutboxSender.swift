@@ -35,7 +35,7 @@ public final class OutboxSender: Service {
         public init() {}
     }
 
-    private let database: Database
+    private let outbox: OutboxStore
     private let keyring: Keyring
     private let sender: Mailbox
     private let transport: any MailTransport
@@ -59,7 +59,7 @@ public final class OutboxSender: Service {
         database: Database, keyring: Keyring, sender: Mailbox, transport: any MailTransport,
         configuration: Configuration = Configuration(), logger: Logger
     ) throws {
-        self.database = database
+        outbox = OutboxStore(database)
         self.keyring = keyring
         self.sender = sender
         self.transport = transport
@@ -139,14 +139,10 @@ public final class OutboxSender: Service {
         }
         let turns = turns.withLock { $0 }
         do {
-            let mails = try await database.query(
-                .takeMail,
-                [
-                    .int(Int32(clamping: allowance)), .double(configuration.lease / .seconds(1)), .uuid(turns.last),
-                    .int(Int32(clamping: max(configuration.realmShare, 1))), .uuids(turns.inHand),
-                    .uuids(turns.registering),
-                ]
-            ) { (row) throws(StoreError) in try LeasedMail(row) }
+            let mails = try await outbox.take(
+                limit: Int32(clamping: allowance), lease: configuration.lease, after: turns.last,
+                share: Int32(clamping: max(configuration.realmShare, 1)), inHand: turns.inHand,
+                registering: turns.registering)
             pace.withLock { $0.take(mails.count) }
             self.turns.withLock { $0.take(mails) }
             return mails
@@ -213,7 +209,7 @@ public final class OutboxSender: Service {
         switch outcome {
         case .accepted:
             log(.info, "mail sent", mail)
-            await save(.mailSent, [.uuid(mail.realm), .uuid(mail.id)], mail)
+            await save(mail) { () throws(StoreError) in try await outbox.sent(mail) }
         case .inDoubt where wasInDoubt:
             await fail(mail, doubt, pause: .zero, forGood: true)
         case .inDoubt:
@@ -224,7 +220,7 @@ public final class OutboxSender: Service {
         case .permanent(.noSuchMailbox(let code)):
             let status = "\(DeliveryFailure.noSuchMailbox(code))"
             log(.error, "mail given up: no such mailbox", mail, status)
-            await save(.mailRefused, [.uuid(mail.realm), .uuid(mail.id), .text(status)], mail)
+            await save(mail) { () throws(StoreError) in try await outbox.refused(mail, error: status) }
         case .permanent(let failure):
             await fail(mail, "\(failure)", pause: .zero, forGood: true)
         }
@@ -233,19 +229,18 @@ public final class OutboxSender: Service {
     private func fail(_ mail: LeasedMail, _ status: String, pause: Duration, forGood: Bool) async {
         let message: Logger.Message = forGood ? "mail given up" : "mail not taken, will be tried again"
         log(forGood ? .error : .warning, message, mail, status)
-        let parameters: [Parameter] = [
-            .uuid(mail.realm), .uuid(mail.id), .text(status), .double(pause / .seconds(1)), .bool(forGood),
-        ]
-        await save(.mailFailed, parameters, mail)
+        await save(mail) { () throws(StoreError) in
+            try await outbox.failed(mail, error: status, retryAfter: pause, isFinal: forGood)
+        }
     }
 
     /// Records an outcome and retries until the lease ends. A mail whose outcome is not recorded by then is sent again.
-    private func save(_ statement: Statement, _ parameters: [Parameter], _ mail: LeasedMail) async {
+    private func save(_ mail: LeasedMail, _ record: () async throws(StoreError) -> Void) async {
         let giveUp = ContinuousClock.now + configuration.lease
         var pause = Duration.milliseconds(100)
         while true {
             do {
-                try await database.execute(statement, parameters)
+                try await record()
                 return
             } catch {
                 guard ContinuousClock.now + pause < giveUp, (try? await Task.sleep(for: pause)) != nil else {

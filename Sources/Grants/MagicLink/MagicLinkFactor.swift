@@ -69,15 +69,12 @@ public struct MagicLinkFactor: Factor {
             switch presented {
             case .link(let link, let handle):
                 try await links.redeem(
-                    MagicLinkStore.Redemption(
-                        realm: realm, client: client, permission: grantType.permission, user: link.user,
-                        tokenHash: link.tokenHash, handle: handle, session: session, permits: permits,
-                        secondFactor: proof))
+                    realm: realm, client: client, permission: grantType.permission, user: link.user,
+                    tokenHash: link.tokenHash, handle: handle, session: session, permits: permits, secondFactor: proof)
             case .handle(let handle):
                 try await links.poll(
-                    MagicLinkStore.Poll(
-                        realm: realm, client: client, permission: grantType.permission, handle: handle,
-                        session: session, permits: permits, secondFactor: proof))
+                    realm: realm, client: client, permission: grantType.permission, handle: handle, session: session,
+                    permits: permits, secondFactor: proof)
             }
         return (Self.outcome(outcome), verdict)
     }

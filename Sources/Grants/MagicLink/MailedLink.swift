@@ -9,12 +9,12 @@ public struct MailedLink: SentFactor {
     /// A link does not register anybody.
     public let takesNames = false
 
-    private let links: MagicLinkStore
+    private let requests: SignInRequestStore
     private let keyring: Keyring
 
-    /// Works on `links`.
-    public init(links: MagicLinkStore, keyring: Keyring) {
-        self.links = links
+    /// Works on `requests`.
+    public init(requests: SignInRequestStore, keyring: Keyring) {
+        self.requests = requests
         self.keyring = keyring
     }
 
@@ -30,13 +30,8 @@ public struct MailedLink: SentFactor {
     public func record(
         _ request: SignInRequest, permits: PermitRequest
     ) async throws(StoreError) -> (RecordedRequest?, PermitVerdict) {
-        let (recorded, verdict) = try await links.request(
-            MagicLinkStore.LinkRequest(
-                realm: request.realm.id, id: request.id, resendOf: request.resendOf, email: request.email.text,
-                emailKey: request.email.key, client: request.client?.key, app: request.realm.app?.slug,
-                source: request.source, lifetime: Int32(clamping: lifetime(in: request.realm)),
-                hint: request.hint.map { (user: $0.user, session: $0.session) }),
-            permits: permits)
+        let (recorded, verdict) = try await requests.recordLink(
+            request.record(lifetime: lifetime(in: request.realm)), permits: permits)
         return switch recorded {
         case .handle(let id): (.handle(id), verdict)
         case .busy: (.busy, verdict)
@@ -46,21 +41,18 @@ public struct MailedLink: SentFactor {
 
     /// Makes a link and its mail when the statement decided to send one.
     public func decide(
-        _ request: SignInStore.PendingRequest, in transaction: isolated Connection
+        _ request: SignInRequestStore.PendingRequest, in transaction: isolated Connection
     ) throws(StoreError) -> Bool {
-        guard let decision = try MagicLinkStore.decide(request, in: transaction) else { return false }
+        guard let decision = try SignInRequestStore.decideLink(request, in: transaction) else { return false }
         let link = MagicLink(for: decision.user)
-        let mailID = UUIDValue.random()
         let mail = MailPayload(
             realmName: request.displayName, originHost: Realm.host(ofOrigin: request.publicOrigin),
             content: .magicLink(
                 link: link.url(origin: request.publicOrigin), minutes: Int(request.magicLinkLifetime + 59) / 60,
                 origin: decision.origin))
-        guard let payload = try? mail.sealed(under: keyring, realm: request.realm, mail: mailID) else {
-            throw .malformedResult
-        }
-        let draft = MagicLinkStore.Draft(tokenHash: link.tokenHash, mailID: mailID, payload: payload)
-        try MagicLinkStore.add(draft, of: decision.user, for: request, in: transaction)
+        guard let sealed = try? mail.sealed(under: keyring, realm: request.realm) else { throw .malformedResult }
+        try SignInRequestStore.addLink(
+            request, user: decision.user, tokenHash: link.tokenHash, mail: sealed, in: transaction)
         return true
     }
 }

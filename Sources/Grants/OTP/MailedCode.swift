@@ -9,14 +9,14 @@ public struct MailedCode: SentFactor {
     /// A code may register its owner.
     public let takesNames = true
 
-    private let purpose: SignInStore.CodeRequest.Kind
-    private let signIns: SignInStore
+    private let purpose: SignInRequestStore.Request.Kind
+    private let requests: SignInRequestStore
     private let keyring: Keyring
 
     /// Codes for `purpose`.
-    public init(_ purpose: SignInStore.CodeRequest.Kind, signIns: SignInStore, keyring: Keyring) {
+    public init(_ purpose: SignInRequestStore.Request.Kind, requests: SignInRequestStore, keyring: Keyring) {
         self.purpose = purpose
-        self.signIns = signIns
+        self.requests = requests
         self.keyring = keyring
     }
 
@@ -31,33 +31,24 @@ public struct MailedCode: SentFactor {
         _ request: SignInRequest, permits: PermitRequest
     ) async throws(StoreError) -> (RecordedRequest?, PermitVerdict) {
         let realm = request.realm
-        let (handle, verdict) = try await signIns.request(
-            SignInStore.CodeRequest(
-                kind: purpose, realm: realm.id, id: request.id, resendOf: request.resendOf, email: request.email.text,
-                emailKey: request.email.key, client: request.client?.key, app: realm.app?.slug,
-                firstName: request.firstName?.text, lastName: request.lastName?.text, source: request.source,
-                hint: request.hint.map { (user: $0.user, session: $0.session) },
-                lifetime: Int32(clamping: lifetime(in: realm)), brake: .brake(of: realm)),
-            permits: permits)
+        let (handle, verdict) = try await requests.recordCode(
+            request.record(lifetime: lifetime(in: realm)), kind: purpose, firstName: request.firstName?.text,
+            lastName: request.lastName?.text, brake: .brake(of: realm), permits: permits)
         return (handle.map(RecordedRequest.handle), verdict)
     }
 
     /// Drafts a code with its mail, and lets the statement decide whether it is sent.
     public func decide(
-        _ request: SignInStore.PendingRequest, in transaction: isolated Connection
+        _ request: SignInRequestStore.PendingRequest, in transaction: isolated Connection
     ) throws(StoreError) -> Bool {
         let code = OneTimeCode.random(digits: Int(request.otpDigits))
-        let mailID = UUIDValue.random()
         let mail = MailPayload(
             realmName: request.displayName, originHost: Realm.host(ofOrigin: request.publicOrigin),
             content: .otp(code: code, minutes: Int(request.otpLifetime + 59) / 60))
-        guard let payload = try? mail.sealed(under: keyring, realm: request.realm, mail: mailID) else {
-            throw .malformedResult
-        }
-        let draft = SignInStore.CodeDraft(
-            codeID: .random(), salt: randomBytes(16),
+        guard let sealed = try? mail.sealed(under: keyring, realm: request.realm) else { throw .malformedResult }
+        return try SignInRequestStore.decideCode(
+            request, code: .random(), salt: randomBytes(16),
             keyed: OneTimeCode.keyed(code, realm: request.realm, emailKey: request.emailKey, under: keyring.newest),
-            mailID: mailID, payload: payload)
-        return try SignInStore.decide(request, draft, in: transaction)
+            mail: sealed, in: transaction)
     }
 }

@@ -5,7 +5,7 @@ public struct OTPFactor: Factor {
     /// `urn:cocoar:otp`.
     public let grantType = GrantType.otp
 
-    private let signIns: SignInStore
+    private let codes: CodeStore
     private let keyring: Keyring
     private let wrongCodes: WrongCodes
     private let observe: @Sendable (Event) -> Void
@@ -21,11 +21,11 @@ public struct OTPFactor: Factor {
     }
 
     /// - Parameter observe: told of every refusal worth counting.
-    public init(signIns: SignInStore, keyring: Keyring, observe: @escaping @Sendable (Event) -> Void = { _ in }) {
-        self.signIns = signIns
+    public init(codes: CodeStore, keyring: Keyring, observe: @escaping @Sendable (Event) -> Void = { _ in }) {
+        self.codes = codes
         self.keyring = keyring
         self.observe = observe
-        wrongCodes = WrongCodes(signIns)
+        wrongCodes = WrongCodes(codes)
     }
 
     /// An address or a handle, and a code's HMAC under each key that it may have been stored under.
@@ -79,11 +79,10 @@ public struct OTPFactor: Factor {
         permits: PermitRequest
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
         let realm = context.realm
-        let redeemed = try await signIns.redeem(
-            SignInStore.Redemption(
-                realm: realm.id, client: context.client.key, permission: grantType.permission,
-                emailKey: presented.emailKey, handle: presented.handle, keyed: presented.keyed, session: session,
-                permits: permits, failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: proof))
+        let redeemed = try await codes.redeem(
+            realm: realm.id, client: context.client.key, permission: grantType.permission,
+            emailKey: presented.emailKey, handle: presented.handle, keyed: presented.keyed, session: session,
+            permits: permits, failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: proof)
         count(redeemed, realm: realm)
         guard let outcome = redeemed.outcome else { return (.busy, redeemed.verdict) }
         return (FactorOutcome(outcome), redeemed.verdict)
@@ -94,7 +93,7 @@ public struct OTPFactor: Factor {
         TokenError(.invalidGrant, "Invalid or expired code.", reason: reason)
     }
 
-    private func count(_ redeemed: SignInStore.Redeemed, realm: Realm) {
+    private func count(_ redeemed: CodeStore.Redeemed, realm: Realm) {
         guard case .refused(let reason) = redeemed.outcome else { return }
         wrongCodes.count(redeemed.wrong, of: realm)
         observe(.wrong(redeemed.wrong))

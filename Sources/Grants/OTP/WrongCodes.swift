@@ -18,15 +18,15 @@ public final class WrongCodes: Sendable {
         var isReporting = false
     }
 
-    private let signIns: SignInStore
+    private let codes: CodeStore
     private let state = Mutex(State())
     /// The time between two reports. Together with the statement itself, a brake takes effect on all nodes within a
     /// second.
     private static let interval = Duration.milliseconds(200)
 
-    /// Reports to `signIns`.
-    public init(_ signIns: SignInStore) {
-        self.signIns = signIns
+    /// Reports to `codes`.
+    public init(_ codes: CodeStore) {
+        self.codes = codes
     }
 
     /// Counts the codes that a refused try compared, possibly none. A try at an address with codes costs no extra
@@ -58,7 +58,7 @@ public final class WrongCodes: Sendable {
         for (id, count) in pending {
             guard let limit = count.realm.rateLimits[.token]?[.wrongCodes] else { continue }
             do {
-                try await signIns.reportWrongCodes(
+                try await codes.reportWrongCodes(
                     realm: id, wrong: Int32(clamping: count.wrong),
                     Budget(limit), enforced: limit.enforced)
             } catch {

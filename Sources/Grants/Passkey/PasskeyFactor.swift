@@ -99,10 +99,9 @@ public struct PasskeyFactor: Factor {
         permits: PermitRequest
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
         let outcome = try await passkeys.redeem(
-            PasskeyStore.Redemption(
-                realm: context.realm.id, client: context.client.key, permission: grantType.permission,
-                passkey: checked.passkey, signCount: checked.verified.presentedSignCount,
-                backupState: checked.verified.backupState, session: session))
+            realm: context.realm.id, client: context.client.key, permission: grantType.permission,
+            passkey: checked.passkey, signCount: checked.verified.presentedSignCount,
+            backupState: checked.verified.backupState, session: session)
         return (FactorOutcome(outcome), PermitVerdict(granted: [], refused: nil, retryAfter: 0))
     }
 

@@ -145,18 +145,16 @@ public struct Passkeys: Sendable {
         }
         let credential = registration.credential
         let aaguid = UUIDValue(bytes: credential.aaguid).flatMap { $0.bytes.allSatisfy { $0 == 0 } ? nil : $0 }
-        let passkey = PasskeyStore.NewPasskey(
-            rpID: ceremony.rpID, credentialID: credential.id, publicKey: credential.publicKey,
-            signCount: credential.signCount,
-            aaguid: aaguid, backupEligible: credential.backupEligible, backupState: credential.backupState,
-            uvInitialized: credential.uvInitialized,
-            transports: credential.transports.filter { (1...32).contains($0.utf8.count) }.prefix(8).map { $0 },
-            format: registration.format.rawValue, displayName: displayName)
         // The mail does not quote the display name, because the holder of the token chooses it.
         let notice = try notice(.passkeyAdded(name: AuthenticatorNames.name(of: aaguid)), realm: realm)
         guard
             let id = try await store.add(
-                realm: realm.id, session: verified.token.owner, passkey, source: source, notice: notice)
+                realm: realm.id, session: verified.token.owner, rpID: ceremony.rpID, credentialID: credential.id,
+                publicKey: credential.publicKey, signCount: credential.signCount, aaguid: aaguid,
+                backupEligible: credential.backupEligible, backupState: credential.backupState,
+                uvInitialized: credential.uvInitialized,
+                transports: credential.transports.filter { (1...32).contains($0.utf8.count) }.prefix(8).map { $0 },
+                format: registration.format.rawValue, displayName: displayName, source: source, notice: notice)
         else { throw EnrolmentFailure.refused("registered already, too many, or signed out") }
         return id
     }
@@ -184,11 +182,9 @@ public struct Passkeys: Sendable {
             notice: try notice(.passkeyRemoved(name: AuthenticatorNames.name(of: passkey.aaguid)), realm: realm))
     }
 
-    private func notice(_ content: MailPayload.Content, realm: Realm) throws -> PasskeyStore.Notice {
-        let mailID = UUIDValue.random()
-        let mail = MailPayload(realmName: realm.displayName, originHost: realm.host, content: content)
-        return PasskeyStore.Notice(
-            mailID: mailID, payload: try mail.sealed(under: keyring, realm: realm.id, mail: mailID))
+    private func notice(_ content: MailPayload.Content, realm: Realm) throws -> SealedMail {
+        try MailPayload(realmName: realm.displayName, originHost: realm.host, content: content)
+            .sealed(under: keyring, realm: realm.id)
     }
 
     private func expiry(_ realm: Realm) -> Int {

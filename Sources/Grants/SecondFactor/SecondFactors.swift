@@ -62,14 +62,13 @@ public struct SecondFactors: Sendable {
         let codes = (0..<RecoveryCode.count).map { _ in RecoveryCode.random() }
         let seedKey = try await store.dataKeys.current(.totpSeed, realm: realm.id, keyring: keyring)
         let recoveryKey = try await store.dataKeys.current(.recoveryCode, realm: realm.id, keyring: keyring)
-        let factor = SecondFactorStore.NewFactor(
-            id: id, sealedSeed: try ceremony.seed.sealed(under: seedKey, realm: realm.id, factor: id), step: step,
-            recoveryCodes: codes.map {
-                recoveryKey.id.bytes + RecoveryCode.keyed($0, realm: realm.id, factor: id, under: recoveryKey)
-            })
+        let keyed = codes.map {
+            recoveryKey.id.bytes + RecoveryCode.keyed($0, realm: realm.id, factor: id, under: recoveryKey)
+        }
         switch try await store.enrol(
             realm: realm.id, session: ceremony.session, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt),
-            factor, source: source)
+            factor: id, sealedSeed: try ceremony.seed.sealed(under: seedKey, realm: realm.id, factor: id), step: step,
+            recoveryCodes: keyed, source: source)
         {
         case .enrolled: return codes
         case .ceremony: throw Failure.session

@@ -22,7 +22,7 @@ public protocol SentFactor: Sendable {
     ) async throws(StoreError) -> (RecordedRequest?, PermitVerdict)
     /// Decides a recorded request: the factor and its mail, or nothing. - Returns: whether a mail was queued.
     func decide(
-        _ request: SignInStore.PendingRequest, in transaction: isolated Connection
+        _ request: SignInRequestStore.PendingRequest, in transaction: isolated Connection
     ) throws(StoreError) -> Bool
 }
 
@@ -41,6 +41,14 @@ public struct SignInRequest: Sendable {
     let source: String
     /// The device it says it comes from.
     let hint: IDTokenHint?
+
+    /// As the store takes it.
+    func record(lifetime: Int) -> SignInRequestStore.Request {
+        SignInRequestStore.Request(
+            realm: realm.id, id: id, resendOf: resendOf, email: email.text, emailKey: email.key, client: client?.key,
+            app: realm.app?.slug, source: source, lifetime: Int32(clamping: lifetime),
+            hint: hint.map { (user: $0.user, session: $0.session) })
+    }
 }
 
 /// The outcome of recording a request.

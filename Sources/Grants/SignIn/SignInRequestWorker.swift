@@ -5,7 +5,7 @@ import Synchronization
 /// Decides recorded requests for codes and links. It alone looks whether an address has an account, while no caller waits.
 /// Realms take turns (decision 27).
 public struct SignInRequestWorker: Sendable {
-    private let requests: SignInStore
+    private let requests: SignInRequestStore
     private let factors: [String: any SentFactor]
     private let wake: WakeSignal
     private let wakeDelivery: @Sendable () -> Void
@@ -21,7 +21,7 @@ public struct SignInRequestWorker: Sendable {
     ///   - factors: what can be asked for; each kind once.
     ///   - wakeDelivery: called when mails were queued.
     public init(
-        requests: SignInStore, factors: [any SentFactor], wake: WakeSignal,
+        requests: SignInRequestStore, factors: [any SentFactor], wake: WakeSignal,
         wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
     ) {
         self.requests = requests
@@ -51,7 +51,7 @@ public struct SignInRequestWorker: Sendable {
         let last = turn.last.withLock { $0 }
         let factors = factors
         let (decided, mails, next) = try await requests.transaction { (transaction) throws(StoreError) in
-            let pending = try SignInStore.takeUndecided(limit: Self.batch, after: last, in: transaction)
+            let pending = try SignInRequestStore.takeUndecided(limit: Self.batch, after: last, in: transaction)
             var mails = 0
             for request in pending {
                 guard let factor = factors[request.kind] else { throw .malformedResult }

@@ -35,7 +35,7 @@ public struct TokenRevoker: Sendable {
         case .service(let verified):
             let token = verified.token
             try await accounts.revoke(
-                realm: realm.id, client: client.key, account: verified.account.id, jti: token.jti,
+                realm: realm.id, client: client.key, account: verified.token.owner, jti: token.jti,
                 expiresAt: Double(token.expiresAt))
         case nil: break
         }

@@ -47,7 +47,7 @@ public actor Connection {
     nonisolated func onCallingThread<R: Sendable>(_ body: (isolated Connection) -> R) -> R? {
         thread.onCallingThread {
             assert(thread.isIsolatingCurrentContext() == true)
-            // What `assumeIsolated` does, without the question which thread this is: the turn, a lock that was taken in
+            // What `assumeIsolated` does, without asking which thread this is: the turn, a lock that was taken in
             // this very call, is the proof. A wrong answer of the runtime must not end the process.
             return withoutActuallyEscaping(body) { body in unsafeBitCast(body, to: ((Connection) -> R).self)(self) }
         }

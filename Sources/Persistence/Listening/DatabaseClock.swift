@@ -13,7 +13,7 @@ public final class DatabaseClock: Sendable {
     public struct Reading: Sendable, Equatable {
         /// The database's clock.
         public let database: Double
-        /// This machine's clock before the question was sent.
+        /// This machine's clock before the statement was sent.
         public let asked: Double
         /// This machine's clock when the answer was there.
         public let answered: Double

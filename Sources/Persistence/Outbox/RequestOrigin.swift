@@ -73,3 +73,14 @@ public struct RequestOrigin: Codable, Sendable, Equatable {
         year.isMultiple(of: 4) && !year.isMultiple(of: 100) || year.isMultiple(of: 400)
     }
 }
+
+extension RequestOrigin {
+    /// How a request is described by the functions that decide about one.
+    static func columns(_ columns: inout Columns) -> RowDecoder<Self?> {
+        let application = columns("asked_by", String?.self)
+        let origin = columns.record { (row) throws(StoreError) in
+            RequestOrigin(application: try row("asked_by"), time: try row("asked_at"), source: try row("source"))
+        }
+        return { (row) throws(StoreError) in try row[application] == nil ? nil : origin(row) }
+    }
+}

@@ -38,23 +38,18 @@ public struct AccountStore: Sendable {
     }
 
     /// The outcome of a request to delete the account.
-    public enum Deletion: Sendable, Equatable {
+    public enum Deletion: String, Sendable, CaseIterable {
         /// The account is gone.
         case deleted
         /// The sign-in is too old.
-        case stepUp
+        case stepUp = "step_up"
         /// The session is not alive any more.
-        case signedOut
+        case signedOut = "signed_out"
     }
 
     /// The account; `nil` if no enabled user has this id.
     public func account(realm: UUIDValue, user: UUIDValue) async throws(StoreError) -> Account? {
-        try await database.query(Self.read, [.uuid(realm), .uuid(user)]) { (row) throws(StoreError) in
-            Account(
-                email: try row.text(0), emailVerified: try row.bool(1), firstName: try row.textOrNil(2),
-                lastName: try row.textOrNil(3), createdAt: try row.double(4), hasTOTP: try row.bool(5),
-                passkeys: Int(try row.int(6)), sessions: Int(try row.int(7)))
-        }.first
+        try await database.first(Self.calls.account, ["realm": realm, "user": user])
     }
 
     /// Changes names. Repeating it changes nothing more than one further line in the audit log.
@@ -62,10 +57,12 @@ public struct AccountStore: Sendable {
     public func setNames(
         realm: UUIDValue, user: UUIDValue, session: UUIDValue, first: NameChange, last: NameChange, source: String
     ) async throws(StoreError) -> Bool {
-        try await database.query(
-            Self.rename,
-            [.uuid(realm), .uuid(user), .uuid(session)] + first.parameters + last.parameters + [.text(source)]
-        ) { (row) throws(StoreError) in try row.bool(0) }.first ?? false
+        try await database.one(
+            Self.calls.setNames,
+            [
+                "realm": realm, "user": user, "session": session, "set_first": first != .none, "first_name": first.name,
+                "set_last": last != .none, "last_name": last.name, "source": source,
+            ])
     }
 
     /// Deletes the account with all it has. Asked again it says ``Deletion/signedOut``, so a lost answer is in doubt
@@ -74,37 +71,35 @@ public struct AccountStore: Sendable {
     public func delete(
         realm: UUIDValue, user: UUIDValue, session: UUIDValue, maximumAge: Int32, source: String
     ) async throws(StoreError) -> Deletion {
-        let outcome = try await database.query(
-            Self.delete, [.uuid(realm), .uuid(user), .uuid(session), .int(maximumAge), .text(source)]
-        ) { (row) throws(StoreError) in try row.text(0) }.first
-        switch outcome {
-        case "deleted": return .deleted
-        case "step_up": return .stepUp
-        case "signed_out": return .signedOut
-        default: throw .malformedResult
-        }
+        try await database.one(
+            Self.calls.delete,
+            ["realm": realm, "user": user, "session": session, "max_age": maximumAge, "source": source])
     }
-
-    private static let read = Statement(
-        name: "account",
-        sql: """
-            SELECT email, email_verified, first_name, last_name, created_at, has_totp, passkeys, sessions
-              FROM postern.account($1, $2)
-            """,
-        effect: .readOnly)
-    private static let rename = Statement(
-        name: "set_own_names", sql: "SELECT postern.set_own_names($1, $2, $3, $4, $5, $6, $7, $8)",
-        effect: .idempotent)
-    private static let delete = Statement(
-        name: "delete_own_account", sql: "SELECT postern.delete_own_account($1, $2, $3, $4, $5)", effect: .once)
 }
 
 extension AccountStore.NameChange {
-    fileprivate var parameters: [Parameter] {
-        switch self {
-        case .none: [.bool(false), .null]
-        case .remove: [.bool(true), .null]
-        case .set(let name): [.bool(true), .text(name)]
-        }
+    fileprivate var name: String? {
+        if case .set(let name) = self { name } else { nil }
     }
+}
+
+extension AccountStore.Deletion: ColumnValue {}
+
+extension AccountStore {
+    struct Calls: Sendable {
+        let account = FunctionCall<Account>("account", ["realm", "user"], effect: .readOnly) {
+            (row) throws(StoreError) in
+            Account(
+                email: try row("email"), emailVerified: try row("email_verified"), firstName: try row("first_name"),
+                lastName: try row("last_name"), createdAt: try row("created_at"), hasTOTP: try row("has_totp"),
+                passkeys: try row("passkeys"), sessions: try row("sessions"))
+        }
+        let setNames = FunctionCall<Bool>(
+            "set_own_names",
+            ["realm", "user", "session", "set_first", "first_name", "set_last", "last_name", "source"],
+            effect: .idempotent)
+        let delete = FunctionCall<Deletion>(
+            "delete_own_account", ["realm", "user", "session", "max_age", "source"], effect: .once)
+    }
+    static let calls = Calls()
 }

@@ -12,11 +12,11 @@ public struct ClientAssertionStore: Sendable {
     ///   - id: SHA-256 over client and `jti`, 32 bytes.
     ///   - expiresAt: until when it must be remembered, seconds since the epoch.
     public func spend(realm: UUIDValue, id: [UInt8], expiresAt: Double) async throws(StoreError) -> Bool {
-        try await database.query(Self.spend, [.uuid(realm), .bytes(id), .double(expiresAt)]) {
-            (row) throws(StoreError) in try row.bool(0)
-        }.first ?? false
+        try await database.one(Self.calls.spend, ["realm": realm, "id": id, "expires": expiresAt])
     }
 
-    private static let spend = Statement(
-        name: "spend_assertion", sql: "SELECT postern.spend_assertion($1, $2, $3)", effect: .once)
+    struct Calls: Sendable {
+        let spend = FunctionCall<Bool>("spend_assertion", ["realm", "id", "expires"], effect: .once)
+    }
+    static let calls = Calls()
 }

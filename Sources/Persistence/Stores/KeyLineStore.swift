@@ -13,19 +13,15 @@ public struct KeyLineStore: Sendable {
     /// Over all realms. Reads every session, a part of the table at a time.
     public func use() async throws(StoreError) -> KeyLineUse {
         var use = KeyLineUse()
-        for (line, kind, count) in try await database.query(
-            Self.secrets, [],
-            { (row) throws(StoreError) in (try row.bytesOrNil(0), try row.text(1), Int(try row.bigint(2))) })
-        {
+        for (line, kind, count) in try await database.all(Self.calls.secrets) {
             // A kind of a newer schema is not this binary's to judge.
             if let kind = KeyLineUse.Kind(rawValue: kind) { use.add(count, kind, to: line) }
         }
         var page: Int64? = 0
         while let from = page {
             page = nil
-            for (line, count, next) in try await database.query(
-                Self.sessions, [.bigint(from), .int(Self.pages)],
-                { (row) throws(StoreError) in (try row.bytesOrNil(0), Int(try row.bigint(1)), try row.bigintOrNil(2)) })
+            for (line, count, next) in try await database.all(
+                Self.calls.sessions, ["page": from, "pages": Self.pages])
             {
                 use.add(count, .session, to: line)
                 page = next
@@ -34,9 +30,15 @@ public struct KeyLineStore: Sendable {
         return use
     }
 
-    private static let secrets = Statement(
-        name: "key_line_secrets", sql: "SELECT line, kind, count FROM postern.key_line_secrets()", effect: .readOnly)
-    private static let sessions = Statement(
-        name: "key_line_sessions", sql: "SELECT line, count, next_page FROM postern.key_line_sessions($1, $2)",
-        effect: .readOnly)
+    struct Calls: Sendable {
+        let secrets = FunctionCall<(line: [UInt8]?, kind: String, count: Int)>(
+            "key_line_secrets", effect: .readOnly
+        ) { (row) throws(StoreError) in (try row("line"), try row("kind"), try row("count"))
+        }
+        let sessions = FunctionCall<(line: [UInt8]?, count: Int, next: Int64?)>(
+            "key_line_sessions", ["page", "pages"], effect: .readOnly
+        ) { (row) throws(StoreError) in (try row("line"), try row("count"), try row("next_page"))
+        }
+    }
+    static let calls = Calls()
 }

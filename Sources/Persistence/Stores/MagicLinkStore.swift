@@ -1,19 +1,25 @@
-/// Magic links: requests, the page, confirmation, redemption and polling. Decisions are ``SignInStore``'s, with those
-/// about codes.
+/// Magic links: the page, confirmation, redemption and polling. Requests for links are in ``SignInRequestStore``.
 public struct MagicLinkStore: Sendable {
-    let database: Database
+    private let database: Database
 
     /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }
 
-    func only<T: Sendable>(
-        _ statement: Statement, _ parameters: [Parameter],
-        _ decode: @Sendable (borrowing Row) throws(StoreError) -> T
-    ) async throws(StoreError) -> T {
-        guard let only = try await database.query(statement, parameters, decode).first else { throw .malformedResult }
-        return only
+    /// What the page says about the request behind a link, alive or ended. Changes nothing but the limits.
+    public enum Page: Sendable {
+        /// `nil`: the link does not exist.
+        case shown(RequestOrigin?)
+        case limited
+    }
+
+    /// Looks a link up for its page.
+    public func page(
+        realm: UUIDValue, user: UUIDValue, tokenHash: [UInt8], permits: PermitRequest
+    ) async throws(StoreError) -> (Page, PermitVerdict) {
+        try await database.one(
+            Self.calls.page, ["realm": realm, "user": user, "token_hash": tokenHash] + permits.arguments)
     }
 
     /// The outcome of an answer to the page.
@@ -39,89 +45,10 @@ public struct MagicLinkStore: Sendable {
     public func confirm(
         realm: UUIDValue, user: UUIDValue, tokenHash: [UInt8], number: Int32?, source: String, permits: PermitRequest
     ) async throws(StoreError) -> (Confirmation, PermitVerdict) {
-        let parameters: [Parameter] =
-            [.uuid(realm), .uuid(user), .bytes(tokenHash), number.map { .int($0) } ?? .null, .text(source)]
-            + permits.parameters
-        return try await only(Self.confirmLink, parameters) { (row) throws(StoreError) in
-            guard let outcome = Confirmation(rawValue: try row.text(0)) else { throw .malformedResult }
-            return (outcome, try row.permitVerdict(granted: 3, refused: 1, retryAfter: 2))
-        }
-    }
-
-    /// A link's token at the token endpoint, and the session that a live one starts.
-    public struct Redemption: Sendable {
-        let realm: UUIDValue
-        let client: UUIDValue
-        let permission: String
-        let user: UUIDValue
-        let tokenHash: [UInt8]
-        let handle: [UInt8]?
-        let session: NewSession
-        let permits: PermitRequest
-        let secondFactor: SecondFactorProof?
-
-        /// - Parameters:
-        ///   - client: the client's row key.
-        ///   - permission: checked again: `gt:urn:cocoar:magic`.
-        ///   - tokenHash: SHA-256 of the token.
-        ///   - handle: the handle that the link must belong to, when the app named it.
-        ///   - secondFactor: what is presented beside the link; `nil` in the first call.
-        public init(
-            realm: UUIDValue, client: UUIDValue, permission: String, user: UUIDValue, tokenHash: [UInt8],
-            handle: [UInt8]?, session: NewSession, permits: PermitRequest, secondFactor: SecondFactorProof? = nil
-        ) {
-            self.realm = realm
-            self.client = client
-            self.permission = permission
-            self.user = user
-            self.tokenHash = tokenHash
-            self.handle = handle
-            self.session = session
-            self.permits = permits
-            self.secondFactor = secondFactor
-        }
-    }
-
-    /// Consumes a link and opens the session, in one statement.
-    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
-    ///   happened.
-    public func redeem(_ redemption: Redemption) async throws(StoreError) -> (Outcome, PermitVerdict) {
-        let parameters: [Parameter] =
-            [
-                .uuid(redemption.realm), .uuid(redemption.client), .text(redemption.permission),
-                .uuid(redemption.user), .bytes(redemption.tokenHash), redemption.handle.map { .bytes($0) } ?? .null,
-            ] + redemption.session.parametersWithKey + redemption.permits.parameters
-            + SecondFactorProof.parameters(redemption.secondFactor) + [redemption.session.userAgentParameter]
-        return try await only(Self.redeemLink, parameters, Self.outcome)
-    }
-
-    /// A poll by the device that asked, and the session that a confirmation starts.
-    public struct Poll: Sendable {
-        let realm: UUIDValue
-        let client: UUIDValue
-        let permission: String
-        let handle: [UInt8]
-        let session: NewSession
-        let permits: PermitRequest
-        let secondFactor: SecondFactorProof?
-
-        /// - Parameters:
-        ///   - client: the client's row key.
-        ///   - permission: checked again: `gt:urn:cocoar:magic`.
-        ///   - handle: the handle's id, 16 bytes.
-        ///   - secondFactor: what is presented beside the confirmation; `nil` in the first call.
-        public init(
-            realm: UUIDValue, client: UUIDValue, permission: String, handle: [UInt8], session: NewSession,
-            permits: PermitRequest, secondFactor: SecondFactorProof? = nil
-        ) {
-            self.realm = realm
-            self.client = client
-            self.permission = permission
-            self.handle = handle
-            self.session = session
-            self.permits = permits
-            self.secondFactor = secondFactor
-        }
+        let answer: Arguments = [
+            "realm": realm, "user": user, "token_hash": tokenHash, "number": number, "source": source,
+        ]
+        return try await database.one(Self.calls.confirm, answer + permits.arguments)
     }
 
     /// What a redemption or a poll (RFC 8628 §3.5) learns. A redemption is decided or busy.
@@ -137,58 +64,90 @@ public struct MagicLinkStore: Sendable {
         case decided(SignInOutcome)
     }
 
-    private static func outcome(_ row: borrowing Row) throws(StoreError) -> (Outcome, PermitVerdict) {
-        let verdict = try row.permitVerdict(granted: 7, refused: 5, retryAfter: 6)
-        let outcome: Outcome =
-            switch try row.text(0) {
-            case "ok":
-                .decided(.signedIn(user: try row.uuid(2), now: try row.double(3), sessionExpiresAt: try row.double(4)))
+    /// Consumes a link that the app opened, and opens the session, in one statement.
+    /// - Parameters:
+    ///   - client: the client's row key.
+    ///   - permission: checked again: `gt:urn:cocoar:magic`.
+    ///   - tokenHash: SHA-256 of the token.
+    ///   - handle: the handle that the link must belong to, when the app named it.
+    ///   - secondFactor: what is presented beside the link; `nil` in the first call.
+    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
+    ///   happened.
+    public func redeem(
+        realm: UUIDValue, client: UUIDValue, permission: String, user: UUIDValue, tokenHash: [UInt8], handle: [UInt8]?,
+        session: NewSession, permits: PermitRequest, secondFactor: SecondFactorProof? = nil
+    ) async throws(StoreError) -> (Outcome, PermitVerdict) {
+        let link: Arguments = [
+            "realm": realm, "client": client, "permission": permission, "user": user, "token_hash": tokenHash,
+            "handle": handle,
+        ]
+        return try await database.one(
+            Self.calls.redeem, link + session.arguments + permits.arguments + secondFactor.arguments)
+    }
+
+    /// Returns the state of a handle's link. After a confirmation it opens the session, once, in the same statement.
+    /// - Parameters:
+    ///   - client: the client's row key.
+    ///   - permission: checked again: `gt:urn:cocoar:magic`.
+    ///   - handle: the handle's id, 16 bytes.
+    ///   - secondFactor: what is presented beside the confirmation; `nil` in the first call.
+    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
+    ///   happened.
+    public func poll(
+        realm: UUIDValue, client: UUIDValue, permission: String, handle: [UInt8], session: NewSession,
+        permits: PermitRequest, secondFactor: SecondFactorProof? = nil
+    ) async throws(StoreError) -> (Outcome, PermitVerdict) {
+        let poll: Arguments = ["realm": realm, "client": client, "permission": permission, "handle": handle]
+        return try await database.one(
+            Self.calls.poll, poll + session.arguments + permits.arguments + secondFactor.arguments)
+    }
+}
+
+extension MagicLinkStore.Confirmation: ColumnValue {}
+
+extension MagicLinkStore {
+    struct Calls: Sendable {
+        let page = FunctionCall<(Page, PermitVerdict)>(
+            "link_page", ["realm", "user", "token_hash"] + PermitRequest.arguments, effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self)
+            let origin = RequestOrigin.columns(&columns)
+            return columns.limited { (row) throws(StoreError) in
+                try row[outcome] == "shown" ? .shown(origin(row)) : .limited
+            }
+        }
+        let confirm = FunctionCall<(Confirmation, PermitVerdict)>(
+            "confirm_link", ["realm", "user", "token_hash", "number", "source"] + PermitRequest.arguments, effect: .once
+        ) { columns in
+            let outcome = columns("outcome", Confirmation.self)
+            return columns.limited { (row) throws(StoreError) in try row[outcome] }
+        }
+        let redeem = FunctionCall(
+            "redeem_link",
+            ["realm", "client", "permission", "user", "token_hash", "handle"] + NewSession.arguments
+                + PermitRequest.arguments + SecondFactorProof.arguments,
+            effect: .once, returns: Outcome.columns)
+        let poll = FunctionCall(
+            "poll_link",
+            ["realm", "client", "permission", "handle"] + NewSession.arguments + PermitRequest.arguments
+                + SecondFactorProof.arguments,
+            effect: .once, returns: Outcome.columns)
+    }
+    static let calls = Calls()
+}
+
+extension MagicLinkStore.Outcome {
+    static func columns(_ columns: inout Columns) -> RowDecoder<(Self, PermitVerdict)> {
+        let outcome = columns("outcome", String.self)
+        let signIn = SignInOutcome.columnsWithSecondFactor(&columns)
+        return columns.limited { (row) throws(StoreError) in
+            switch try row[outcome] {
             case "pending": .pending
             case "slow_down": .slowDown
             case "denied": .denied
             case "busy": .busy
-            case "rate_limited": .decided(.limited)
-            case let outcome: .decided(try row.refusal(outcome, reason: 1, now: 3, factor: 8))
+            default: .decided(try signIn(row))
             }
-        return (outcome, verdict)
+        }
     }
-
-    /// Returns the state of a handle's link. After a confirmation it opens the session, once, in the same statement.
-    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
-    ///   happened.
-    public func poll(_ poll: Poll) async throws(StoreError) -> (Outcome, PermitVerdict) {
-        let parameters: [Parameter] =
-            [.uuid(poll.realm), .uuid(poll.client), .text(poll.permission), .bytes(poll.handle)]
-            + poll.session.parametersWithKey + poll.permits.parameters
-            + SecondFactorProof.parameters(poll.secondFactor) + [poll.session.userAgentParameter]
-        return try await only(Self.pollLink, parameters, Self.outcome)
-    }
-}
-
-extension MagicLinkStore {
-    private static let confirmLink = Statement(
-        name: "confirm_link",
-        sql: """
-            SELECT outcome, limit_ord, retry_after, granted
-              FROM postern.confirm_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-            """,
-        effect: .once)
-    private static let redeemLink = Statement(
-        name: "redeem_link",
-        sql: """
-            SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted,
-                   factor, sealed_seed, last_step_at
-              FROM postern.redeem_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
-                                       postern.opened_from($15, $25), $16, $17, $18, $19, $20, $21, $22, $23, $24)
-            """,
-        effect: .once)
-    private static let pollLink = Statement(
-        name: "poll_link",
-        sql: """
-            SELECT outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted,
-                   factor, sealed_seed, last_step_at
-              FROM postern.poll_link($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-                                     postern.opened_from($13, $23), $14, $15, $16, $17, $18, $19, $20, $21, $22)
-            """,
-        effect: .once)
 }

@@ -42,33 +42,17 @@ public struct NewSession: Sendable {
         self.serverKey = serverKey
     }
 
-    /// In the order in which every function that opens a session takes them.
-    var parameters: [Parameter] {
+    /// What every function takes that opens a session. The user agent goes with the source.
+    static let arguments: [Argument] = [
+        "session", "token_salt", "refresh_hash", "scope", "resource", "amr", "access_lifetime", "refresh_lifetime",
+        Argument("source", of: ["source", "user_agent"]) { "postern.opened_from(\($0[0]), \($0[1]))" }, "server_key",
+    ]
+
+    var arguments: Arguments {
         [
-            .uuid(id), .bytes(tokenSalt), refreshHash.map { .bytes($0) } ?? .null, .texts(scope), .texts(resources),
-            .texts(amr),
-            .int(accessTokenLifetime), .int(refreshTokenLifetime), .text(source),
+            "session": id, "token_salt": tokenSalt, "refresh_hash": refreshHash, "scope": scope, "resource": resources,
+            "amr": amr, "access_lifetime": accessTokenLifetime, "refresh_lifetime": refreshTokenLifetime,
+            "source": source, "user_agent": userAgent, "server_key": serverKey,
         ]
     }
-
-    /// What `postern.opened_from` takes beside the source; the last parameter of every statement that opens a session.
-    var userAgentParameter: Parameter { userAgent.map { .text($0) } ?? .null }
-
-    /// ``parameters``, and last the line of the key file that the session depends on (`p_server_key`).
-    var parametersWithKey: [Parameter] { parameters + [.bytes(serverKey)] }
-}
-
-/// The outcome of a presented factor.
-public enum SignInOutcome: Sendable {
-    /// `now` and `sessionExpiresAt` are seconds since the epoch by the database clock.
-    case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double)
-    /// The reason is for logs.
-    case refused(String)
-    case limited
-    /// The first factor is right and still live; the account has a second one.
-    case secondFactor(SecondFactorPrompt)
-    /// The first factor is right and still live; the second one is wrong, and counted.
-    case secondFactorWrong
-    /// The account's second factor changed between two calls; nothing was consumed.
-    case secondFactorGone
 }

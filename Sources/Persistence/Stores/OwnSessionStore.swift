@@ -23,11 +23,7 @@ public struct OwnSessionStore: Sendable {
 
     /// The user's live sessions, newest first.
     public func list(realm: UUIDValue, user: UUIDValue) async throws(StoreError) -> [Listed] {
-        try await database.query(Self.list, [.uuid(realm), .uuid(user)]) { (row) throws(StoreError) in
-            Listed(
-                id: try row.uuid(0), clientID: try row.text(1), userAgent: try row.textOrNil(2),
-                createdAt: try row.double(3), lastUsedAt: try row.double(4))
-        }
+        try await database.all(Self.calls.list, ["realm": realm, "user": user])
     }
 
     /// Ends a live session of the user. Asked again it says `false`, so a lost answer is in doubt and not repeated.
@@ -36,9 +32,8 @@ public struct OwnSessionStore: Sendable {
     public func end(
         realm: UUIDValue, user: UUIDValue, session: UUIDValue, by: UUIDValue, source: String
     ) async throws(StoreError) -> Bool {
-        try await database.query(
-            Self.end, [.uuid(realm), .uuid(user), .uuid(session), .uuid(by), .text(source)]
-        ) { (row) throws(StoreError) in try row.bool(0) }.first ?? false
+        try await database.one(
+            Self.calls.end, ["realm": realm, "user": user, "session": session, "by": by, "source": source])
     }
 
     /// Signs the user out everywhere: sessions, codes, links and handles end.
@@ -49,17 +44,19 @@ public struct OwnSessionStore: Sendable {
     public func endAll(
         realm: UUIDValue, user: UUIDValue, by: UUIDValue, keepsCurrent: Bool, source: String
     ) async throws(StoreError) -> Bool {
-        try await database.query(
-            Self.endAll, [.uuid(realm), .uuid(user), .uuid(by), .bool(keepsCurrent), .text(source)]
-        ) { (row) throws(StoreError) in try row.intOrNil(0) != nil }.first ?? false
+        try await database.one(
+            Self.calls.endAll, ["realm": realm, "user": user, "by": by, "keep": keepsCurrent, "source": source]) != nil
     }
 
-    private static let list = Statement(
-        name: "live_sessions",
-        sql: "SELECT id, client_id, user_agent, created_at, last_used_at FROM postern.live_sessions($1, $2)",
-        effect: .readOnly)
-    private static let endAll = Statement(
-        name: "end_own_sessions", sql: "SELECT postern.end_own_sessions($1, $2, $3, $4, $5)", effect: .once)
-    private static let end = Statement(
-        name: "end_own_session", sql: "SELECT postern.end_own_session($1, $2, $3, $4, $5)", effect: .once)
+    struct Calls: Sendable {
+        let list = FunctionCall<Listed>("live_sessions", ["realm", "user"], effect: .readOnly) {
+            (row) throws(StoreError) in
+            Listed(
+                id: try row("id"), clientID: try row("client_id"), userAgent: try row("user_agent"),
+                createdAt: try row("created_at"), lastUsedAt: try row("last_used_at"))
+        }
+        let end = FunctionCall<Bool>("end_own_session", ["realm", "user", "session", "by", "source"], effect: .once)
+        let endAll = FunctionCall<Int?>("end_own_sessions", ["realm", "user", "by", "keep", "source"], effect: .once)
+    }
+    static let calls = Calls()
 }

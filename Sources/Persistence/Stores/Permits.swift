@@ -23,8 +23,11 @@ public struct PermitRequest: Sendable, Equatable {
     /// Whether there is nothing to ask for.
     public var isEmpty: Bool { keys.isEmpty }
 
-    var parameters: [Parameter] {
-        [.texts(keys), .ints(wanted), .ints(permits), .doubles(per), .ints(burst)]
+    /// What every limited function takes.
+    static let arguments: [Argument] = ["keys", "wanted", "permits", "per", "burst"]
+
+    var arguments: Arguments {
+        ["keys": keys, "wanted": wanted, "permits": permits, "per": per, "burst": burst]
     }
 }
 
@@ -45,6 +48,26 @@ public struct PermitVerdict: Sendable, Equatable {
     }
 }
 
+extension PermitVerdict {
+    /// What every limited function returns.
+    static func columns(_ columns: inout Columns) -> RowDecoder<Self> {
+        columns.record { (row) throws(StoreError) in
+            let (granted, refused, retryAfter): ([Int32]?, Int?, Double?) = try (
+                row("granted"), row("limit_ord"), row("retry_after")
+            )
+            return PermitVerdict(granted: granted ?? [], refused: refused.map { $0 - 1 }, retryAfter: retryAfter ?? 0)
+        }
+    }
+}
+
+extension Columns {
+    /// What a limited function returns: an outcome, and the verdict about the permits.
+    mutating func limited<Outcome>(_ outcome: @escaping RowDecoder<Outcome>) -> RowDecoder<(Outcome, PermitVerdict)> {
+        let verdict = PermitVerdict.columns(&self)
+        return { (row) throws(StoreError) in (try outcome(row), try verdict(row)) }
+    }
+}
+
 /// Takes permits and nothing else, for requests that need no other statement.
 public struct PermitStore: Sendable {
     private let database: Database
@@ -56,16 +79,12 @@ public struct PermitStore: Sendable {
 
     /// Takes what is asked for, in order, up to the first refusal.
     public func take(realm: UUIDValue, _ permits: PermitRequest) async throws(StoreError) -> PermitVerdict {
-        let rows = try await database.query(Self.take, [.uuid(realm)] + permits.parameters) {
-            (row) throws(StoreError) in
-            try row.permitVerdict(granted: 2, refused: 0, retryAfter: 1)
-        }
-        guard let only = rows.first else { throw .malformedResult }
-        return only
+        try await database.one(Self.calls.take, ["realm": realm] + permits.arguments)
     }
 
-    private static let take = Statement(
-        name: "take_realm_permits",
-        sql: "SELECT limit_ord, retry_after, granted FROM postern.take_realm_permits($1, $2, $3, $4, $5, $6)",
-        effect: .once)
+    struct Calls: Sendable {
+        let take = FunctionCall(
+            "take_realm_permits", ["realm"] + PermitRequest.arguments, effect: .once, returns: PermitVerdict.columns)
+    }
+    static let calls = Calls()
 }

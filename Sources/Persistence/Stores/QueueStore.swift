@@ -29,14 +29,14 @@ public struct QueueStore: Sendable {
 
     /// The `top` realms that wait longest in each queue, and the totals.
     public func figures(top: Int32) async throws(StoreError) -> [Figure] {
-        try await database.query(Self.queueFigures, [.int(top)]) { (row) throws(StoreError) in
-            Figure(
-                queue: try row.text(0), realm: try row.textOrNil(1), queued: try row.bigint(2),
-                oldest: try row.double(3))
-        }
+        try await database.all(Self.calls.figures, ["top": top])
     }
 
-    private static let queueFigures = Statement(
-        name: "queue_figures", sql: "SELECT queue, realm, queued, oldest FROM postern.queue_figures($1)",
-        effect: .readOnly)
+    struct Calls: Sendable {
+        let figures = FunctionCall<Figure>("queue_figures", ["top"], effect: .readOnly) { (row) throws(StoreError) in
+            Figure(
+                queue: try row("queue"), realm: try row("realm"), queued: try row("queued"), oldest: try row("oldest"))
+        }
+    }
+    static let calls = Calls()
 }

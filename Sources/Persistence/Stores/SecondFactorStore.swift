@@ -32,31 +32,16 @@ public struct SecondFactorProof: Sendable {
         self.kind = kind
     }
 
-    /// In the order in which every function that redeems a first factor takes them.
-    static func parameters(_ proof: SecondFactorProof?) -> [Parameter] {
-        guard let proof else { return [.null, .null, .null] }
-        switch proof.kind {
-        case .totp(let step): return [.uuid(proof.factor), step.map { .bigint($0) } ?? .null, .null]
-        case .recoveryCode(let keyed): return [.uuid(proof.factor), .null, .byteArrays(keyed)]
-        }
-    }
+    /// What every function takes that redeems a first factor.
+    static let arguments: [Argument] = ["factor", "totp_step", "recovery"]
 }
 
-extension Row {
-    /// The refusal of a statement that redeems a first factor, or what `postern.check_second_factor` asks for.
-    /// - Parameter factor: the first of three columns: the row, the sealed seed, the last step.
-    borrowing func refusal(
-        _ outcome: String, reason: Int, now: Int, factor: Int
-    ) throws(StoreError) -> SignInOutcome {
-        switch outcome {
-        case "second_factor":
-            .secondFactor(
-                SecondFactorPrompt(
-                    factor: try uuid(factor), sealedSeed: try bytes(factor + 1), lastStepAt: try double(factor + 2),
-                    now: try double(now)))
-        case "second_factor_wrong": .secondFactorWrong
-        case "second_factor_gone": .secondFactorGone
-        default: .refused(try textOrNil(reason) ?? "refused")
+extension SecondFactorProof? {
+    var arguments: Arguments {
+        switch self?.kind {
+        case .totp(let step): ["factor": self?.factor, "totp_step": step, "recovery": Parameter.null]
+        case .recoveryCode(let keyed): ["factor": self?.factor, "totp_step": Parameter.null, "recovery": keyed]
+        case nil: ["factor": Parameter.null, "totp_step": Parameter.null, "recovery": Parameter.null]
         }
     }
 }
@@ -73,28 +58,8 @@ public struct SecondFactorStore: Sendable {
     /// The data keys of seeds and recovery codes.
     public var dataKeys: DataKeyStore { DataKeyStore(database) }
 
-    /// A proven TOTP seed to store.
-    public struct NewFactor: Sendable {
-        /// The row's id, which the seed is sealed for.
-        public let id: UUIDValue
-        /// Sealed.
-        public let sealedSeed: [UInt8]
-        /// The number of the time step whose code proved it: spent.
-        public let step: Int64
-        /// Of each recovery code the id of the data key (16 bytes) and the HMAC under it (32 bytes).
-        public let recoveryCodes: [[UInt8]]
-
-        /// Takes the parts as they are.
-        public init(id: UUIDValue, sealedSeed: [UInt8], step: Int64, recoveryCodes: [[UInt8]]) {
-            self.id = id
-            self.sealedSeed = sealedSeed
-            self.step = step
-            self.recoveryCodes = recoveryCodes
-        }
-    }
-
     /// The outcome of an enrolment.
-    public enum Enrolment: String, Sendable {
+    public enum Enrolment: String, Sendable, CaseIterable {
         case enrolled
         /// The ceremony was spent before, or is expired.
         case ceremony
@@ -104,24 +69,26 @@ public struct SecondFactorStore: Sendable {
         case signedOut = "signed_out"
     }
 
-    /// Stores a proven seed in place of an earlier one, and spends the ceremony.
-    /// - Parameter expiresAt: the ceremony's end, seconds since the epoch, judged by the database clock.
+    /// Stores a proven TOTP seed in place of an earlier one, and spends the ceremony.
+    /// - Parameters:
+    ///   - expiresAt: the ceremony's end, seconds since the epoch, judged by the database clock.
+    ///   - factor: the row's id, which the seed is sealed for.
+    ///   - step: the number of the time step whose code proved the seed: spent.
+    ///   - recoveryCodes: of each the id of the data key (16 bytes) and the HMAC under it (32 bytes).
     public func enrol(
-        realm: UUIDValue, session: UUIDValue, ceremony: [UInt8], expiresAt: Double, _ factor: NewFactor, source: String
+        realm: UUIDValue, session: UUIDValue, ceremony: [UInt8], expiresAt: Double, factor: UUIDValue,
+        sealedSeed: [UInt8], step: Int64, recoveryCodes: [[UInt8]], source: String
     ) async throws(StoreError) -> Enrolment {
-        let parameters: [Parameter] = [
-            .uuid(realm), .uuid(session), .bytes(ceremony), .double(expiresAt), .uuid(factor.id),
-            .bytes(factor.sealedSeed), .bigint(factor.step), .byteArrays(factor.recoveryCodes), .text(source),
-        ]
-        let rows = try await database.query(Self.enrolTOTP, parameters) { (row) throws(StoreError) in
-            Enrolment(rawValue: try row.text(0))
-        }
-        guard let enrolment = rows.first ?? nil else { throw .malformedResult }
-        return enrolment
+        try await database.one(
+            Self.calls.enrol,
+            [
+                "realm": realm, "session": session, "ceremony": ceremony, "expires": expiresAt, "factor": factor,
+                "sealed_seed": sealedSeed, "step": step, "recovery": recoveryCodes, "source": source,
+            ])
     }
 
     /// The outcome of a removal.
-    public enum Removal: String, Sendable {
+    public enum Removal: String, Sendable, CaseIterable {
         case removed
         /// There was none.
         case none
@@ -133,15 +100,20 @@ public struct SecondFactorStore: Sendable {
 
     /// Removes the second factor of the session's user.
     public func remove(realm: UUIDValue, session: UUIDValue, source: String) async throws(StoreError) -> Removal {
-        let rows = try await database.query(Self.removeTOTP, [.uuid(realm), .uuid(session), .text(source)]) {
-            (row) throws(StoreError) in Removal(rawValue: try row.text(0))
-        }
-        guard let removal = rows.first ?? nil else { throw .malformedResult }
-        return removal
+        try await database.one(Self.calls.remove, ["realm": realm, "session": session, "source": source])
     }
+}
 
-    private static let enrolTOTP = Statement(
-        name: "enrol_totp", sql: "SELECT postern.enrol_totp($1, $2, $3, $4, $5, $6, $7, $8, $9)", effect: .once)
-    private static let removeTOTP = Statement(
-        name: "remove_totp", sql: "SELECT postern.remove_totp($1, $2, $3)", effect: .once)
+extension SecondFactorStore.Enrolment: ColumnValue {}
+extension SecondFactorStore.Removal: ColumnValue {}
+
+extension SecondFactorStore {
+    struct Calls: Sendable {
+        let enrol = FunctionCall<Enrolment>(
+            "enrol_totp",
+            ["realm", "session", "ceremony", "expires", "factor", "sealed_seed", "step", "recovery", "source"],
+            effect: .once)
+        let remove = FunctionCall<Removal>("remove_totp", ["realm", "session", "source"], effect: .once)
+    }
+    static let calls = Calls()
 }

@@ -20,34 +20,16 @@ public struct ServiceAccountStore: Sendable {
     public func grant(
         realm: UUIDValue, client: UUIDValue, source: String, permits: PermitRequest
     ) async throws(StoreError) -> (Outcome, PermitVerdict) {
-        let rows = try await database.query(
-            Self.grant, [.uuid(realm), .uuid(client), .text(source)] + permits.parameters
-        ) { (row) throws(StoreError) in
-            let outcome: Outcome =
-                switch try row.text(0) {
-                case "ok":
-                    .granted(
-                        account: try row.uuid(1), tokenSalt: try row.bytes(2), createdAt: try row.double(3),
-                        now: try row.double(4))
-                case "rate_limited": .limited
-                default: .refused
-                }
-            return (outcome, try row.permitVerdict(granted: 7, refused: 5, retryAfter: 6))
-        }
-        guard let only = rows.first else { throw .malformedResult }
-        return only
+        try await database.one(
+            Self.calls.grant, ["realm": realm, "client": client, "source": source] + permits.arguments)
     }
 
     /// The account behind an access token while it may act, else `nil`.
     /// - Parameter jti: the token's 16-byte identifier, looked up among those revoked.
-    public func live(realm: UUIDValue, account: UUIDValue, jti: [UInt8]) async throws(StoreError) -> LiveServiceAccount?
-    {
-        try await database.query(Self.introspect, [.uuid(realm), .uuid(account), .bytes(jti)]) {
-            (row) throws(StoreError) in
-            LiveServiceAccount(
-                id: account, client: try row.uuid(0), clientID: try row.text(1), tokenSalt: try row.bytes(2),
-                createdAt: try row.double(3), now: try row.double(4), since: try row.double(5))
-        }.first
+    public func live(
+        realm: UUIDValue, account: UUIDValue, jti: [UInt8]
+    ) async throws(StoreError) -> LiveServiceAccount? {
+        try await database.first(Self.calls.live, ["realm": realm, "account": account, "jti": jti])
     }
 
     /// Ends one access token of the account, which must be `client`'s.
@@ -55,32 +37,14 @@ public struct ServiceAccountStore: Sendable {
     public func revoke(
         realm: UUIDValue, client: UUIDValue, account: UUIDValue, jti: [UInt8], expiresAt: Double
     ) async throws(StoreError) {
-        _ = try await database.query(
-            Self.revoke, [.uuid(realm), .uuid(client), .uuid(account), .bytes(jti), .double(expiresAt)]
-        ) { (row) throws(StoreError) in try row.bool(0) }
+        _ = try await database.one(
+            Self.calls.revoke,
+            ["realm": realm, "client": client, "account": account, "jti": jti, "expires": expiresAt])
     }
-
-    private static let grant = Statement(
-        name: "client_credentials",
-        sql: """
-            SELECT outcome, account, token_salt, created_at, db_now, limit_ord, retry_after, granted
-              FROM postern.client_credentials($1, $2, $3, $4, $5, $6, $7, $8)
-            """,
-        effect: .idempotent)
-    private static let introspect = Statement(
-        name: "live_service_account",
-        sql:
-            "SELECT client, client_id, token_salt, created_at, db_now, since FROM postern.live_service_account($1, $2, $3)",
-        effect: .readOnly)
-    private static let revoke = Statement(
-        name: "revoke_service_token", sql: "SELECT postern.revoke_service_token($1, $2, $3, $4, $5)",
-        effect: .idempotent)
 }
 
 /// A service account that may act.
 public struct LiveServiceAccount: Sendable {
-    /// `sub`.
-    public let id: UUIDValue
     /// The client's row key.
     public let client: UUIDValue
     /// `client_id`.
@@ -93,4 +57,36 @@ public struct LiveServiceAccount: Sendable {
     public let now: Double
     /// Tokens with an earlier `iat` are dead, seconds since the epoch.
     public let since: Double
+}
+
+extension ServiceAccountStore {
+    struct Calls: Sendable {
+        let grant = FunctionCall<(Outcome, PermitVerdict)>(
+            "client_credentials", ["realm", "client", "source"] + PermitRequest.arguments, effect: .idempotent
+        ) { columns in
+            let outcome = columns("outcome", String.self)
+            let granted = columns.record { (row) throws(StoreError) in
+                Outcome.granted(
+                    account: try row("account"), tokenSalt: try row("token_salt"), createdAt: try row("created_at"),
+                    now: try row("db_now"))
+            }
+            return columns.limited { (row) throws(StoreError) in
+                switch try row[outcome] {
+                case "ok": try granted(row)
+                case "rate_limited": .limited
+                default: .refused
+                }
+            }
+        }
+        let live = FunctionCall<LiveServiceAccount>(
+            "live_service_account", ["realm", "account", "jti"], effect: .readOnly
+        ) { (row) throws(StoreError) in
+            LiveServiceAccount(
+                client: try row("client"), clientID: try row("client_id"), tokenSalt: try row("token_salt"),
+                createdAt: try row("created_at"), now: try row("db_now"), since: try row("since"))
+        }
+        let revoke = FunctionCall<Bool>(
+            "revoke_service_token", ["realm", "client", "account", "jti", "expires"], effect: .idempotent)
+    }
+    static let calls = Calls()
 }

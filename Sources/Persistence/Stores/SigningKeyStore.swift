@@ -16,11 +16,12 @@ public struct SigningKeyStore: Sendable {
     public func add(
         realm: UUIDValue, kid: String, alg: String, publicJWK: String, sealed: [UInt8], forRealm: Bool
     ) async throws(StoreError) -> String {
-        let rows = try await database.query(
-            Self.add, [.uuid(realm), .text(kid), .text(alg), .json(publicJWK), .bytes(sealed), .bool(forRealm)]
-        ) { (row) throws(StoreError) in try row.text(0) }
-        guard let only = rows.first else { throw .malformedResult }
-        return only
+        try await database.one(
+            Self.calls.add,
+            [
+                "realm": realm, "kid": kid, "alg": alg, "public_jwk": Parameter.json(publicJWK), "sealed": sealed,
+                "for_realm": forRealm,
+            ])
     }
 
     /// Publishes the next key of an algorithm, unless one is waiting already. Safe to repeat.
@@ -32,27 +33,29 @@ public struct SigningKeyStore: Sendable {
         realm: UUIDValue, kid: String, alg: String, publicJWK: String, sealed: [UInt8], now: Bool, forRealm: Bool,
         requested: Bool, source: String
     ) async throws(StoreError) -> String? {
-        try await database.query(
-            Self.rotate,
+        try await database.one(
+            Self.calls.rotate,
             [
-                .uuid(realm), .text(kid), .text(alg), .json(publicJWK), .bytes(sealed), .bool(now), .bool(forRealm),
-                .bool(requested), .text(source),
-            ]
-        ) { (row) throws(StoreError) in try row.textOrNil(0) }.first ?? nil
+                "realm": realm, "kid": kid, "alg": alg, "public_jwk": Parameter.json(publicJWK), "sealed": sealed,
+                "now": now, "for_realm": forRealm, "request": requested, "source": source,
+            ])
     }
 
     /// Rotations that administrators requested, in any realm, and that no server has carried out yet.
     public func requests() async throws(StoreError) -> [(realm: UUIDValue, alg: String)] {
-        try await database.query(Self.requests, []) { (row) throws(StoreError) in (try row.uuid(0), try row.text(1)) }
+        try await database.all(Self.calls.requests)
     }
 
-    private static let add = Statement(
-        name: "add_signing_key", sql: "SELECT postern.add_signing_key($1, $2, $3, $4, $5, $6)::text",
-        effect: .idempotent)
-    private static let rotate = Statement(
-        name: "rotate_signing_key",
-        sql: "SELECT postern.rotate_signing_key($1, $2, $3, $4, $5, $6, $7, $8, $9)::text", effect: .once)
-    private static let requests = Statement(
-        name: "signing_key_requests", sql: "SELECT realm_id, alg FROM postern.signing_key_requests()",
-        effect: .readOnly)
+    struct Calls: Sendable {
+        let add = FunctionCall<String>(
+            "add_signing_key", ["realm", "kid", "alg", "public_jwk", "sealed", "for_realm"], effect: .idempotent)
+        let rotate = FunctionCall<String?>(
+            "rotate_signing_key",
+            ["realm", "kid", "alg", "public_jwk", "sealed", "now", "for_realm", "request", "source"], effect: .once)
+        let requests = FunctionCall<(realm: UUIDValue, alg: String)>(
+            "signing_key_requests", effect: .readOnly
+        ) { (row) throws(StoreError) in (try row("realm_id"), try row("alg"))
+        }
+    }
+    static let calls = Calls()
 }

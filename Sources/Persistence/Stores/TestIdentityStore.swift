@@ -24,10 +24,7 @@ public struct TestIdentityStore: Sendable {
 
     /// The codes that wait, of all realms.
     public func pending() async throws(StoreError) -> [PendingCode] {
-        try await database.query(Self.pendingCodes, []) { (row) throws(StoreError) in
-            PendingCode(
-                realm: try row.uuid(0), user: try row.uuid(1), emailKey: try row.text(2), code: try row.text(3))
-        }
+        try await database.all(Self.calls.pending)
     }
 
     /// Stores the keyed form of a code and forgets the code.
@@ -37,24 +34,22 @@ public struct TestIdentityStore: Sendable {
     public func store(
         _ pending: PendingCode, salt: [UInt8], keyed: [UInt8], under key: DataKey
     ) async throws(StoreError) {
-        _ = try await database.query(
-            Self.storeCode,
+        _ = try await database.one(
+            Self.calls.store,
             [
-                .uuid(pending.realm), .uuid(pending.user), .text(pending.code), .bytes(salt), .bytes(keyed),
-                .uuid(key.id),
-            ]
-        ) { (row) throws(StoreError) in try row.bool(0) }
+                "realm": pending.realm, "user": pending.user, "code": pending.code, "salt": salt, "keyed": keyed,
+                "data_key": key.id,
+            ])
     }
 
-    private static let pendingCodes = Statement(
-        name: "pending_test_codes", sql: "SELECT realm_id, user_id, email_key, code FROM postern.pending_test_codes()",
-        effect: .readOnly)
-    private static let storeCode = Statement(
-        name: "store_test_code", sql: "SELECT postern.store_test_code($1, $2, $3, $4, $5, $6)", effect: .idempotent)
-}
-
-extension UUIDValue {
-    /// Whether it is the id of a test identity: a UUID of version 8, where every other user has version 4
-    /// (`postern.is_test_identity`).
-    public var isTestIdentity: Bool { version == 8 }
+    struct Calls: Sendable {
+        let pending = FunctionCall<PendingCode>("pending_test_codes", effect: .readOnly) { (row) throws(StoreError) in
+            PendingCode(
+                realm: try row("realm_id"), user: try row("user_id"), emailKey: try row("email_key"),
+                code: try row("code"))
+        }
+        let store = FunctionCall<Bool>(
+            "store_test_code", ["realm", "user", "code", "salt", "keyed", "data_key"], effect: .idempotent)
+    }
+    static let calls = Calls()
 }

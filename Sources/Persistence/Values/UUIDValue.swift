@@ -44,6 +44,10 @@ public struct UUIDValue: Sendable, Hashable, Comparable, LosslessStringConvertib
     /// The version (RFC 9562 §4.2), 0 to 15.
     public var version: Int { Int(high >> 12 & 0xF) }
 
+    /// Whether it is the id of a test identity: a UUID of version 8, where every other user has version 4
+    /// (`postern.is_test_identity`).
+    public var isTestIdentity: Bool { version == 8 }
+
     /// The order of the bytes, which is PostgreSQL's.
     public static func < (left: UUIDValue, right: UUIDValue) -> Bool { (left.high, left.low) < (right.high, right.low) }
 

@@ -28,7 +28,8 @@ extension Server {
         let databaseClock = DatabaseClock(clock: clock)
         let sessions = SessionStore(database)
         let accounts = ServiceAccountStore(database)
-        let signIns = SignInStore(database)
+        let codes = CodeStore(database)
+        let signInRequests = SignInRequestStore(database)
         let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
         let metrics = Metrics()
@@ -47,7 +48,7 @@ extension Server {
         let service = TokenService(
             [
                 SignInGrant(
-                    OTPFactor(signIns: signIns, keyring: keyring, observe: metrics.count), signIn, issuer: issuer),
+                    OTPFactor(codes: codes, keyring: keyring, observe: metrics.count), signIn, issuer: issuer),
                 SignInGrant(MagicLinkFactor(links: links, keyring: keyring), signIn, issuer: issuer),
                 SignInGrant(PasskeyFactor(passkeys: passkeyStore, keyring: keyring), signIn, issuer: issuer),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
@@ -57,9 +58,9 @@ extension Server {
             keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let revoker = TokenRevoker(verifier: verifier, sessions: sessions, accounts: accounts, keyring: keyring)
-        let code = MailedCode(.otp, signIns: signIns, keyring: keyring)
-        let registration = MailedCode(.register, signIns: signIns, keyring: keyring)
-        let link = MailedLink(links: links, keyring: keyring)
+        let code = MailedCode(.otp, requests: signInRequests, keyring: keyring)
+        let registration = MailedCode(.register, requests: signInRequests, keyring: keyring)
+        let link = MailedLink(requests: signInRequests, keyring: keyring)
         let requests = SignInRequests(
             limiter: limiter, turns: turns, keyring: keyring, wakeWorker: wakeWorker.signal)
         let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
@@ -91,7 +92,7 @@ extension Server {
             logger: logger)
 
         let worker = SignInRequestWorker(
-            requests: signIns, factors: [code, registration, link], wake: wakeWorker, wakeDelivery: wakeDelivery,
+            requests: signInRequests, factors: [code, registration, link], wake: wakeWorker, wakeDelivery: wakeDelivery,
             logger: logger)
         var services: [any Service] = [
             database,
@@ -99,7 +100,7 @@ extension Server {
             SignInRequestService(worker: worker),
             TestCodeService(
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
-            Sweeper(database: database, logger: logger),
+            Sweeper(store: MaintenanceStore(database), logger: logger),
             SigningKeyRotation(keys: signingKeys, logger: logger),
             KeyLineService(
                 resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
@@ -135,7 +136,7 @@ extension Server {
             services.append(QueueWatch(queues: QueueStore(database), gauges: queues, logger: logger))
             services.append(
                 operations(
-                    listen, metrics, transport, Readiness(database: database, realms: realms, clock: databaseClock),
+                    listen, metrics, transport, Readiness(store: MaintenanceStore(database), realms: realms, clock: databaseClock),
                     logger))
         }
         return Server(services: services)

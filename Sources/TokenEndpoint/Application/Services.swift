@@ -24,7 +24,7 @@ struct TestCodeService: Service {
 /// Deletes expired rows in bounded batches; an advisory lock lets one node at a time do it
 /// (docs/decisions/0000, F14).
 struct Sweeper: Service {
-    let database: Database
+    let store: MaintenanceStore
     let logger: Logger
 
     private static let interval = Duration.seconds(5)
@@ -34,7 +34,7 @@ struct Sweeper: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 do {
-                    while try await sweep() >= Int(Self.batch), !Task.isCancelled {}
+                    while try await store.sweep(batch: Self.batch) >= Int(Self.batch), !Task.isCancelled {}
                 } catch {
                     logger.debug("expired rows wait: the database is not available", metadata: ["error": "\(error)"])
                 }
@@ -42,13 +42,6 @@ struct Sweeper: Service {
             }
         }
     }
-
-    private func sweep() async throws(StoreError) -> Int {
-        try await database.query(Self.sweep, [.int(Self.batch)]) { (row) throws(StoreError) in Int(try row.bigint(0)) }
-            .first ?? 0
-    }
-
-    private static let sweep = Statement(name: "sweep", sql: "SELECT postern.sweep($1)", effect: .idempotent)
 }
 
 /// Publishes the signing keys that administrators ask for with `admin.rotate_signing_key`, within five seconds.
@@ -76,17 +69,16 @@ struct SigningKeyRotation: Service {
 /// Whether requests can be served: the database answers, is writable, and has this binary's schema; the configuration
 /// can be read; and the clock is right.
 struct Readiness: Sendable {
-    let database: Database
+    let store: MaintenanceStore
     let realms: RealmDirectory
     let clock: DatabaseClock
 
     func reason() async -> String? {
         do {
-            let version = try await database.query(Self.schemaVersion, []) { (row) throws(StoreError) in try row.int(0)
-            }.first
+            let version = try await store.schemaVersion()
             let expected = Migrator.schemaVersion
             guard version == expected else {
-                return "schema version is \(version ?? 0), this binary needs \(expected): run postern migrate"
+                return "schema version is \(version), this binary needs \(expected): run postern migrate"
             }
         } catch {
             return "the database is not available"
@@ -100,7 +92,4 @@ struct Readiness: Sendable {
         }
         return nil
     }
-
-    private static let schemaVersion = Statement(
-        name: "schema_version", sql: "SELECT postern.schema_version()", effect: .readOnly)
 }

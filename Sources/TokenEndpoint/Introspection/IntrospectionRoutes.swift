@@ -79,7 +79,7 @@ struct IntrospectionRoutes: Sendable {
         object.member("active", true)
         object.member("scope", verified.token.scope.joined(separator: " "))
         object.member("client_id", verified.account.clientID)
-        object.member("sub", verified.account.id.description)
+        object.member("sub", verified.token.owner.description)
         object.audience(verified.token.audience)
         object.member("iss", realm.issuer)
         object.member("exp", verified.token.expiresAt)

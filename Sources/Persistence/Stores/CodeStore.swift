@@ -1,0 +1,103 @@
+/// A limit that a statement reads for itself: `permits` per `per` seconds sustained, `burst` at once.
+public struct Budget: Sendable, Equatable {
+    let permits: Int32
+    let per: Double
+    let burst: Int32
+
+    /// Takes the parts as they are.
+    public init(permits: Int32, per: Double, burst: Int32) {
+        self.permits = permits
+        self.per = per
+        self.burst = burst
+    }
+}
+
+/// Codes from the mailbox, presented at the token endpoint.
+public struct CodeStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// The outcome of a try.
+    public struct Redeemed: Sendable {
+        /// `nil` when another try of this address runs at this moment: nothing was counted or consumed.
+        public let outcome: SignInOutcome?
+        /// About the permits asked for; they are taken even when `outcome` is `nil`.
+        public let verdict: PermitVerdict
+        /// Codes that were compared and wrong.
+        public let wrong: Int
+    }
+
+    /// Counts the try, compares, consumes and opens the session, in one statement. For an account with a second factor
+    /// nothing is consumed until a call brings its proof; a wrong second factor is counted, but not as a try at the
+    /// first one.
+    /// - Parameters:
+    ///   - client: the client's row key.
+    ///   - permission: checked again: `gt:urn:cocoar:otp`.
+    ///   - emailKey: the folded address.
+    ///   - handle: the handle's id; `nil` when redeemed by address alone.
+    ///   - keyed: HMAC of the presented code under each server key.
+    ///   - session: opened when the code is right.
+    ///   - permits: what must be granted first.
+    ///   - failures: the failure budget of an account by address alone.
+    ///   - brake: the realm's limit of wrong codes; `nil` while it is only watched.
+    ///   - secondFactor: what is presented beside the code; `nil` in the first call.
+    /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
+    ///   happened.
+    public func redeem(
+        realm: UUIDValue, client: UUIDValue, permission: String, emailKey: String, handle: [UInt8]?, keyed: [[UInt8]],
+        session: NewSession, permits: PermitRequest, failures: Budget, brake: Budget?,
+        secondFactor: SecondFactorProof? = nil
+    ) async throws(StoreError) -> Redeemed {
+        let code: Arguments = [
+            "realm": realm, "client": client, "permission": permission, "email_key": emailKey, "handle": handle,
+            "keyed": keyed,
+        ]
+        let limits: Arguments = [
+            "failure_permits": failures.permits, "failure_per": failures.per, "failure_burst": failures.burst,
+            "brake_permits": brake?.permits, "brake_per": brake?.per, "brake_burst": brake?.burst,
+        ]
+        return try await database.one(
+            Self.calls.redeem, code + session.arguments + permits.arguments + limits + secondFactor.arguments)
+    }
+
+    /// Counts codes of a realm that were compared and wrong. - Parameter enforced: only for the audit log.
+    public func reportWrongCodes(
+        realm: UUIDValue, wrong: Int32, _ limit: Budget, enforced: Bool
+    ) async throws(StoreError) {
+        _ = try await database.one(
+            Self.calls.reportWrong,
+            [
+                "realm": realm, "wrong": wrong, "permits": limit.permits, "per": limit.per, "burst": limit.burst,
+                "enforced": enforced,
+            ])
+    }
+}
+
+extension CodeStore {
+    struct Calls: Sendable {
+        let redeem = FunctionCall<Redeemed>(
+            "redeem_code",
+            ["realm", "client", "permission", "email_key", "handle", "keyed"] + NewSession.arguments
+                + PermitRequest.arguments + [
+                    "failure_permits", "failure_per", "failure_burst", "brake_permits", "brake_per", "brake_burst",
+                ] + SecondFactorProof.arguments,
+            effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), signIn = SignInOutcome.columnsWithSecondFactor(&columns)
+            let verdict = PermitVerdict.columns(&columns)
+            let wrong = columns("compared", Int.self)
+            return { (row) throws(StoreError) in
+                Redeemed(
+                    outcome: try row[outcome] == "busy" ? nil : signIn(row), verdict: try verdict(row),
+                    wrong: try row[wrong])
+            }
+        }
+        let reportWrong = FunctionCall<Bool?>(
+            "report_wrong_codes", ["realm", "wrong", "permits", "per", "burst", "enforced"], effect: .once)
+    }
+    static let calls = Calls()
+}

@@ -1,0 +1,72 @@
+/// Lookups and rotations of one realm that arrive at the same moment share a statement (docs/decisions/0020).
+extension SessionStore {
+    /// An access token to be looked up.
+    struct Lookup: Sendable {
+        let session: UUIDValue
+        let jti: [UInt8]
+    }
+
+    /// The sessions behind several access tokens, in the same order.
+    static func lookUp(
+        _ lookups: [Lookup], _ realm: UUIDValue, _ database: Database
+    ) async throws(StoreError) -> [LiveSession?] {
+        if lookups.count == 1, let only = lookups.first {
+            return try await database.all(
+                calls.introspect, ["realm": realm, "session": only.session, "jti": only.jti])
+        }
+        let found = try await database.all(
+            calls.introspectBatch,
+            ["realm": realm, "session": lookups.map(\.session), "jti": lookups.map(\.jti)])
+        // A join promises no order.
+        return found.sorted { $0.number < $1.number }.map(\.session)
+    }
+
+    /// Rotates several families in one transaction, in the order of their ids, so that two such transactions cannot deadlock.
+    /// - Parameter waiting: whether a rotation waits for a locked row, or finds it busy.
+    static func rotateBatch(
+        _ rotations: [Rotation], _ realm: UUIDValue, _ database: Database, waiting: Bool
+    ) async throws(StoreError) -> [RotationOutcome] {
+        if rotations.count == 1, let only = rotations.first {
+            return [try await rotateOne(only, database, waiting: waiting).0]
+        }
+        let order = rotations.indices.sorted { rotations[$0].session < rotations[$1].session }
+        let sorted = order.map { rotations[$0] }
+        let outcomes = try await database.all(
+            waiting ? calls.rotateBatch : calls.rotateBatchUnlessBusy,
+            [
+                "realm": realm, "client": sorted.map(\.client), "session": sorted.map(\.session),
+                "generation": sorted.map(\.generation), "hash": sorted.map(\.hash),
+                "successor_hashes": sorted.map { $0.successorHashes[0] },
+                "lifetime": sorted.map(\.refreshTokenLifetime), "source": sorted.map(\.source),
+                "server_key": sorted.map(\.serverKey), "mark": sorted.map(\.mark),
+            ])
+        guard outcomes.count == rotations.count else { throw .malformedResult }
+        var results = [RotationOutcome?](repeating: nil, count: rotations.count)
+        for (number, outcome) in outcomes where order.indices.contains(number - 1) {
+            results[order[number - 1]] = outcome
+        }
+        let complete = results.compactMap { $0 }
+        guard complete.count == rotations.count else { throw .malformedResult }
+        return complete
+    }
+
+    /// Rotates one family in a transaction of its own.
+    static func rotateOne(
+        _ rotation: Rotation, _ database: Database, waiting: Bool
+    ) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
+        let token: Arguments = [
+            "realm": rotation.realm, "client": rotation.client, "session": rotation.session,
+            "generation": rotation.generation, "hash": rotation.hash, "successor_hashes": rotation.successorHashes,
+            "lifetime": rotation.refreshTokenLifetime, "source": rotation.source, "server_key": rotation.serverKey,
+            "mark": rotation.mark,
+        ]
+        let narrowed: Arguments = ["scope": rotation.scope, "resource": rotation.resources]
+        return try await database.one(
+            waiting ? calls.rotate : calls.rotateUnlessBusy, token + rotation.permits.arguments + narrowed)
+    }
+}
+
+extension SessionStore.Rotation {
+    /// Whether it can share a statement, like nearly all: no permit to take, the family's own scope, one server key.
+    var canShare: Bool { permits.isEmpty && scope == nil && resources == nil && successorHashes.count == 1 }
+}

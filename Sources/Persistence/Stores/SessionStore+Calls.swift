@@ -1,0 +1,89 @@
+extension SessionStore {
+    struct Calls: Sendable {
+        let introspect = FunctionCall(
+            "introspect", ["realm", "session", "jti"], effect: .readOnly, returns: LiveSession.columns)
+        let introspectBatch = FunctionCall<(number: Int, session: LiveSession?)>(
+            "introspect", named: "introspect_batch", ["realm", .item("session"), .item("jti")], effect: .readOnly
+        ) { columns in
+            let number = columns("number", Int.self, sql: "item.number")
+            let session = LiveSession.columns(&columns)
+            return { (row) throws(StoreError) in (try row[number], try session(row)) }
+        }
+        let rotate = rotation("rotate_refresh_token")
+        let rotateUnlessBusy = rotation("rotate_unless_busy")
+        let rotateBatch = rotations("rotate_refresh_token")
+        let rotateBatchUnlessBusy = rotations("rotate_unless_busy")
+        let revokeSession = FunctionCall<Bool>(
+            "revoke_session", ["realm", "client", "session", "reason"], effect: .idempotent)
+        let revokeAccessToken = FunctionCall<Bool>(
+            "revoke_access_token", ["realm", "client", "session", "jti", "expires"], effect: .idempotent)
+
+        private static func rotation(_ function: String) -> FunctionCall<(RotationOutcome, PermitVerdict)> {
+            FunctionCall(
+                function,
+                [
+                    "realm", "client", "session", "generation", "hash", "successor_hashes", "lifetime", "source",
+                    "server_key", "mark",
+                ] + PermitRequest.arguments + ["scope", "resource"],
+                effect: .idempotent
+            ) { columns in columns.limited(RotationOutcome.columns(&columns)) }
+        }
+
+        /// For rotations that ask for no permits and keep the family's scope.
+        private static func rotations(_ function: String) -> FunctionCall<(number: Int, outcome: RotationOutcome)> {
+            FunctionCall(
+                function, named: function + "_batch",
+                [
+                    "realm", .item("client"), .item("session"), .item("generation"), .item("hash"),
+                    .item("successor_hashes") { "ARRAY[\($0)]" }, .item("lifetime"), .item("source"),
+                    .item("server_key"), .item("mark"),
+                ] + PermitRequest.arguments.map { .constant($0.name, "'{}'") },
+                effect: .idempotent
+            ) { columns in
+                let number = columns("number", Int.self, sql: "item.number")
+                let outcome = RotationOutcome.columns(&columns)
+                return { (row) throws(StoreError) in (try row[number], try outcome(row)) }
+            }
+        }
+    }
+    static let calls = Calls()
+}
+
+extension SessionStore.RotationOutcome {
+    fileprivate static func columns(_ columns: inout Columns) -> RowDecoder<Self> {
+        let outcome = columns("outcome", String.self), reason = columns("reason", String?.self)
+        let family = columns.record { (row) throws(StoreError) in
+            SessionStore.Rotated(
+                user: try row("user_id"), scope: try row("scope"), resources: try row("resource"), amr: try row("amr"),
+                authTime: try row("auth_time"), tokenSalt: try row("token_salt"), currentHash: try row("current_hash"),
+                now: try row("db_now"), expiresAt: try row("expires_at"))
+        }
+        return { (row) throws(StoreError) in
+            switch try row[outcome] {
+            case "rotated", "retried": .rotated(try family(row))
+            case "invalid_scope": .invalidScope
+            case "invalid_target": .invalidTarget
+            case "rate_limited": .limited
+            case "busy": .busy
+            case let word: .refused(try row[reason] ?? word)
+            }
+        }
+    }
+}
+
+extension LiveSession {
+    /// `nil` when the session is not alive.
+    fileprivate static func columns(_ columns: inout Columns) -> RowDecoder<Self?> {
+        let isActive = columns("active", Bool.self)
+        let session = columns.record { (row) throws(StoreError) in
+            LiveSession(
+                user: try row("user_id"), client: try row("client"), clientID: try row("client_id"),
+                scope: try row("scope"), resources: try row("resource"), amr: try row("amr"),
+                authTime: try row("auth_time"), tokenSalt: try row("token_salt"), email: try row("email"),
+                emailVerified: try row("email_verified"), firstName: try row("first_name"),
+                lastName: try row("last_name"), now: try row("db_now"), expiresAt: try row("expires_at"),
+                refreshExpiresAt: try row("refresh_expires_at"), refreshHash: try row("current_hash"))
+        }
+        return { (row) throws(StoreError) in try row[isActive] ? session(row) : nil }
+    }
+}

@@ -1,0 +1,230 @@
+/// The queue of requests for codes and links: recorded without a look at the users, decided by a worker.
+public struct SignInRequestStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// A request for a code or a link, to be decided by a worker.
+    public struct Request: Sendable {
+        /// The tenant.
+        let realm: UUIDValue
+        /// The new handle's id, 16 random bytes.
+        let id: [UInt8]
+        /// The handle to send again for, if one was presented.
+        public let resendOf: [UInt8]?
+        /// The address as typed.
+        let email: String
+        /// The folded address.
+        let emailKey: String
+        /// Set when the request named a client.
+        let client: UUIDValue?
+        /// The App whose host was asked.
+        let app: String?
+        /// Where it came from: an address, IPv6 by /64.
+        let source: String
+        /// Seconds the handle lives.
+        let lifetime: Int32
+        /// `sub` and `sid` of the ID token that came with it.
+        let hint: (user: UUIDValue, session: UUIDValue)?
+
+        /// Takes the parts as they are.
+        public init(
+            realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, email: String, emailKey: String, client: UUIDValue?,
+            app: String?, source: String, lifetime: Int32, hint: (user: UUIDValue, session: UUIDValue)?
+        ) {
+            self.realm = realm
+            self.id = id
+            self.resendOf = resendOf
+            self.email = email
+            self.emailKey = emailKey
+            self.client = client
+            self.app = app
+            self.source = source
+            self.lifetime = lifetime
+            self.hint = hint
+        }
+
+        /// What a code is asked for.
+        public enum Kind: String, Sendable {
+            /// To sign in, and under posture `JitOnOtp` to register.
+            case otp
+            /// To register, under posture `ExplicitEndpoint`.
+            case register
+        }
+
+        static let arguments: [Argument] = [
+            "realm", "id", "resend_of", "email", "email_key", "client", "app", "source", "lifetime", "hint_user",
+            "hint_session",
+        ]
+
+        var arguments: Arguments {
+            [
+                "realm": realm, "id": id, "resend_of": resendOf, "email": email, "email_key": emailKey,
+                "client": client,
+                "app": app, "source": source, "lifetime": lifetime, "hint_user": hint?.user,
+                "hint_session": hint?.session,
+            ]
+        }
+    }
+
+    /// Records a request for a code.
+    /// - Parameters:
+    ///   - firstName: given name, for a registration.
+    ///   - lastName: family name, for a registration.
+    ///   - brake: the realm's limit of wrong codes; `nil` while it is only watched.
+    ///   - permits: what must be granted first.
+    /// - Returns: the id of the handle to answer with, `nil` when a limit refused it.
+    public func recordCode(
+        _ request: Request, kind: Request.Kind, firstName: String?, lastName: String?, brake: Budget?,
+        permits: PermitRequest
+    ) async throws(StoreError) -> ([UInt8]?, PermitVerdict) {
+        let code: Arguments = [
+            "kind": kind.rawValue, "first": firstName, "last": lastName, "brake_permits": brake?.permits,
+            "brake_per": brake?.per, "brake_burst": brake?.burst,
+        ]
+        return try await database.one(Self.calls.recordCode, request.arguments + code + permits.arguments)
+    }
+
+    /// The outcome of recording a request for a link.
+    public enum RecordedLink: Sendable {
+        /// The id of the handle to answer with.
+        case handle([UInt8])
+        /// Another transaction has the handle to send again for; nothing was recorded.
+        case busy
+    }
+
+    /// Records a request for a link. - Returns: `nil` when a limit refused it.
+    public func recordLink(
+        _ request: Request, permits: PermitRequest
+    ) async throws(StoreError) -> (RecordedLink?, PermitVerdict) {
+        try await database.one(Self.calls.recordLink, request.arguments + permits.arguments)
+    }
+
+    /// A request waiting for its decision.
+    public struct PendingRequest: Sendable {
+        /// The tenant.
+        public let realm: UUIDValue
+        /// The row's id.
+        public let id: [UInt8]
+        /// `otp`, `register` or `magic`.
+        public let kind: String
+        /// The folded address.
+        public let emailKey: String
+        /// The realm's name for users.
+        public let displayName: String
+        /// The realm's public origin.
+        public let publicOrigin: String
+        /// Seconds.
+        public let otpLifetime: Int32
+        /// Seconds.
+        public let magicLinkLifetime: Int32
+        /// How many digits a code of the realm has.
+        public let otpDigits: Int32
+    }
+
+    /// Runs a transaction that decides requests. It may run more than once (``Database/transaction(_:)``).
+    public func transaction<R: Sendable>(
+        _ body: @Sendable (isolated Connection) throws(StoreError) -> R
+    ) async throws(StoreError) -> R {
+        try await database.transaction(body)
+    }
+
+    /// Takes up to `limit` pending requests, to be decided before the transaction ends.
+    /// - Parameter realm: whose turn was last: the realm that follows is the first.
+    public static func takeUndecided(
+        limit: Int32, after realm: UUIDValue, in transaction: isolated Connection
+    ) throws(StoreError) -> [PendingRequest] {
+        try transaction.all(calls.takeUndecided, ["limit": limit, "after": realm])
+    }
+
+    /// Decides a request for a code: stores the code and queues its mail, or does neither.
+    /// - Parameters:
+    ///   - salt: 16 random bytes.
+    ///   - keyed: the HMAC of the code under the server's key, 32 bytes.
+    /// - Returns: whether the mail was queued.
+    public static func decideCode(
+        _ request: PendingRequest, code: UUIDValue, salt: [UInt8], keyed: [UInt8], mail: SealedMail,
+        in transaction: isolated Connection
+    ) throws(StoreError) -> Bool {
+        let outcome = try transaction.one(
+            calls.decideCode,
+            [
+                "realm": request.realm, "request": request.id, "code_id": code, "salt": salt, "keyed": keyed,
+                "template": "otp",
+            ] + mail.arguments)
+        return outcome == "sent"
+    }
+
+    /// Decides a request for a link.
+    /// - Returns: the account to sign in to, and where the request came from; `nil` when nothing is sent.
+    public static func decideLink(
+        _ request: PendingRequest, in transaction: isolated Connection
+    ) throws(StoreError) -> (user: UUIDValue, origin: RequestOrigin)? {
+        try transaction.one(calls.decideLink, ["realm": request.realm, "request": request.id])
+    }
+
+    /// Stores a link that was decided to be sent, and queues its mail. - Parameter tokenHash: SHA-256 of its token.
+    public static func addLink(
+        _ request: PendingRequest, user: UUIDValue, tokenHash: [UInt8], mail: SealedMail,
+        in transaction: isolated Connection
+    ) throws(StoreError) {
+        try transaction.one(
+            calls.addLink,
+            ["realm": request.realm, "request": request.id, "user": user, "token_hash": tokenHash] + mail.arguments)
+    }
+}
+
+extension SignInRequestStore {
+    struct Calls: Sendable {
+        let recordCode = FunctionCall<([UInt8]?, PermitVerdict)>(
+            "record_code_request",
+            Request.arguments + ["kind", "first", "last", "brake_permits", "brake_per", "brake_burst"]
+                + PermitRequest.arguments,
+            effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)
+            return columns.limited { (row) throws(StoreError) in
+                try row[outcome] == "accepted" ? row[handle] : nil
+            }
+        }
+        let recordLink = FunctionCall<(RecordedLink?, PermitVerdict)>(
+            "record_link_request", Request.arguments + PermitRequest.arguments, effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)
+            return columns.limited { (row) throws(StoreError) in
+                switch try row[outcome] {
+                case "accepted": .handle(try row[handle])
+                case "busy": .busy
+                default: nil
+                }
+            }
+        }
+        let takeUndecided = FunctionCall<PendingRequest>(
+            "take_undecided", ["limit", "after"], effect: .once
+        ) { (row) throws(StoreError) in
+            PendingRequest(
+                realm: try row("realm_id"), id: try row("id"), kind: try row("kind"), emailKey: try row("email_key"),
+                displayName: try row("display_name"), publicOrigin: try row("public_origin"),
+                otpLifetime: try row("otp_lifetime"), magicLinkLifetime: try row("magic_link_lifetime"),
+                otpDigits: try row("otp_digits"))
+        }
+        let decideCode = FunctionCall<String>(
+            "decide_code", ["realm", "request", "code_id", "salt", "keyed", "template"] + SealedMail.arguments,
+            effect: .once)
+        let decideLink = FunctionCall<(user: UUIDValue, origin: RequestOrigin)?>(
+            "decide_link_request", ["realm", "request"], effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), user = columns("user_id", UUIDValue.self)
+            let origin = RequestOrigin.columns(&columns)
+            return { (row) throws(StoreError) in
+                try row[outcome] == "send" ? (try row[user], try row.some(origin(row))) : nil
+            }
+        }
+        let addLink = FunctionCall<Void>(
+            "add_link", ["realm", "request", "user", "token_hash"] + SealedMail.arguments, effect: .once)
+    }
+    static let calls = Calls()
+}
