@@ -2,7 +2,6 @@
 
 import statistics
 
-import drift
 import load
 import peer
 from paths import say
@@ -21,8 +20,6 @@ class Bench:
 
     def measure(self, scenario):
         """All rounds of a scenario: {"http": {connections: run}, "own": {…}, "floor": {name: {…}}, "static": {…}, "half": run}."""
-        if scenario.own:
-            drift.check(scenario.own.script)
         values = scenario.material(self.realm, self.seconds) if scenario.reusable else None
         # Once and not before each run: else every run would log whole pages again, and whoever touches more pages more of them.
         self.database.sql("CHECKPOINT")

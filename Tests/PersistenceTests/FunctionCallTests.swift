@@ -1,0 +1,262 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Persistence
+
+/// Every call that a store declares, with the name of its declaration.
+private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
+    let stores: [Any] = [
+        AccountStore.calls, ClientAssertionStore.calls, CodeStore.calls, ConfigurationStore.calls, DataKeyStore.calls,
+        KeyLineStore.calls, MagicLinkStore.calls, MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls,
+        PasskeyStore.calls, PermitStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls,
+        ServiceAccountStore.calls, SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls,
+        TestIdentityStore.calls,
+    ]
+    return stores.flatMap { store in
+        Mirror(reflecting: store).children.compactMap { child in
+            (child.value as? any DeclaredCall).map { (name: "\(type(of: store)).\(child.label ?? "")", call: $0) }
+        }
+    }
+}()
+
+private let repository = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+@Suite("Declared calls")
+struct FunctionCallTests {
+    private let call = FunctionCall<(String, Int?)>(
+        "f", ["realm", Argument("source", of: ["a", "b"]) { "g(\($0[0]), \($0[1]))" }, "id"], effect: .once
+    ) { (row) throws(StoreError) in (try row("first"), try row("second", sql: "x + 1")) }
+
+    @Test func `the text names arguments and columns`() {
+        #expect(
+            call.statement.sql
+                == "SELECT first, x + 1 AS second FROM postern.f(p_realm => $1, p_source => g($2, $3), p_id => $4)")
+        #expect(
+            FunctionCall<Bool>("g", ["realm"], effect: .once).statement.sql == "SELECT postern.g(p_realm => $1)")
+    }
+
+    @Test func `a call for each item of arrays numbers them`() {
+        let batch = FunctionCall<Int>(
+            "f", named: "f_batch", ["realm", .item("id") { "ARRAY[\($0)]" }, .constant("keys", "'{}'")],
+            effect: .readOnly,
+            returns: { columns in
+                let number = columns("number", Int.self, sql: "item.number")
+                return { (row) throws(StoreError) in try row[number] }
+            })
+        #expect(batch.statement.name == "f_batch")
+        #expect(
+            batch.statement.sql
+                == "SELECT item.number AS number FROM unnest($2) WITH ORDINALITY AS item (id, number), "
+                + "postern.f(p_realm => $1, p_id => ARRAY[item.id], p_keys => '{}')")
+    }
+
+    @Test func `values are bound by name, in whatever order they are given`() throws {
+        let realm = UUIDValue.random()
+        let values: [Parameter] = [.uuid(realm), .text("x"), .null, .int(1)]
+        #expect(try call.values(["realm": realm, "a": "x", "b": String?.none, "id": Int32(1)]) == values)
+        #expect(try call.values(["id": Int32(1), "b": String?.none, "a": "x", "realm": realm]) == values)
+    }
+
+    @Test func `a missing, unknown or repeated argument is refused`() {
+        let refused = StoreError.rejected(sqlstate: "42P02")
+        #expect(throws: refused) { try call.values(["realm": "r", "a": "x", "b": "y"]) }
+        #expect(throws: refused) { try call.values(["realm": "r", "a": "x", "b": "y", "other": "z"]) }
+        #expect(throws: refused) { try call.values(["realm": "r", "a": "x", "a": "y", "id": "z"]) }
+        #expect(throws: refused) { try call.values(["realm": "r", "a": "x", "b": "y", "id": "z", "other": "z"]) }
+    }
+
+    @Test func `a column that two decoders ask for is read once`() {
+        let shared = FunctionCall<Int>(
+            "f", effect: .readOnly,
+            returns: { columns in
+                let first = columns("n", Int.self)
+                let second = columns.record { (row) throws(StoreError) in (try row("m") as Int) + (try row("n") as Int)
+                }
+                return { (row) throws(StoreError) in try row[first] + second(row) }
+            })
+        #expect(shared.statement.sql == "SELECT n, m FROM postern.f()")
+    }
+
+    /// A call that no store's `Calls` holds would escape the comparison with the catalogue.
+    @Test func `every call in the sources is a member of a store's calls`() throws {
+        let folder = repository.appending(path: "Sources/Persistence")
+        let declaration = /FunctionCall(?:<[^\n]*>)?\(\s*"(\w+)"/
+        let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
+        var written: Set<String> = []
+        for case let file as URL in files where file.pathExtension == "swift" {
+            written.formUnion(try String(contentsOf: file, encoding: .utf8).matches(of: declaration).map { "\($0.1)" })
+        }
+        #expect(written.count > 50)
+        #expect(written.subtracting(declaredCalls.map(\.call.function)) == [])
+        #expect(Set(declaredCalls.map(\.call.statement.name)).count == declaredCalls.count, "two share a name")
+    }
+
+    /// `select … from postern.f(…);` of a script for pgbench.
+    private static func calls(inScript text: String) -> [(columns: Set<String>, function: String, arguments: Int)] {
+        let line = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        return line.matches(of: /select ([\w, ]+) from postern\.(\w+)\((.*?)\);/).map { call in
+            // Commas inside brackets and literals separate no arguments.
+            var depth = 0, count = 1, isQuoted = false
+            for character in call.3 {
+                if character == "'" { isQuoted.toggle() }
+                guard !isQuoted else { continue }
+                if "([{".contains(character) { depth += 1 }
+                if ")]}".contains(character) { depth -= 1 }
+                if character == ",", depth == 0 { count += 1 }
+            }
+            return (Set(call.1.split(separator: ", ").map(String.init)), String(call.2), count)
+        }
+    }
+
+    private static let scripts =
+        ((try? FileManager.default.contentsOfDirectory(
+            at: repository.appending(path: "sql/bench"), includingPropertiesForKeys: nil)) ?? [])
+        .filter { $0.pathExtension == "sql" && $0.lastPathComponent != "seed.sql" }
+
+    @Test func `the scripts for pgbench run what the server sends`() throws {
+        #expect(Self.scripts.count >= 6)
+        for script in Self.scripts { try Self.check(script) }
+    }
+
+    private static func check(_ script: URL) throws {
+        let calls = Self.calls(inScript: try String(contentsOf: script, encoding: .utf8))
+        #expect(!calls.isEmpty, "\(script.lastPathComponent)")
+        for call in calls {
+            let declared = try #require(declaredCalls.first { $0.call.statement.name == call.function }?.call)
+            #expect(Set(declared.columns.compactMap(\.name)) == call.columns, "\(call.function)")
+            #expect(declared.arguments.count == call.arguments, "\(call.function)")
+        }
+    }
+}
+
+extension DatabaseTests {
+    @Suite("Declared calls and the catalogue")
+    struct FunctionCatalogueTests {
+        private struct Parameter {
+            let name: String
+            let type: String
+            let oid: UInt32
+            let isInput: Bool
+            let hasDefault: Bool
+        }
+        private struct Function {
+            let resultType: UInt32
+            let parameters: [Parameter]
+        }
+
+        /// The functions of the schema by name; an overloaded name has several.
+        private static func functions(in database: String) async throws -> [String: [Function]] {
+            let rows = try await Shared.postgres.value.psql(
+                """
+                SELECT p.proname, p.oid, p.prorettype::oid::int8, coalesce(a.name, ''), coalesce(format_type(a.type, NULL), ''),
+                       coalesce(a.type::int8, 0), coalesce(a.mode, 'i') IN ('i', 'b', 'v'),
+                       coalesce(a.number > p.pronargs - p.pronargdefaults, false)
+                  FROM pg_proc AS p
+                  LEFT JOIN LATERAL ROWS FROM (unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])), unnest(p.proargnames),
+                                               unnest(p.proargmodes::text[]))
+                       WITH ORDINALITY AS a (type, name, mode, number) ON true
+                 WHERE p.pronamespace = 'postern'::regnamespace ORDER BY p.oid, a.number
+                """, database: database)
+            var functions: [String: [String: Function]] = [:]
+            for row in rows {
+                let fields = row.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
+                try #require(fields.count == 8)
+                let known = functions[fields[0]]?[fields[1]]
+                let parameter = Parameter(
+                    name: fields[3], type: fields[4], oid: try #require(UInt32(fields[5])), isInput: fields[6] == "t",
+                    hasDefault: fields[7] == "t")
+                functions[fields[0], default: [:]][fields[1]] = Function(
+                    resultType: try #require(UInt32(fields[2])),
+                    parameters: (known?.parameters ?? []) + (parameter.name.isEmpty ? [] : [parameter]))
+            }
+            return functions.mapValues { Array($0.values) }
+        }
+
+        private func migrated() async throws -> String {
+            let postgres = try await Shared.postgres.value
+            let database = try await postgres.createDatabase()
+            try await Migrator(conninfo: postgres.conninfo(database: database)).migrate()
+            return database
+        }
+
+        /// What of a call does not fit the functions of that name.
+        private static func problems(of call: any DeclaredCall, in functions: [Function]) -> [String] {
+            let given = Set(call.arguments.map { "p_\($0.name)" })
+            let candidates = functions.filter { function in
+                let inputs = function.parameters.filter(\.isInput)
+                return given.isSubset(of: inputs.map(\.name))
+                    && inputs.allSatisfy { $0.hasDefault || given.contains($0.name) }
+            }
+            guard let function = candidates.first, candidates.count == 1 else {
+                return ["\(candidates.count) functions take \(given.sorted())"]
+            }
+            return call.columns.compactMap { column in
+                guard let name = column.name else {
+                    return column.types.contains(function.resultType) ? nil : "the result has another type"
+                }
+                // An expression says its type itself; PREPARE evaluates it.
+                if column.sql != nil { return nil }
+                guard let output = function.parameters.first(where: { !$0.isInput && $0.name == name }) else {
+                    return "\(name) is not returned"
+                }
+                return column.types.contains(output.oid) ? nil : "\(name) is \(output.type)"
+            }
+        }
+
+        @Test func `every declared call fits a function: arguments, defaults, columns and their types`() async throws {
+            let functions = try await Self.functions(in: migrated())
+            for (name, call) in declaredCalls {
+                #expect(Self.problems(of: call, in: functions[call.function] ?? []) == [], "\(name)")
+            }
+        }
+
+        @Test func `a call that does not fit is found`() {
+            let function = Function(
+                resultType: 2249,
+                parameters: [
+                    Parameter(name: "p_realm", type: "uuid", oid: 2950, isInput: true, hasDefault: false),
+                    Parameter(name: "p_id", type: "uuid", oid: 2950, isInput: true, hasDefault: true),
+                    Parameter(name: "name", type: "text", oid: 25, isInput: false, hasDefault: false),
+                ])
+            func problems(_ arguments: [Argument], _ column: String, isText: Bool = true) -> [String] {
+                let call: any DeclaredCall =
+                    isText
+                    ? FunctionCall<String>("f", arguments, effect: .once) { (row) throws(StoreError) in try row(column)
+                    }
+                    : FunctionCall<Int>("f", arguments, effect: .once) { (row) throws(StoreError) in try row(column) }
+                return Self.problems(of: call, in: [function])
+            }
+            #expect(problems(["realm"], "name") == [])
+            #expect(problems(["realm", "id"], "name") == [])
+            #expect(problems(["id"], "name") == ["0 functions take [\"p_id\"]"])
+            #expect(problems(["realm", "other"], "name") == ["0 functions take [\"p_other\", \"p_realm\"]"])
+            #expect(problems(["realm"], "title") == ["title is not returned"])
+            #expect(problems(["realm"], "name", isText: false) == ["name is text"])
+            #expect(
+                Self.problems(of: FunctionCall<Bool>("f", ["realm"], effect: .once), in: [function])
+                    == ["the result has another type"])
+        }
+
+        @Test func `every declared call can be prepared`() async throws {
+            let database = try await migrated()
+            let functions = try await Self.functions(in: database)
+            let statements = declaredCalls.map { (_, call) in
+                // What is unnested must say its type; all others are known by the function.
+                let types = call.arguments.flatMap { argument in
+                    argument.values.map { _ in
+                        let type = functions[call.function]?.flatMap(\.parameters)
+                            .first { $0.isInput && $0.name == "p_\(argument.name)" }?.type
+                        guard argument.isItem, let type else { return "unknown" }
+                        return type.hasSuffix("[]") ? type : type + "[]"
+                    }
+                }
+                let list = types.isEmpty ? "" : " (\(types.joined(separator: ", ")))"
+                return "PREPARE \(call.statement.name)\(list) AS \(call.statement.sql);"
+            }
+            let answer = try await Shared.postgres.value.psql(statements.joined(separator: "\n"), database: database)
+            #expect(answer.isEmpty)
+        }
+    }
+}
