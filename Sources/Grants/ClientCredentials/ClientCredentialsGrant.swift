@@ -32,12 +32,11 @@ public struct ClientCredentialsGrant: Grant {
         guard !request.access.scope.contains("openid") else { throw TokenError.invalidScope("openid without a user") }
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: request.access.scope)
         let outcome = try await limiter.admitting(.token, request.subjects, realm: realm) { permits in
-            let (outcome, verdict) = try await accounts.grant(
+            try await accounts.grant(
                 realm: realm.id, client: client.key, source: request.source, permits: permits)
-            return (outcome.unlessLimited, verdict)
         }
         switch outcome {
-        case .refused, .limited:
+        case .refused:
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.", reason: "changed since")
         case .granted(let account, let salt, let createdAt, let now):
             let token = AccessToken(

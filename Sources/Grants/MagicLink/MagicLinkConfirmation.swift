@@ -29,13 +29,9 @@ public struct MagicLinkConfirmation: Sendable {
     public func origin(
         of link: MagicLink, realm: Realm, source: String
     ) async throws -> RequestOrigin? {
-        let page = try await limiter.admitting(.magicLink, [.init(.source, source)], realm: realm) { permits in
-            let (page, verdict) = try await links.page(
-                realm: realm.id, user: link.user, tokenHash: link.tokenHash, permits: permits)
-            return (page.unlessLimited, verdict)
-        }
-        guard case .shown(let origin) = page else { return nil }
-        return origin
+        try await limiter.admitting(.magicLink, [.init(.source, source)], realm: realm) { permits in
+            try await links.page(realm: realm.id, user: link.user, tokenHash: link.tokenHash, permits: permits)
+        }.origin
     }
 
     /// Confirms or ends the link. - Throws: `rate_limited` (policy `magic-link`), or what the database threw.
@@ -46,10 +42,9 @@ public struct MagicLinkConfirmation: Sendable {
         let number: Int32? = if case .number(let number) = choice { Int32(clamping: number) } else { nil }
         return try await turns.untilFree(.whenBusy(link.turn(realm: realm))) {
             let outcome = try await admission.admitting { permits in
-                let (outcome, verdict) = try await links.confirm(
+                try await links.confirm(
                     realm: realm.id, user: link.user, tokenHash: link.tokenHash, number: number, source: source,
                     permits: permits)
-                return (outcome.unlessLimited, verdict)
             }
             return outcome == .busy ? nil : outcome
         }

@@ -76,7 +76,7 @@ public struct MagicLinkFactor: Factor {
                     realm: realm, client: client, permission: grantType.permission, handle: handle, session: session,
                     permits: permits, secondFactor: proof)
             }
-        return (Self.outcome(outcome), verdict)
+        return (outcome.map(Self.outcome), verdict)
     }
 
     /// For a wrong link, a used one and an expired one.
@@ -84,13 +84,13 @@ public struct MagicLinkFactor: Factor {
         TokenError(.invalidGrant, "Invalid or expired link.", reason: reason)
     }
 
-    private static func outcome(_ outcome: MagicLinkStore.Outcome) -> FactorOutcome? {
+    private static func outcome(_ outcome: MagicLinkStore.Outcome) -> FactorOutcome {
         switch outcome {
         case .pending: .waiting(Approval(.pending, of: "link"))
         case .slowDown: .waiting(Approval(.slowDown, of: "link"))
         case .denied: .waiting(Approval(.denied, of: "link"))
         case .busy: .busy
-        case .decided(let outcome): FactorOutcome(outcome)
+        case .decided(let outcome): .decided(outcome)
         }
     }
 }

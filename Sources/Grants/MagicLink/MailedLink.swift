@@ -29,14 +29,8 @@ public struct MailedLink: SentFactor {
     /// Records the request.
     public func record(
         _ request: SignInRequest, permits: PermitRequest
-    ) async throws(StoreError) -> (RecordedRequest?, PermitVerdict) {
-        let (recorded, verdict) = try await requests.recordLink(
-            request.record(lifetime: lifetime(in: request.realm)), permits: permits)
-        return switch recorded {
-        case .handle(let id): (.handle(id), verdict)
-        case .busy: (.busy, verdict)
-        case nil: (nil, verdict)
-        }
+    ) async throws(StoreError) -> (SignInRequestStore.Recorded?, PermitVerdict) {
+        try await requests.recordLink(request.record(lifetime: lifetime(in: request.realm)), permits: permits)
     }
 
     /// Makes a link and its mail when the statement decided to send one.

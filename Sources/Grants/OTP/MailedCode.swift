@@ -29,12 +29,11 @@ public struct MailedCode: SentFactor {
     /// Records the request with the names of whom it may register.
     public func record(
         _ request: SignInRequest, permits: PermitRequest
-    ) async throws(StoreError) -> (RecordedRequest?, PermitVerdict) {
+    ) async throws(StoreError) -> (SignInRequestStore.Recorded?, PermitVerdict) {
         let realm = request.realm
-        let (handle, verdict) = try await requests.recordCode(
+        return try await requests.recordCode(
             request.record(lifetime: lifetime(in: realm)), kind: purpose, firstName: request.firstName?.text,
             lastName: request.lastName?.text, brake: .brake(of: realm), permits: permits)
-        return (handle.map(RecordedRequest.handle), verdict)
     }
 
     /// Drafts a code with its mail, and lets the statement decide whether it is sent.

@@ -79,13 +79,17 @@ public struct OTPFactor: Factor {
         permits: PermitRequest
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
         let realm = context.realm
-        let redeemed = try await codes.redeem(
+        let (outcome, verdict) = try await codes.redeem(
             realm: realm.id, client: context.client.key, permission: grantType.permission,
             emailKey: presented.emailKey, handle: presented.handle, keyed: presented.keyed, session: session,
             permits: permits, failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: proof)
-        count(redeemed, realm: realm)
-        guard let outcome = redeemed.outcome else { return (.busy, redeemed.verdict) }
-        return (FactorOutcome(outcome), redeemed.verdict)
+        switch outcome {
+        case nil: return (nil, verdict)
+        case .busy: return (.busy, verdict)
+        case .decided(let signIn, let wrong):
+            if case .refused(let reason) = signIn { count(wrong, reason, realm: realm) }
+            return (.decided(signIn), verdict)
+        }
     }
 
     /// For a wrong code, an expired one, and an address without any.
@@ -93,10 +97,9 @@ public struct OTPFactor: Factor {
         TokenError(.invalidGrant, "Invalid or expired code.", reason: reason)
     }
 
-    private func count(_ redeemed: CodeStore.Redeemed, realm: Realm) {
-        guard case .refused(let reason) = redeemed.outcome else { return }
-        wrongCodes.count(redeemed.wrong, of: realm)
-        observe(.wrong(redeemed.wrong))
+    private func count(_ wrong: Int, _ reason: String, realm: Realm) {
+        wrongCodes.count(wrong, of: realm)
+        observe(.wrong(wrong))
         switch reason {
         case "lockout": observe(.lockout)
         case "brake": observe(.brake)

@@ -53,10 +53,9 @@ public struct PasskeyFactor: Factor {
     ) async throws -> Checked {
         let (ceremony, response) = (presented.ceremony, presented.response)
         let start = try await admission.admitting { permits in
-            let (start, verdict) = try await passkeys.beginAssertion(
+            try await passkeys.beginAssertion(
                 realm: context.realm.id, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt),
                 rpID: ceremony.rpID, credentialID: response?.id ?? [], permits: permits)
-            return (start.unlessLimited, verdict)
         }
         guard case .spent(let credential) = start else { throw refused("ceremony spent or expired") }
         guard let response else { throw refused("malformed assertion") }
@@ -102,7 +101,7 @@ public struct PasskeyFactor: Factor {
             realm: context.realm.id, client: context.client.key, permission: grantType.permission,
             passkey: checked.passkey, signCount: checked.verified.presentedSignCount,
             backupState: checked.verified.backupState, session: session)
-        return (FactorOutcome(outcome), PermitVerdict(granted: [], refused: nil, retryAfter: 0))
+        return (.decided(outcome), PermitVerdict(granted: [], refused: nil, retryAfter: 0))
     }
 
     /// For every failed step.

@@ -69,7 +69,7 @@ public struct RefreshGrant: Grant {
             var rotation = rotation
             rotation.permits = permits
             let (outcome, verdict) = try await sessions.rotate(rotation)
-            guard case .busy = outcome else { return (outcome.unlessLimited, verdict) }
+            guard case .busy = outcome else { return (outcome, verdict) }
             // Other requests wait for the verdict: the permits are taken before this request waits for its row.
             return (outcome, try await limiter.verdict(on: permits, realm: request.realm))
         }
@@ -79,7 +79,7 @@ public struct RefreshGrant: Grant {
         case .refused(let reason): throw Self.refused(reason)
         case .invalidScope: throw TokenError.invalidScope("wider than the family's")
         case .invalidTarget: throw RequestedAccess.invalidTarget("not the family's")
-        case .busy, .limited: throw TokenError.unavailable("another transaction holds the session")
+        case .busy: throw TokenError.unavailable("another transaction holds the session")
         }
     }
 

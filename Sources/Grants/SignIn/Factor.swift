@@ -48,10 +48,4 @@ public enum FactorOutcome: Sendable {
     case busy
     /// The answer that somebody gives elsewhere has not come, or was no.
     case waiting(Approval)
-
-    /// `nil` for an outcome that says no more than the verdict about the permits.
-    init?(_ outcome: SignInOutcome) {
-        if case .limited = outcome { return nil }
-        self = .decided(outcome)
-    }
 }

@@ -19,7 +19,7 @@ public protocol SentFactor: Sendable {
     /// Records a request, without a look at the users. - Returns: `nil` when a limit refused it.
     func record(
         _ request: SignInRequest, permits: PermitRequest
-    ) async throws(StoreError) -> (RecordedRequest?, PermitVerdict)
+    ) async throws(StoreError) -> (SignInRequestStore.Recorded?, PermitVerdict)
     /// Decides a recorded request: the factor and its mail, or nothing. - Returns: whether a mail was queued.
     func decide(
         _ request: SignInRequestStore.PendingRequest, in transaction: isolated Connection
@@ -49,12 +49,4 @@ public struct SignInRequest: Sendable {
             app: realm.app?.slug, source: source, lifetime: Int32(clamping: lifetime),
             hint: hint.map { (user: $0.user, session: $0.session) })
     }
-}
-
-/// The outcome of recording a request.
-public enum RecordedRequest: Sendable {
-    /// The id of the handle to answer with.
-    case handle([UInt8])
-    /// Another transaction has the handle to send again for; nothing was recorded.
-    case busy
 }

@@ -104,7 +104,6 @@ public struct SignIn<F: Factor>: Sendable {
         case .secondFactor: throw .secondFactorRequired
         case .secondFactorWrong: throw .secondFactorInvalid
         case .secondFactorGone: throw .unavailable("second factor changed")
-        case .limited: throw .unavailable("limit without a verdict")
         }
     }
 }

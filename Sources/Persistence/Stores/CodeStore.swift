@@ -22,13 +22,11 @@ public struct CodeStore: Sendable {
     }
 
     /// The outcome of a try.
-    public struct Redeemed: Sendable {
-        /// `nil` when another try of this address runs at this moment: nothing was counted or consumed.
-        public let outcome: SignInOutcome?
-        /// About the permits asked for; they are taken even when `outcome` is `nil`.
-        public let verdict: PermitVerdict
-        /// Codes that were compared and wrong.
-        public let wrong: Int
+    public enum Outcome: Sendable {
+        /// Another try of this address runs at this moment: nothing was counted or consumed but the permits.
+        case busy
+        /// Decided, after so many codes were compared and wrong.
+        case decided(SignInOutcome, wrong: Int)
     }
 
     /// Counts the try, compares, consumes and opens the session, in one statement. For an account with a second factor
@@ -51,7 +49,7 @@ public struct CodeStore: Sendable {
         realm: UUIDValue, client: UUIDValue, permission: String, emailKey: String, handle: [UInt8]?, keyed: [[UInt8]],
         session: NewSession, permits: PermitRequest, failures: Budget, brake: Budget?,
         secondFactor: SecondFactorProof? = nil
-    ) async throws(StoreError) -> Redeemed {
+    ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         let code: Arguments = [
             "realm": realm, "client": client, "permission": permission, "email_key": emailKey, "handle": handle,
             "keyed": keyed,
@@ -79,7 +77,7 @@ public struct CodeStore: Sendable {
 
 extension CodeStore {
     struct Calls: Sendable {
-        let redeem = FunctionCall<Redeemed>(
+        let redeem = FunctionCall<(Outcome?, PermitVerdict)>(
             "redeem_code",
             ["realm", "client", "permission", "email_key", "handle", "keyed"] + NewSession.arguments
                 + PermitRequest.arguments + [
@@ -88,12 +86,9 @@ extension CodeStore {
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), signIn = SignInOutcome.columnsWithSecondFactor(&columns)
-            let verdict = PermitVerdict.columns(&columns)
             let wrong = columns("compared", Int.self)
-            return { (row) throws(StoreError) in
-                Redeemed(
-                    outcome: try row[outcome] == "busy" ? nil : signIn(row), verdict: try verdict(row),
-                    wrong: try row[wrong])
+            return columns.limited { (row) throws(StoreError) in
+                try row[outcome] == "busy" ? .busy : .decided(try signIn(row), wrong: try row[wrong])
             }
         }
         let reportWrong = FunctionCall<Bool?>(

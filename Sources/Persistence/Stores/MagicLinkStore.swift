@@ -8,16 +8,15 @@ public struct MagicLinkStore: Sendable {
     }
 
     /// What the page says about the request behind a link, alive or ended. Changes nothing but the limits.
-    public enum Page: Sendable {
+    public struct Page: Sendable {
         /// `nil`: the link does not exist.
-        case shown(RequestOrigin?)
-        case limited
+        public let origin: RequestOrigin?
     }
 
     /// Looks a link up for its page.
     public func page(
         realm: UUIDValue, user: UUIDValue, tokenHash: [UInt8], permits: PermitRequest
-    ) async throws(StoreError) -> (Page, PermitVerdict) {
+    ) async throws(StoreError) -> (Page?, PermitVerdict) {
         try await database.one(
             Self.calls.page, ["realm": realm, "user": user, "token_hash": tokenHash] + permits.arguments)
     }
@@ -36,7 +35,6 @@ public struct MagicLinkStore: Sendable {
         case superseded
         case expired
         case unknown
-        case limited = "rate_limited"
         /// Another transaction has the account's links or the handle; nothing changed.
         case busy
     }
@@ -44,7 +42,7 @@ public struct MagicLinkStore: Sendable {
     /// Confirms a link, or ends it. - Parameter number: the number typed; `nil`: the owner did not ask.
     public func confirm(
         realm: UUIDValue, user: UUIDValue, tokenHash: [UInt8], number: Int32?, source: String, permits: PermitRequest
-    ) async throws(StoreError) -> (Confirmation, PermitVerdict) {
+    ) async throws(StoreError) -> (Confirmation?, PermitVerdict) {
         let answer: Arguments = [
             "realm": realm, "user": user, "token_hash": tokenHash, "number": number, "source": source,
         ]
@@ -60,7 +58,7 @@ public struct MagicLinkStore: Sendable {
         case denied
         /// Another transaction has the account's links or the handle; nothing was consumed.
         case busy
-        /// Confirmed, refused or limited.
+        /// Confirmed or refused.
         case decided(SignInOutcome)
     }
 
@@ -76,7 +74,7 @@ public struct MagicLinkStore: Sendable {
     public func redeem(
         realm: UUIDValue, client: UUIDValue, permission: String, user: UUIDValue, tokenHash: [UInt8], handle: [UInt8]?,
         session: NewSession, permits: PermitRequest, secondFactor: SecondFactorProof? = nil
-    ) async throws(StoreError) -> (Outcome, PermitVerdict) {
+    ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         let link: Arguments = [
             "realm": realm, "client": client, "permission": permission, "user": user, "token_hash": tokenHash,
             "handle": handle,
@@ -96,7 +94,7 @@ public struct MagicLinkStore: Sendable {
     public func poll(
         realm: UUIDValue, client: UUIDValue, permission: String, handle: [UInt8], session: NewSession,
         permits: PermitRequest, secondFactor: SecondFactorProof? = nil
-    ) async throws(StoreError) -> (Outcome, PermitVerdict) {
+    ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         let poll: Arguments = ["realm": realm, "client": client, "permission": permission, "handle": handle]
         return try await database.one(
             Self.calls.poll, poll + session.arguments + permits.arguments + secondFactor.arguments)
@@ -107,16 +105,13 @@ extension MagicLinkStore.Confirmation: ColumnValue {}
 
 extension MagicLinkStore {
     struct Calls: Sendable {
-        let page = FunctionCall<(Page, PermitVerdict)>(
+        let page = FunctionCall<(Page?, PermitVerdict)>(
             "link_page", ["realm", "user", "token_hash"] + PermitRequest.arguments, effect: .once
         ) { columns in
-            let outcome = columns("outcome", String.self)
             let origin = RequestOrigin.columns(&columns)
-            return columns.limited { (row) throws(StoreError) in
-                try row[outcome] == "shown" ? .shown(origin(row)) : .limited
-            }
+            return columns.limited { (row) throws(StoreError) in Page(origin: try origin(row)) }
         }
-        let confirm = FunctionCall<(Confirmation, PermitVerdict)>(
+        let confirm = FunctionCall<(Confirmation?, PermitVerdict)>(
             "confirm_link", ["realm", "user", "token_hash", "number", "source"] + PermitRequest.arguments, effect: .once
         ) { columns in
             let outcome = columns("outcome", Confirmation.self)
@@ -137,7 +132,7 @@ extension MagicLinkStore {
 }
 
 extension MagicLinkStore.Outcome {
-    static func columns(_ columns: inout Columns) -> RowDecoder<(Self, PermitVerdict)> {
+    static func columns(_ columns: inout Columns) -> RowDecoder<(Self?, PermitVerdict)> {
         let outcome = columns("outcome", String.self)
         let signIn = SignInOutcome.columnsWithSecondFactor(&columns)
         return columns.limited { (row) throws(StoreError) in

@@ -1,6 +1,6 @@
 extension PasskeyStore {
     struct Calls: Sendable {
-        let beginAssertion = FunctionCall<(AssertionStart, PermitVerdict)>(
+        let beginAssertion = FunctionCall<(AssertionStart?, PermitVerdict)>(
             "begin_assertion", ["realm", "ceremony", "expires", "rp_id", "credential_id"] + PermitRequest.arguments,
             effect: .once
         ) { columns in
@@ -12,11 +12,8 @@ extension PasskeyStore {
                     signCount: try row("sign_count"), backupEligible: try row("backup_eligible"))
             }
             return columns.limited { (row) throws(StoreError) in
-                switch try row[outcome] {
-                case "spent": .spent(try row[passkey] == nil ? nil : credential(row))
-                case "rate_limited": .limited
-                default: .refused
-                }
+                guard try row[outcome] == "spent" else { return .refused }
+                return .spent(try row[passkey] == nil ? nil : try credential(row))
             }
         }
         let redeem = FunctionCall(

@@ -27,7 +27,6 @@ public struct PasskeyStore: Sendable {
         case spent(StoredCredential?)
         /// Spent before, or expired.
         case refused
-        case limited
     }
 
     /// Spends a login ceremony, before anything is verified, and fetches the credential it names.
@@ -35,7 +34,7 @@ public struct PasskeyStore: Sendable {
     public func beginAssertion(
         realm: UUIDValue, ceremony: [UInt8], expiresAt: Double, rpID: String, credentialID: [UInt8],
         permits: PermitRequest
-    ) async throws(StoreError) -> (AssertionStart, PermitVerdict) {
+    ) async throws(StoreError) -> (AssertionStart?, PermitVerdict) {
         let assertion: Arguments = [
             "realm": realm, "ceremony": ceremony, "expires": expiresAt, "rp_id": rpID, "credential_id": credentialID,
         ]

@@ -61,10 +61,13 @@ extension PermitVerdict {
 }
 
 extension Columns {
-    /// What a limited function returns: an outcome, and the verdict about the permits.
-    mutating func limited<Outcome>(_ outcome: @escaping RowDecoder<Outcome>) -> RowDecoder<(Outcome, PermitVerdict)> {
+    /// What a limited function returns: the verdict about the permits, and an outcome unless one of them was refused.
+    mutating func limited<Outcome>(_ outcome: @escaping RowDecoder<Outcome>) -> RowDecoder<(Outcome?, PermitVerdict)> {
         let verdict = PermitVerdict.columns(&self)
-        return { (row) throws(StoreError) in (try outcome(row), try verdict(row)) }
+        return { (row) throws(StoreError) in
+            let verdict = try verdict(row)
+            return (verdict.refused == nil ? try outcome(row) : nil, verdict)
+        }
     }
 }
 

@@ -13,13 +13,12 @@ public struct ServiceAccountStore: Sendable {
         case granted(account: UUIDValue, tokenSalt: [UInt8], createdAt: Double, now: Double)
         /// The client may no longer act for itself.
         case refused
-        case limited
     }
 
     /// Takes permits and names the client's service account. Repeating it costs a permit and nothing else.
     public func grant(
         realm: UUIDValue, client: UUIDValue, source: String, permits: PermitRequest
-    ) async throws(StoreError) -> (Outcome, PermitVerdict) {
+    ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         try await database.one(
             Self.calls.grant, ["realm": realm, "client": client, "source": source] + permits.arguments)
     }
@@ -61,7 +60,7 @@ public struct LiveServiceAccount: Sendable {
 
 extension ServiceAccountStore {
     struct Calls: Sendable {
-        let grant = FunctionCall<(Outcome, PermitVerdict)>(
+        let grant = FunctionCall<(Outcome?, PermitVerdict)>(
             "client_credentials", ["realm", "client", "source"] + PermitRequest.arguments, effect: .idempotent
         ) { columns in
             let outcome = columns("outcome", String.self)
@@ -71,11 +70,7 @@ extension ServiceAccountStore {
                     now: try row("db_now"))
             }
             return columns.limited { (row) throws(StoreError) in
-                switch try row[outcome] {
-                case "ok": try granted(row)
-                case "rate_limited": .limited
-                default: .refused
-                }
+                try row[outcome] == "ok" ? granted(row) : .refused
             }
         }
         let live = FunctionCall<LiveServiceAccount>(

@@ -27,7 +27,8 @@ extension SessionStore {
         _ rotations: [Rotation], _ realm: UUIDValue, _ database: Database, waiting: Bool
     ) async throws(StoreError) -> [RotationOutcome] {
         if rotations.count == 1, let only = rotations.first {
-            return [try await rotateOne(only, database, waiting: waiting).0]
+            guard let outcome = try await rotateOne(only, database, waiting: waiting).0 else { throw .malformedResult }
+            return [outcome]
         }
         let order = rotations.indices.sorted { rotations[$0].session < rotations[$1].session }
         let sorted = order.map { rotations[$0] }
@@ -53,7 +54,7 @@ extension SessionStore {
     /// Rotates one family in a transaction of its own.
     static func rotateOne(
         _ rotation: Rotation, _ database: Database, waiting: Bool
-    ) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
+    ) async throws(StoreError) -> (RotationOutcome?, PermitVerdict) {
         let token: Arguments = [
             "realm": rotation.realm, "client": rotation.client, "session": rotation.session,
             "generation": rotation.generation, "hash": rotation.hash, "successor_hashes": rotation.successorHashes,

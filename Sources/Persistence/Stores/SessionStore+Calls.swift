@@ -18,7 +18,7 @@ extension SessionStore {
         let revokeAccessToken = FunctionCall<Bool>(
             "revoke_access_token", ["realm", "client", "session", "jti", "expires"], effect: .idempotent)
 
-        private static func rotation(_ function: String) -> FunctionCall<(RotationOutcome, PermitVerdict)> {
+        private static func rotation(_ function: String) -> FunctionCall<(RotationOutcome?, PermitVerdict)> {
             FunctionCall(
                 function,
                 [
@@ -63,7 +63,6 @@ extension SessionStore.RotationOutcome {
             case "rotated", "retried": .rotated(try family(row))
             case "invalid_scope": .invalidScope
             case "invalid_target": .invalidTarget
-            case "rate_limited": .limited
             case "busy": .busy
             case let word: .refused(try row[reason] ?? word)
             }

@@ -3,8 +3,9 @@
 extension SessionStore {
     /// Consumes a refresh token, or repeats the answer of its first use within the retry window. Safe to run again.
     ///
-    /// `.busy` means that another transaction holds the session's row. The permits have not been taken then.
-    public func rotate(_ rotation: Rotation) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
+    /// No outcome means that a permit was refused. `.busy` means that another transaction holds the session's row; the
+    /// permits have not been taken then.
+    public func rotate(_ rotation: Rotation) async throws(StoreError) -> (RotationOutcome?, PermitVerdict) {
         let waits = !lockedRows.areKnown(in: rotation.realm)
         do throws(StoreError) {
             let answer = try await attempt(rotation, waiting: waits)
@@ -29,7 +30,7 @@ extension SessionStore {
             do { try await Task.sleep(for: .milliseconds(pause + .random(in: 0...pause / 4))) } catch {
                 throw .cancelled
             }
-            let outcome = try await attempt(rotation, waiting: false).0
+            guard let outcome = try await attempt(rotation, waiting: false).0 else { throw .malformedResult }
             guard case .busy = outcome else { return outcome }
             lockedRows.seen(in: rotation.realm)
         }
@@ -39,7 +40,7 @@ extension SessionStore {
     /// One attempt, in a batch where that is possible.
     private func attempt(
         _ rotation: Rotation, waiting: Bool
-    ) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
+    ) async throws(StoreError) -> (RotationOutcome?, PermitVerdict) {
         guard rotation.canShare else { return try await Self.rotateOne(rotation, database, waiting: waiting) }
         let outcome = try await (waiting ? waitingRotations : cautiousRotations).submit(rotation, in: rotation.realm)
         return (outcome, PermitVerdict(granted: [], refused: nil, retryAfter: 0))
@@ -49,7 +50,7 @@ extension SessionStore {
     /// retries for about two seconds, so that a short fault of the database can pass.
     private func repeated(
         _ rotation: Rotation, after failure: StoreError
-    ) async throws(StoreError) -> (RotationOutcome, PermitVerdict) {
+    ) async throws(StoreError) -> (RotationOutcome?, PermitVerdict) {
         var error = failure
         var isInDoubt = Self.mayHaveHappened(failure)
         guard isInDoubt || Self.mayBeOfTheBatch(failure) else { throw failure }

@@ -102,7 +102,6 @@ public struct SessionStore: Sendable {
         case refused(String)
         case invalidScope
         case invalidTarget
-        case limited
         /// Another transaction holds the session's row; nothing was done.
         case busy
     }

@@ -4,7 +4,6 @@ public enum SignInOutcome: Sendable {
     case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double)
     /// The reason is for logs.
     case refused(String)
-    case limited
     /// The first factor is right and still live; the account has a second one.
     case secondFactor(SecondFactorPrompt)
     /// The first factor is right and still live; the second one is wrong, and counted.
@@ -24,7 +23,6 @@ extension SignInOutcome {
         return { (row) throws(StoreError) in
             switch try row[outcome] {
             case "ok": try signedIn(row)
-            case "rate_limited": .limited
             default: .refused(try row[reason] ?? "refused")
             }
         }

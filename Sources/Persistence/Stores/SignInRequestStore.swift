@@ -63,11 +63,18 @@ public struct SignInRequestStore: Sendable {
         var arguments: Arguments {
             [
                 "realm": realm, "id": id, "resend_of": resendOf, "email": email, "email_key": emailKey,
-                "client": client,
-                "app": app, "source": source, "lifetime": lifetime, "hint_user": hint?.user,
+                "client": client, "app": app, "source": source, "lifetime": lifetime, "hint_user": hint?.user,
                 "hint_session": hint?.session,
             ]
         }
+    }
+
+    /// The outcome of recording a request.
+    public enum Recorded: Sendable {
+        /// The id of the handle to answer with.
+        case handle([UInt8])
+        /// Another transaction has the handle to send again for; nothing was recorded.
+        case busy
     }
 
     /// Records a request for a code.
@@ -76,11 +83,11 @@ public struct SignInRequestStore: Sendable {
     ///   - lastName: family name, for a registration.
     ///   - brake: the realm's limit of wrong codes; `nil` while it is only watched.
     ///   - permits: what must be granted first.
-    /// - Returns: the id of the handle to answer with, `nil` when a limit refused it.
+    /// - Returns: no outcome when a limit refused it.
     public func recordCode(
         _ request: Request, kind: Request.Kind, firstName: String?, lastName: String?, brake: Budget?,
         permits: PermitRequest
-    ) async throws(StoreError) -> ([UInt8]?, PermitVerdict) {
+    ) async throws(StoreError) -> (Recorded?, PermitVerdict) {
         let code: Arguments = [
             "kind": kind.rawValue, "first": firstName, "last": lastName, "brake_permits": brake?.permits,
             "brake_per": brake?.per, "brake_burst": brake?.burst,
@@ -88,18 +95,10 @@ public struct SignInRequestStore: Sendable {
         return try await database.one(Self.calls.recordCode, request.arguments + code + permits.arguments)
     }
 
-    /// The outcome of recording a request for a link.
-    public enum RecordedLink: Sendable {
-        /// The id of the handle to answer with.
-        case handle([UInt8])
-        /// Another transaction has the handle to send again for; nothing was recorded.
-        case busy
-    }
-
-    /// Records a request for a link. - Returns: `nil` when a limit refused it.
+    /// Records a request for a link. - Returns: no outcome when a limit refused it.
     public func recordLink(
         _ request: Request, permits: PermitRequest
-    ) async throws(StoreError) -> (RecordedLink?, PermitVerdict) {
+    ) async throws(StoreError) -> (Recorded?, PermitVerdict) {
         try await database.one(Self.calls.recordLink, request.arguments + permits.arguments)
     }
 
@@ -179,29 +178,14 @@ public struct SignInRequestStore: Sendable {
 
 extension SignInRequestStore {
     struct Calls: Sendable {
-        let recordCode = FunctionCall<([UInt8]?, PermitVerdict)>(
+        let recordCode = FunctionCall(
             "record_code_request",
             Request.arguments + ["kind", "first", "last", "brake_permits", "brake_per", "brake_burst"]
                 + PermitRequest.arguments,
-            effect: .once
-        ) { columns in
-            let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)
-            return columns.limited { (row) throws(StoreError) in
-                try row[outcome] == "accepted" ? row[handle] : nil
-            }
-        }
-        let recordLink = FunctionCall<(RecordedLink?, PermitVerdict)>(
-            "record_link_request", Request.arguments + PermitRequest.arguments, effect: .once
-        ) { columns in
-            let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)
-            return columns.limited { (row) throws(StoreError) in
-                switch try row[outcome] {
-                case "accepted": .handle(try row[handle])
-                case "busy": .busy
-                default: nil
-                }
-            }
-        }
+            effect: .once, returns: Recorded.columns)
+        let recordLink = FunctionCall(
+            "record_link_request", Request.arguments + PermitRequest.arguments, effect: .once,
+            returns: Recorded.columns)
         let takeUndecided = FunctionCall<PendingRequest>(
             "take_undecided", ["limit", "after"], effect: .once
         ) { (row) throws(StoreError) in
@@ -227,4 +211,13 @@ extension SignInRequestStore {
             "add_link", ["realm", "request", "user", "token_hash"] + SealedMail.arguments, effect: .once)
     }
     static let calls = Calls()
+}
+
+extension SignInRequestStore.Recorded {
+    fileprivate static func columns(_ columns: inout Columns) -> RowDecoder<(Self?, PermitVerdict)> {
+        let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)
+        return columns.limited { (row) throws(StoreError) in
+            try row[outcome] == "busy" ? .busy : .handle(try row[handle])
+        }
+    }
 }

@@ -24,7 +24,6 @@ enum MagicLoginMessage {
         case .superseded: self = .superseded
         case .expired: self = .expired
         case .unknown: self = .unknown
-        case .limited: self = .limited
         case .busy: self = .unavailable
         }
     }
