@@ -75,6 +75,10 @@ BEGIN
         'ceremony_lifetime', postern.seconds(r.ceremony_lifetime),
         'registration_firstname', r.registration_firstname,
         'registration_lastname', r.registration_lastname,
+        'hosted', jsonb_build_object(
+            'enabled', r.hosted_enabled, 'methods', r.hosted_methods, 'default_locale', r.default_locale,
+            'sso_idle', postern.seconds(r.sso_idle), 'sign_in_lifetime', postern.seconds(r.sign_in_lifetime),
+            'code_lifetime', postern.seconds(r.code_lifetime), 'offer_passkey', r.offer_passkey),
         'domains', (SELECT coalesce(jsonb_agg(d.domain ORDER BY d.domain), '[]')
                       FROM postern.realm_domain AS d WHERE d.realm_id = r.id AND d.app IS NULL),
         'scopes', (SELECT coalesce(jsonb_agg(jsonb_build_object(
@@ -94,6 +98,18 @@ BEGIN
                                    THEN encode(c.previous_secret_hash, 'hex') END,
                                'previous_secret_expires_at', extract(epoch FROM c.previous_secret_expires_at),
                                'permissions', c.permissions,
+                               'consent', c.consent, 'require_pkce', c.require_pkce, 'require_par', c.require_par,
+                               'home_uri', c.home_uri,
+                               'redirect_uris', (SELECT coalesce(jsonb_agg(x.uri ORDER BY x.uri), '[]')
+                                                   FROM postern.redirect_uri AS x
+                                                  WHERE x.realm_id = c.realm_id AND x.client = c.id),
+                               'logout_uris', (SELECT coalesce(jsonb_agg(x.uri ORDER BY x.uri), '[]')
+                                                 FROM postern.logout_uri AS x
+                                                WHERE x.realm_id = c.realm_id AND x.client = c.id
+                                                  AND x.kind = 'post-logout'),
+                               'has_backchannel', EXISTS (SELECT FROM postern.logout_uri AS x
+                                                           WHERE x.realm_id = c.realm_id AND x.client = c.id
+                                                             AND x.kind = 'backchannel'),
                                'service_account', (SELECT jsonb_build_object('id', a.id, 'name', a.name)
                                                      FROM postern.service_account AS a WHERE a.realm_id = c.realm_id
                                                           AND a.client = c.id),
@@ -120,6 +136,10 @@ BEGIN
                             'slug', a.slug, 'display_name', a.display_name, 'subdomain', a.subdomain,
                                 'registration', a.registration,
                             'native_grants_enabled', a.native_grants_enabled,
+                            'hosted_enabled', a.hosted_enabled,
+                            'hosted_methods', coalesce(a.hosted_methods, r.hosted_methods),
+                            'default_locale', coalesce(a.default_locale, r.default_locale),
+                            'offer_passkey', coalesce(a.offer_passkey, r.offer_passkey),
                             'registration_firstname', coalesce(a.registration_firstname, r.registration_firstname),
                             'registration_lastname', coalesce(a.registration_lastname, r.registration_lastname),
                             'clients', (SELECT coalesce(jsonb_agg(k.client ORDER BY k.client), '[]')

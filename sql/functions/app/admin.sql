@@ -137,7 +137,10 @@ SELECT r.slug AS realm, a.slug AS app, a.display_name, a.subdomain, a.registrati
        coalesce(a.registration_lastname, r.registration_lastname) AS registration_lastname,
        ARRAY(SELECT c.client_id FROM postern.app_client AS k JOIN postern.client AS c ON c.realm_id = k.realm_id
              AND c.id = k.client
-              WHERE k.realm_id = a.realm_id AND k.app = a.slug ORDER BY 1) AS client_ids, a.created_at
+              WHERE k.realm_id = a.realm_id AND k.app = a.slug ORDER BY 1) AS client_ids, a.created_at,
+       a.hosted_enabled, coalesce(a.hosted_methods, r.hosted_methods) AS hosted_methods,
+       coalesce(a.default_locale, r.default_locale) AS default_locale,
+       coalesce(a.offer_passkey, r.offer_passkey) AS offer_passkey
   FROM postern.app AS a JOIN postern.realm AS r ON r.id = a.realm_id;
 COMMENT ON VIEW admin.apps IS 'Apps and their clients';
 

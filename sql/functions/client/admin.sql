@@ -5,7 +5,8 @@ CREATE OR REPLACE FUNCTION admin.put_client(
     realm text, client_id text, client_type text DEFAULT NULL, display_name text DEFAULT NULL,
     access_token_type text DEFAULT NULL, rp_id text DEFAULT NULL, access_token_lifetime interval DEFAULT NULL,
     refresh_token_lifetime interval DEFAULT NULL, require_dpop boolean DEFAULT NULL, enabled boolean DEFAULT NULL,
-    signing_alg text DEFAULT NULL)
+    signing_alg text DEFAULT NULL, consent text DEFAULT NULL, require_pkce boolean DEFAULT NULL,
+    require_par boolean DEFAULT NULL, home_uri text DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -26,15 +27,33 @@ BEGIN
     PERFORM postern.check_choice('client_type', client_type, 'public', 'confidential');
     PERFORM postern.check_choice('access_token_type', access_token_type, 'reference', 'jwt');
     PERFORM postern.check_choice('signing_alg', signing_alg, 'ES256', 'RS256', 'EdDSA', 'realm');
+    PERFORM postern.check_choice('consent', consent, 'implicit', 'explicit', 'systematic');
     PERFORM postern.check_text('display_name', display_name, 100);
+    IF home_uri COLLATE "C" !~ '\A(https://[!-~]+|http://(localhost|127\.0\.0\.1|\[::1\])([:/][!-~]*)?)\Z'
+       OR octet_length(home_uri) > 2000 THEN
+        PERFORM postern.refuse(format('home_uri %s is not a web address', postern.shown(home_uri)),
+            'Allowed is https://…, or http:// to localhost, of 2,000 bytes at most.');
+    END IF;
     IF NOT postern.is_rp_id(rp_id) THEN
         PERFORM postern.refuse(format('rp_id %s is not a bare DNS host', postern.shown(rp_id)),
             'Allowed is a lower-case host of your own such as example.com or login.example.com, or localhost: no '
             'scheme, port, path, wildcard or IP address, and no public suffix such as com or co.uk.');
     END IF;
-    SELECT c.id, c.client_type, c.permissions INTO v_old
+    SELECT c.id, c.client_type, c.permissions, c.require_pkce INTO v_old
       FROM postern.client AS c WHERE c.realm_id = v_realm AND c.client_id = client_id;
-    IF FOUND THEN
+    IF NOT coalesce(require_pkce, v_old.require_pkce, true)
+       AND coalesce(client_type, v_old.client_type, 'public') = 'public' THEN
+        PERFORM postern.refuse(format('require_pkce false is not possible: client_id "%s" is public', client_id),
+            'A client without a secret needs PKCE (RFC 7636). Leave require_pkce true, or make it confidential.');
+    END IF;
+    IF client_type = 'confidential' AND v_old.client_type = 'public' AND EXISTS (
+           SELECT FROM postern.redirect_uri AS x
+            WHERE x.realm_id = v_realm AND x.client = v_old.id AND x.uri COLLATE "C" !~ '\Ahttps?:') THEN
+        PERFORM postern.refuse(format('client_type "confidential" is not possible: client_id "%s" has a redirect URI '
+                                      'of a private-use scheme', client_id),
+            'Delete it first: admin.delete_redirect_uri(realm, client_id, uri).');
+    END IF;
+    IF v_old.id IS NOT NULL THEN
         IF client_type = 'public' AND 'gt:client_credentials' = ANY (v_old.permissions) THEN
             PERFORM postern.refuse(format('client_type "public" is not possible: client_id "%s" holds '
                                           '"gt:client_credentials"', client_id),
@@ -53,6 +72,8 @@ BEGIN
                    refresh_token_lifetime = coalesce(v_refresh, c.refresh_token_lifetime),
                require_dpop = coalesce(require_dpop, c.require_dpop), enabled = coalesce(enabled, c.enabled),
                signing_alg = NULLIF(coalesce(signing_alg, c.signing_alg), 'realm'),
+               consent = coalesce(consent, c.consent), require_pkce = coalesce(require_pkce, c.require_pkce),
+               require_par = coalesce(require_par, c.require_par), home_uri = coalesce(home_uri, c.home_uri),
                -- A client that becomes public loses its secrets and keys.
                jwks = CASE WHEN client_type = 'public' THEN NULL ELSE c.jwks END,
                secret_hash = CASE WHEN client_type = 'public' THEN NULL ELSE c.secret_hash END,
@@ -63,11 +84,13 @@ BEGIN
         v_id := v_old.id;
     ELSE
         INSERT INTO postern.client (realm_id, client_id, client_type, display_name, access_token_type, rp_id,
-                                    access_token_lifetime, refresh_token_lifetime, require_dpop, enabled, signing_alg)
+                                    access_token_lifetime, refresh_token_lifetime, require_dpop, enabled, signing_alg,
+                                    consent, require_pkce, require_par, home_uri)
         VALUES (v_realm, client_id, coalesce(client_type, 'public'), coalesce(display_name, client_id),
                 coalesce(access_token_type, 'reference'), rp_id,
                 v_access, v_refresh, coalesce(require_dpop, false), coalesce(enabled, true),
-                    NULLIF(signing_alg, 'realm'))
+                    NULLIF(signing_alg, 'realm'), coalesce(consent, 'implicit'), coalesce(require_pkce, true),
+                coalesce(require_par, false), home_uri)
         RETURNING id INTO v_id;
     END IF;
     IF signing_alg <> 'realm' AND NOT EXISTS (SELECT FROM postern.signing_key AS k
@@ -81,7 +104,8 @@ BEGIN
                                      'access_token_type', access_token_type, 'rp_id', rp_id,
             'access_token_lifetime', v_access, 'refresh_token_lifetime', v_refresh, 'require_dpop', require_dpop,
                 'enabled', enabled,
-            'signing_alg', signing_alg));
+            'signing_alg', signing_alg, 'consent', consent, 'require_pkce', require_pkce, 'require_par', require_par,
+                'home_uri', home_uri));
     RETURN v_id;
 END
 $$;
@@ -94,6 +118,9 @@ access_token_lifetime: 1 to 60 minutes, refresh_token_lifetime: 1 to 365 days; d
 signing_alg: ES256, RS256 or EdDSA for the JWTs of this client, or realm (default). An algorithm the realm has no key of
 is published within 5
 seconds and used from 10 minutes later; until then the realm''s own signs.
+consent: implicit (default: pages ask nothing), explicit (they ask once per set of scopes) or systematic (each time).
+require_pkce: true (default); false only for a confidential client that cannot do PKCE (RFC 7636). require_par: whether
+authorization requests must be pushed (RFC 9126; default false). home_uri: where pages without a way back lead.
 A new client may do nothing: see admin.grant_permission.
 Example: SELECT admin.put_client(''acme'', ''acme-ios'', rp_id => ''acme.example'');';
 
@@ -132,7 +159,7 @@ SELECT r.slug AS realm, c.client_id, c.id, c.client_type, c.display_name, c.acce
              UNION SELECT postern.android_origin(f) FROM postern.client_android_app AS n, unnest(n.fingerprints) AS f
                  WHERE n.realm_id = c.realm_id AND n.client = c.id
              ORDER BY 1) AS origins,
-       c.created_at, c.signing_alg, c.jwks
+       c.created_at, c.signing_alg, c.jwks, c.consent, c.require_pkce, c.require_par, c.home_uri
   FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id;
 COMMENT ON VIEW admin.clients IS 'Clients, with what they inherit from their realm filled in';
 -- A function in a view runs with the rights of the view's reader.

@@ -2,7 +2,6 @@
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.known_permission (permission, purpose) VALUES
-    ('gt:authorization_code', 'Authorization codes (RFC 6749 section 4.1)'),
     ('gt:urn:ietf:params:oauth:grant-type:device_code', 'Device codes (RFC 8628)'),
     ('ept:token', 'The token endpoint; every grant implies it'),
     ('cap:trusted-forwarder', 'Name the address of each user in Postern-Forwarded-For')

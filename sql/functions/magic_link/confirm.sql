@@ -73,7 +73,7 @@ BEGIN
            CASE WHEN l.ended IN ('confirmed', 'denied', 'disowned') THEN 'answered'
                 WHEN l.ended IS NULL AND l.security_stamp IS DISTINCT FROM u.security_stamp THEN 'superseded'
                 ELSE l.ended END AS ended,
-           u.id IS NOT NULL AND r.enabled AND r.native_grants_enabled AS usable
+           u.id IS NOT NULL AND r.enabled AND (r.native_grants_enabled OR r.hosted_enabled) AS usable
       INTO v_link
       FROM postern.login_link AS l JOIN postern.realm AS r ON r.id = l.realm_id
       LEFT JOIN postern.user_account AS u ON u.realm_id = l.realm_id AND u.id = l.user_id AND u.enabled

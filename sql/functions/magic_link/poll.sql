@@ -39,7 +39,8 @@ BEGIN
      WHERE u.realm_id = p_realm AND u.id = v_polled.user_id AND u.enabled AND u.email_key = v_polled.email_key
        AND u.security_stamp = v_polled.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
-       AND r.id = p_realm AND r.enabled AND r.native_grants_enabled;
+       AND r.id = p_realm AND r.enabled
+       AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled);
     IF NOT FOUND THEN
         reason := 'disabled';
         RETURN;

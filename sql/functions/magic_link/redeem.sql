@@ -49,7 +49,8 @@ BEGIN
        AND u.realm_id = p_realm AND u.id = p_user AND u.enabled AND u.email_key = l.email_key
        AND u.security_stamp = l.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
-       AND r.id = p_realm AND r.enabled AND r.native_grants_enabled;
+       AND r.id = p_realm AND r.enabled
+       AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled);
     IF v_link.id IS NOT NULL
        AND (NOT postern.try_hold_handle(p_realm, v_link.handle) OR NOT postern.try_hold_user(p_realm, p_user)) THEN
         outcome := 'busy';

@@ -65,7 +65,8 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.email_key, a.source, a.created_at, r.resend_cooldown,
            a.expires_at > now() AND a.confirmed_user IS NULL AND NOT a.denied AS live,
-           r.enabled AND r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL) AS open,
+           r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
+                          OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open,
            coalesce(p.display_name, k.display_name, r.display_name) AS asked_by
       INTO v_request
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id

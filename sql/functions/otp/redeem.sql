@@ -147,7 +147,8 @@ BEGIN
                                AND (u.email_verified OR c.is_test)
                                AND k.realm_id = p_realm AND k.id = p_client AND k.enabled
                                AND p_permission = ANY (k.permissions)
-                               AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
+                               AND r.id = p_realm AND r.enabled
+                               AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
                              LIMIT 1) AS hit
                      -- Accounts with a second factor, and requests that present one, are handled below.
                      WHERE d.realm_id = p_realm AND d.email_key = p_email_key AND NOT hit.has_totp AND p_factor IS NULL
@@ -178,7 +179,8 @@ BEGIN
            AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = p_email_key AND u.enabled
            AND (u.email_verified OR c.is_test) AND (u.has_totp OR p_factor IS NOT NULL)
            AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
-           AND r.id = p_realm AND r.enabled AND r.native_grants_enabled
+           AND r.id = p_realm AND r.enabled
+           AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
          LIMIT 1;
         IF FOUND THEN
             SELECT s.outcome, s.factor, s.sealed_seed, s.last_step_at INTO outcome, factor, sealed_seed, last_step_at

@@ -54,17 +54,18 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     v_code record;
-    v_user record;
+    v_user uuid;
 BEGIN
     SELECT c.id, c.email, c.app, postern.person_name(c.first_name) AS first_name,
            postern.person_name(c.last_name) AS last_name
       INTO v_code
       FROM postern.login_code AS c
       JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app AND a.registration <> 'Off'
-          AND a.native_grants_enabled
       JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = p_client AND k.enabled
           AND p_permission = ANY (k.permissions)
-      JOIN postern.realm AS r ON r.id = p_realm AND r.enabled AND r.native_grants_enabled
+      JOIN postern.realm AS r ON r.id = p_realm AND r.enabled
+          AND postern.is_switched_on(p_permission, r.native_grants_enabled AND a.native_grants_enabled,
+                                     r.hosted_enabled AND a.hosted_enabled)
      WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.email IS NOT NULL AND c.user_id IS NULL
        AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
@@ -72,31 +73,49 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    INSERT INTO postern.user_account AS u (realm_id, email, first_name, last_name)
-    VALUES (p_realm, v_code.email, v_code.first_name, v_code.last_name)
-        ON CONFLICT (realm_id, email_key) DO UPDATE
-       SET email_verified = true, first_name = coalesce(u.first_name, excluded.first_name),
-           last_name = coalesce(u.last_name, excluded.last_name)
-     WHERE u.enabled AND NOT u.email_verified
-    RETURNING u.id, CASE WHEN u.xmax = 0 THEN 'user_registered' ELSE 'user_confirmed' END AS event INTO v_user;
-    IF NOT FOUND THEN
-        SELECT u.id, NULL AS event INTO v_user
-          FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key AND u.enabled;
-        IF NOT FOUND THEN
-            RETURN false;
-        END IF;
+    IF postern.asks_profile(p_realm, p_email_key, v_code.id) THEN
+        RETURN false;
     END IF;
-    UPDATE postern.login_code AS c SET user_id = v_user.id
+    v_user := postern.register_user(p_realm, p_client, v_code.email, v_code.first_name, v_code.last_name, v_code.app,
+                                    p_source);
+    IF v_user IS NULL THEN
+        RETURN false;
+    END IF;
+    UPDATE postern.login_code AS c SET user_id = v_user
      WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.id = v_code.id;
-    IF v_user.event IS NOT NULL THEN
-        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
-        VALUES (p_realm, v_user.event, p_client, v_user.id, p_source, jsonb_build_object('app', v_code.app));
-    END IF;
     RETURN true;
 END
 $$;
 COMMENT ON FUNCTION postern.register_by_code IS
     'Makes a presented registration code that of a user, created or confirmed by it; false when there is none';
 GRANT EXECUTE ON FUNCTION postern.register_by_code TO postern_app;
+
+-- The user of an address that was proven: created, or confirmed, or an enabled one as it is. NULL: a disabled one.
+CREATE OR REPLACE FUNCTION postern.register_user(
+    p_realm uuid, p_client uuid, p_email text, p_first text, p_last text, p_app text, p_source text) RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_user record;
+BEGIN
+    INSERT INTO postern.user_account AS u (realm_id, email, first_name, last_name)
+    VALUES (p_realm, p_email, p_first, p_last)
+        ON CONFLICT (realm_id, email_key) DO UPDATE
+       SET email_verified = true, first_name = coalesce(u.first_name, excluded.first_name),
+           last_name = coalesce(u.last_name, excluded.last_name)
+     WHERE u.enabled AND NOT u.email_verified
+    RETURNING u.id, CASE WHEN u.xmax = 0 THEN 'user_registered' ELSE 'user_confirmed' END AS event INTO v_user;
+    IF NOT FOUND THEN
+        RETURN (SELECT u.id FROM postern.user_account AS u
+                 WHERE u.realm_id = p_realm AND u.email_key = postern.email_key(p_email) AND u.enabled);
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+    VALUES (p_realm, v_user.event, p_client, v_user.id, p_source, jsonb_build_object('app', p_app));
+    RETURN v_user.id;
+END
+$$;
+COMMENT ON FUNCTION postern.register_user IS
+    'Creates or confirms the user of a proven address; NULL for a disabled one';
+GRANT EXECUTE ON FUNCTION postern.register_user TO postern_app;
 
 RESET ROLE;

@@ -79,7 +79,8 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.source, a.code_ids,
            a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown, p.registration,
-           r.enabled AND r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL) AS open
+           r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
+                          OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open
       INTO v_request
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
       LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app

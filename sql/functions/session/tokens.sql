@@ -67,7 +67,8 @@ AS $$
 DECLARE
     v_user uuid;
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
+    -- The client knows, so that it gets no logout token.
+    PERFORM set_config('postern.realm', p_realm::text, true), set_config('postern.ended_by_client', 'on', true);
     UPDATE postern.session AS s SET revoked_at = now()
      WHERE s.realm_id = p_realm AND s.id = p_session AND s.client = p_client AND s.revoked_at IS NULL
     RETURNING s.user_id INTO v_user;
@@ -90,7 +91,7 @@ RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
+    PERFORM set_config('postern.realm', p_realm::text, true), set_config('postern.ended_by_client', 'on', true);
     UPDATE postern.session AS s
        SET (revoked_jtis, revoked_untils) = (
                SELECT array_agg(x.jti), array_agg(x.until)

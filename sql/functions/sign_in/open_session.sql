@@ -4,9 +4,40 @@ SET LOCAL ROLE postern_owner;
 -- p_end: when the session ends at the latest. p_detail: of the audit event, what signed in.
 -- p_email_key: a sign-in by other means than a code ends the count of wrong codes of that address, or of the known
 -- device p_device. NULL: the caller has done it.
+-- On a page (postern.page) the browser's session is opened instead; expires_at is its end.
 CREATE OR REPLACE FUNCTION postern.open_session(
     p_realm uuid, p_client uuid, p_client_id text, p_user uuid, p_stamp uuid, p_end timestamptz,
     p_new postern.new_session, p_detail jsonb, p_email_key text, p_device uuid,
+    OUT expires_at double precision, OUT refresh_expires_at double precision)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_page jsonb := postern.page();
+BEGIN
+    IF p_email_key IS NOT NULL THEN
+        PERFORM postern.forget_wrong_codes(p_realm, p_email_key, p_user, p_device);
+    END IF;
+    IF v_page IS NULL THEN
+        SELECT o.expires_at, o.refresh_expires_at INTO expires_at, refresh_expires_at
+          FROM postern.open_client_session(p_realm, p_client, p_client_id, p_user, p_stamp, p_end, p_new, p_detail,
+                                           now(), NULL, NULL) AS o;
+        RETURN;
+    END IF;
+    expires_at := date_part('epoch', postern.open_browser_session(p_realm, p_user, p_stamp, p_new, v_page));
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+    VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source,
+            coalesce(p_detail, '{}') || jsonb_build_object('page', v_page ->> 'host'));
+END
+$$;
+COMMENT ON FUNCTION postern.open_session IS
+    'Opens the session of a user who has signed in, and resets wrong codes; says when it ends';
+GRANT EXECUTE ON FUNCTION postern.open_session TO postern_app;
+
+-- The session of a client: lifetimes, row and audit. p_auth_time: when the user signed in. p_browser_session, p_acr: of
+-- a session that an authorization code opens, else NULL.
+CREATE OR REPLACE FUNCTION postern.open_client_session(
+    p_realm uuid, p_client uuid, p_client_id text, p_user uuid, p_stamp uuid, p_end timestamptz,
+    p_new postern.new_session, p_detail jsonb, p_auth_time timestamptz, p_browser_session uuid, p_acr text,
     OUT expires_at double precision, OUT refresh_expires_at double precision)
 LANGUAGE plpgsql
 AS $$
@@ -21,21 +52,19 @@ BEGIN
         v_refresh_expires_at := least(p_end, now() + make_interval(secs => p_new.refresh_lifetime));
     END IF;
     INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at,
-                                 refresh_expires_at, token_salt, current_hash, scope, resource, amr, server_key)
-    VALUES (p_realm, p_new.id, p_user, p_client, p_client_id, p_stamp, now(), v_expires_at, v_refresh_expires_at,
-            p_new.token_salt, p_new.refresh_hash, p_new.scope, p_new.resource, p_new.amr, p_new.server_key);
-    IF p_email_key IS NOT NULL THEN
-        PERFORM postern.forget_wrong_codes(p_realm, p_email_key, p_user, p_device);
-    END IF;
+                                 refresh_expires_at, token_salt, current_hash, scope, resource, amr, server_key,
+                                 browser_session, acr)
+    VALUES (p_realm, p_new.id, p_user, p_client, p_client_id, p_stamp, p_auth_time, v_expires_at,
+            v_refresh_expires_at, p_new.token_salt, p_new.refresh_hash, p_new.scope, p_new.resource, p_new.amr,
+            p_new.server_key, p_browser_session, p_acr);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source, p_detail);
     expires_at := date_part('epoch', v_expires_at);
     refresh_expires_at := date_part('epoch', v_refresh_expires_at);
 END
 $$;
-COMMENT ON FUNCTION postern.open_session IS
-    'Opens the session of a user who has signed in: lifetimes, row, wrong codes, audit; says when it ends';
-GRANT EXECUTE ON FUNCTION postern.open_session TO postern_app;
+COMMENT ON FUNCTION postern.open_client_session IS 'Opens the session of a user at a client; says when it ends';
+GRANT EXECUTE ON FUNCTION postern.open_client_session TO postern_app;
 
 -- Used in place of p_source in a statement that opens a session. It puts the user agent into a setting that the
 -- column's default reads, so that no function that opens a session needs a parameter for it.

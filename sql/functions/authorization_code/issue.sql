@@ -1,0 +1,156 @@
+-- Whether a signed-in browser may be given an authorization code, and the code.
+SET LOCAL ROLE postern_owner;
+
+INSERT INTO postern.known_permission (permission, purpose) VALUES
+    ('gt:authorization_code', 'Authorization codes (RFC 6749 section 4.1)'),
+    ('ept:authorization', 'The authorization endpoint; gt:authorization_code implies it'),
+    ('ept:end_session', 'The end-session endpoint; gt:authorization_code implies it'),
+    ('ept:pushed_authorization', 'Pushed authorization requests; gt:authorization_code implies it'),
+    ('rst:code', 'The response type code; gt:authorization_code implies it')
+    ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
+
+-- Whether a browser session meets one value of acr_values. Unknown values are not met.
+CREATE OR REPLACE FUNCTION postern.meets_acr(b postern.browser_session, p_acr text) RETURNS boolean
+LANGUAGE sql IMMUTABLE
+RETURN CASE p_acr
+    WHEN 'phr' THEN b.amr && '{hwk,swk}'
+    WHEN 'urn:postern:acr:2' THEN 'mfa' = ANY (b.amr)
+    WHEN 'urn:postern:acr:1' THEN true
+    WHEN 'urn:postern:acr:email' THEN b.email_proved_at IS NOT NULL
+    WHEN 'urn:postern:acr:phone' THEN b.phone_proved_at IS NOT NULL
+    ELSE false END;
+COMMENT ON FUNCTION postern.meets_acr IS 'Whether a browser session meets an authentication context class';
+GRANT EXECUTE ON FUNCTION postern.meets_acr TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.texts(p_array jsonb) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ARRAY(SELECT x FROM jsonb_array_elements_text(coalesce(p_array, '[]')) AS x);
+COMMENT ON FUNCTION postern.texts IS 'The strings of a JSON array';
+GRANT EXECUTE ON FUNCTION postern.texts TO postern_app;
+
+-- Answers an authorization request from a live browser session. Returns what is due, in this order, or what was done:
+--   account: it is for another user (user); login: the sign-in is too old (max_age), or there is no session;
+--   acr: none of acr_values is met; offer-passkey: not asked for 30 days (offer_passkey); consent: the user has not
+--   allowed this; continue: nothing, and no code was asked for (code null);
+--   issued: the code is stored; closed: client, permission or pages were closed meanwhile; used: the pushed request
+--   was answered before.
+-- p_request: an object with client, redirect_uri, scope, resource; or null: user, max_age (seconds), acr_values,
+-- nonce, challenge; asks_consent (prompt=consent); consents: the user allows it now; offer_passkey; pushed: SHA-256
+-- (hex) of the request_uri; code: SHA-256 (hex) of the code to store.
+CREATE OR REPLACE FUNCTION postern.answer_request(
+    p_realm uuid, p_session postern.browser_session, p_request jsonb) RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_client record;
+    v_scope text[] := postern.texts(p_request -> 'scope');
+    v_resource text[] := postern.texts(p_request -> 'resource');
+    v_asked text[] := postern.texts(p_request -> 'acr_values');
+    v_acr text;
+BEGIN
+    IF p_request IS NULL OR p_request = 'null' THEN
+        RETURN 'continue';
+    ELSIF p_session.id IS NULL THEN
+        RETURN 'login';
+    ELSIF (p_request ->> 'user')::uuid <> p_session.user_id THEN
+        RETURN 'account';
+    ELSIF p_session.auth_time < now() - make_interval(secs => (p_request ->> 'max_age')::double precision) THEN
+        RETURN 'login';
+    END IF;
+    SELECT a INTO v_acr FROM unnest(v_asked || CASE WHEN cardinality(v_asked) > 0 THEN '{}'::text[]
+        ELSE '{phr,urn:postern:acr:2,urn:postern:acr:1}' END) WITH ORDINALITY AS x (a, place)
+     WHERE postern.meets_acr(p_session, a) ORDER BY place LIMIT 1;
+    IF v_acr IS NULL THEN
+        RETURN 'acr';
+    END IF;
+    SELECT c.consent, r.code_lifetime INTO v_client
+      FROM postern.client AS c, postern.realm AS r
+     WHERE c.realm_id = p_realm AND c.id = (p_request ->> 'client')::uuid AND c.enabled
+       AND 'gt:authorization_code' = ANY (c.permissions) AND r.id = p_realm AND r.enabled AND r.hosted_enabled;
+    IF NOT FOUND THEN
+        RETURN 'closed';
+    END IF;
+    IF coalesce((p_request ->> 'offer_passkey')::boolean, false) AND NOT p_session.amr && '{hwk,swk}' THEN
+        UPDATE postern.user_account AS u SET passkey_offered_at = now()
+         WHERE u.realm_id = p_realm AND u.id = p_session.user_id
+           AND coalesce(u.passkey_offered_at < now() - interval '30 days', true);
+        IF FOUND THEN
+            RETURN 'offer-passkey';
+        END IF;
+    END IF;
+    IF coalesce((p_request ->> 'consents')::boolean, false) THEN
+        PERFORM postern.give_consent(p_realm, p_session.user_id, (p_request ->> 'client')::uuid, v_scope, v_resource);
+    ELSIF coalesce((p_request ->> 'asks_consent')::boolean, false) OR v_client.consent = 'systematic'
+          OR v_client.consent = 'explicit'
+             AND NOT postern.has_consent(p_realm, p_session.user_id, (p_request ->> 'client')::uuid, v_scope,
+                                         v_resource) THEN
+        RETURN 'consent';
+    END IF;
+    IF p_request ->> 'code' IS NULL THEN
+        RETURN 'continue';
+    END IF;
+    IF p_request ->> 'pushed' IS NOT NULL THEN
+        UPDATE postern.pushed_request AS p SET used_at = now()
+         WHERE p.realm_id = p_realm AND p.id_hash = decode(p_request ->> 'pushed', 'hex') AND p.used_at IS NULL;
+        IF NOT FOUND THEN
+            RETURN 'used';
+        END IF;
+    END IF;
+    INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, browser_session, security_stamp,
+                                            auth_time, expires_at, redirect_uri, code_challenge, nonce, acr, scope,
+                                            resource, amr)
+    VALUES (p_realm, decode(p_request ->> 'code', 'hex'), p_session.user_id, (p_request ->> 'client')::uuid,
+            p_session.id, p_session.security_stamp, p_session.auth_time, now() + v_client.code_lifetime,
+            p_request ->> 'redirect_uri', p_request ->> 'challenge', p_request ->> 'nonce', v_acr, v_scope,
+            v_resource, p_session.amr);
+    RETURN 'issued';
+END
+$$;
+COMMENT ON FUNCTION postern.answer_request IS
+    'Stores an authorization code for a signed-in browser, or says what is due before it';
+GRANT EXECUTE ON FUNCTION postern.answer_request TO postern_app;
+
+-- The authorization endpoint and the pages of a browser that shows a session cookie. outcome: see answer_request.
+-- user_id is NULL without a live session. The session's use is noted at most once a minute, so that parallel requests
+-- of one browser do not wait for each other.
+CREATE OR REPLACE FUNCTION postern.continue_browser_session(
+    p_realm uuid, p_cookie_hash bytea, p_host text, p_request jsonb,
+    OUT outcome text, OUT session uuid, OUT user_id uuid, OUT email text, OUT first_name text, OUT last_name text,
+    OUT amr text[], OUT auth_time double precision, OUT db_now double precision,
+    OUT email_proved_at double precision, OUT phone_proved_at double precision)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_set text;
+    v_session postern.browser_session;
+BEGIN
+    v_set := set_config('postern.realm', p_realm::text, true);
+    db_now := date_part('epoch', now());
+    SELECT b.* INTO v_session FROM postern.live_browser_session(p_realm, p_cookie_hash, p_host) AS b;
+    IF v_session.id IS NULL THEN
+        outcome := 'login';
+        RETURN;
+    END IF;
+    outcome := postern.answer_request(p_realm, v_session, p_request);
+    session := v_session.id;
+    amr := v_session.amr;
+    auth_time := date_part('epoch', v_session.auth_time);
+    email_proved_at := date_part('epoch', v_session.email_proved_at);
+    phone_proved_at := date_part('epoch', v_session.phone_proved_at);
+    SELECT u.id, u.email, u.first_name, u.last_name INTO user_id, email, first_name, last_name
+      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = v_session.user_id;
+    IF outcome = 'issued' AND v_session.last_used_at < now() - interval '1 minute' THEN
+        UPDATE postern.browser_session AS b
+           SET last_used_at = now(), idle_expires_at = now() + postern.browser_session_idle(r)
+          FROM postern.realm AS r
+         WHERE b.realm_id = p_realm AND b.id = v_session.id AND b.ended_at IS NULL AND r.id = p_realm
+           AND b.last_used_at < now() - interval '1 minute';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.continue_browser_session IS
+    'Who is signed in in a browser, and the answer to its authorization request';
+GRANT EXECUTE ON FUNCTION postern.continue_browser_session TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,68 @@
+-- Pushed authorization requests (RFC 9126).
+SET LOCAL ROLE postern_owner;
+
+INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
+    ('authorize', 'source', 1200, interval '1 minute', 400, 'enforce'),
+    ('par', 'source', 600, interval '1 minute', 200, 'enforce'),
+    ('par', 'client', 6000, interval '1 minute', 6000, 'enforce')
+    ON CONFLICT (policy, dimension) DO UPDATE
+   SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
+
+-- Outcomes: stored, rate_limited.
+CREATE OR REPLACE FUNCTION postern.push_request(
+    p_realm uuid, p_id_hash bytea, p_client uuid, p_sealed bytea, p_lifetime integer,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
+    END IF;
+    outcome := 'stored';
+    INSERT INTO postern.pushed_request (realm_id, id_hash, client, sealed, expires_at)
+    VALUES (p_realm, p_id_hash, p_client, p_sealed, now() + make_interval(secs => p_lifetime));
+END
+$$;
+COMMENT ON FUNCTION postern.push_request IS 'Stores an authorization request for a short time';
+GRANT EXECUTE ON FUNCTION postern.push_request TO postern_app;
+
+-- The sealed request; NULL when it is unknown, another client's, answered, or neither in time nor opened in time. Once
+-- opened in time it may be read again while a sign-in for it is under way. p_is_under_way: a page asks, which was shown
+-- for this request.
+CREATE OR REPLACE FUNCTION postern.open_pushed_request(
+    p_realm uuid, p_id_hash bytea, p_client uuid, p_is_under_way boolean) RETURNS bytea
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_sealed bytea;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.pushed_request AS p SET opened_at = coalesce(p.opened_at, now())
+     WHERE p.realm_id = p_realm AND p.id_hash = p_id_hash AND p.client = p_client AND p.used_at IS NULL
+       AND (p.expires_at > now() OR p_is_under_way AND p.opened_at > now() - interval '25 hours')
+    RETURNING p.sealed INTO v_sealed;
+    RETURN v_sealed;
+END
+$$;
+COMMENT ON FUNCTION postern.open_pushed_request IS
+    'Reads a pushed request of a client, within its lifetime or while a sign-in for it goes on';
+GRANT EXECUTE ON FUNCTION postern.open_pushed_request TO postern_app;
+
+-- An error response answers a request as well. False when it was answered before.
+CREATE OR REPLACE FUNCTION postern.use_pushed_request(p_realm uuid, p_id_hash bytea) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.pushed_request AS p SET used_at = now()
+     WHERE p.realm_id = p_realm AND p.id_hash = p_id_hash AND p.used_at IS NULL;
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.use_pushed_request IS 'Uses up a pushed request that is answered by an error';
+GRANT EXECUTE ON FUNCTION postern.use_pushed_request TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,108 @@
+-- Signed-in browsers: opened by the statement that redeems a factor on a page.
+SET LOCAL ROLE postern_owner;
+
+-- Pages redeem a factor with the statements of the native grants. In place of the session of a client, open_session
+-- then opens what this setting describes; so a factor is counted, compared and consumed in one way only
+-- (docs/decisions/0031). p_page: an object with
+--   cookie, former: SHA-256 (hex) of the cookie that the browser gets, and of the one it showed, or null;
+--   host: whose page it is; proves: email, phone or passkey; asks_profile: a new user is asked for names first;
+--   request: the authorization request, as postern.answer_request takes it, or null.
+CREATE OR REPLACE FUNCTION postern.opened_on_page(p_source text, p_user_agent text, p_page jsonb) RETURNS text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.user_agent', coalesce(p_user_agent, ''), true),
+            set_config('postern.page', p_page::text, true), set_config('postern.page_outcome', '', true);
+    RETURN p_source;
+END
+$$;
+COMMENT ON FUNCTION postern.opened_on_page IS
+    'The source as it is; the sign-in of this statement opens the browser session that p_page describes';
+GRANT EXECUTE ON FUNCTION postern.opened_on_page TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.page() RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN NULLIF(current_setting('postern.page', true), '')::jsonb;
+COMMENT ON FUNCTION postern.page IS 'What the sign-in of this statement opens on a page; NULL: it is a native grant''s';
+GRANT EXECUTE ON FUNCTION postern.page TO postern_app;
+
+-- Which switch gates a sign-in, its permission says.
+CREATE OR REPLACE FUNCTION postern.is_switched_on(p_permission text, p_native boolean, p_hosted boolean)
+RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN p_permission = 'gt:authorization_code' THEN p_hosted ELSE p_native END;
+COMMENT ON FUNCTION postern.is_switched_on IS
+    'Whether a sign-in under this permission is switched on: the pages, or the native grants';
+GRANT EXECUTE ON FUNCTION postern.is_switched_on TO postern_app;
+
+-- Ends with idle time, absolute time, ended_at, or a new security stamp.
+CREATE OR REPLACE FUNCTION postern.live_browser_session(p_realm uuid, p_cookie_hash bytea, p_host text)
+RETURNS SETOF postern.browser_session
+LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT b.*
+      FROM postern.browser_session AS b, postern.user_account AS u
+     WHERE b.realm_id = p_realm AND b.cookie_hash = p_cookie_hash AND b.host = p_host AND b.ended_at IS NULL
+       AND b.expires_at > now() AND b.idle_expires_at > now()
+       AND u.realm_id = p_realm AND u.id = b.user_id AND u.enabled AND u.security_stamp = b.security_stamp
+$$;
+COMMENT ON FUNCTION postern.live_browser_session IS 'The live browser session that a cookie names on a host';
+GRANT EXECUTE ON FUNCTION postern.live_browser_session TO postern_app;
+
+-- Without single sign-on a browser session lives as long as one sign-in may take, and only the page knows its cookie.
+CREATE OR REPLACE FUNCTION postern.browser_session_idle(r postern.realm) RETURNS interval
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN r.sso_idle = interval '0' THEN r.sign_in_lifetime ELSE r.sso_idle END;
+COMMENT ON FUNCTION postern.browser_session_idle IS 'The idle time of the browser sessions of a realm';
+GRANT EXECUTE ON FUNCTION postern.browser_session_idle TO postern_app;
+
+-- The end of a sign-in on a page, in place of open_session: a proof by the user of the live session that the browser
+-- showed adds to that session, under a new cookie; any other user replaces it. Answers the authorization request if
+-- nothing else is due. postern.page_outcome then says what was done: see postern.answer_request.
+CREATE OR REPLACE FUNCTION postern.open_browser_session(
+    p_realm uuid, p_user uuid, p_stamp uuid, p_new postern.new_session, p_page jsonb)
+RETURNS timestamptz
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_session postern.browser_session;
+    v_realm postern.realm;
+    v_proves text := p_page ->> 'proves';
+BEGIN
+    SELECT r.* INTO v_realm FROM postern.realm AS r WHERE r.id = p_realm;
+    IF p_page ->> 'former' IS NOT NULL THEN
+        SELECT b.* INTO v_session
+          FROM postern.live_browser_session(p_realm, decode(p_page ->> 'former', 'hex'), p_page ->> 'host') AS b;
+        IF v_session.user_id <> p_user THEN
+            PERFORM postern.end_browser_session(p_realm, v_session.id, 'replaced', p_new.source);
+            v_session := NULL;
+        END IF;
+    END IF;
+    IF v_session.id IS NOT NULL THEN
+        UPDATE postern.browser_session AS b
+           SET cookie_hash = decode(p_page ->> 'cookie', 'hex'), auth_time = now(), last_used_at = now(),
+               idle_expires_at = now() + postern.browser_session_idle(v_realm),
+               amr = b.amr || ARRAY(SELECT m FROM unnest(p_new.amr) AS m WHERE m <> ALL (b.amr)),
+               email_proved_at = CASE WHEN v_proves = 'email' THEN now() ELSE b.email_proved_at END,
+               phone_proved_at = CASE WHEN v_proves = 'phone' THEN now() ELSE b.phone_proved_at END
+         WHERE b.realm_id = p_realm AND b.id = v_session.id
+        RETURNING b.* INTO v_session;
+    ELSE
+        INSERT INTO postern.browser_session AS b (realm_id, id, user_id, security_stamp, cookie_hash, host, amr,
+                                                  idle_expires_at, expires_at, email_proved_at, phone_proved_at,
+                                                  user_agent)
+        VALUES (p_realm, p_new.id, p_user, p_stamp, decode(p_page ->> 'cookie', 'hex'), p_page ->> 'host', p_new.amr,
+                now() + postern.browser_session_idle(v_realm), now() + v_realm.sso_absolute,
+                CASE WHEN v_proves = 'email' THEN now() END, CASE WHEN v_proves = 'phone' THEN now() END,
+                NULLIF(current_setting('postern.user_agent', true), ''))
+        RETURNING b.* INTO v_session;
+    END IF;
+    PERFORM set_config('postern.page_outcome', postern.answer_request(p_realm, v_session, p_page -> 'request'), true);
+    RETURN least(v_session.expires_at, v_session.idle_expires_at);
+END
+$$;
+COMMENT ON FUNCTION postern.open_browser_session IS
+    'Opens or extends the session of a browser whose user has proven a factor, and answers its authorization request';
+GRANT EXECUTE ON FUNCTION postern.open_browser_session TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,89 @@
+-- Registration on a page that asks for names: the address is proven first, the account is made when they are given.
+SET LOCAL ROLE postern_owner;
+
+-- Called for a registration code that was right. On a page that asks a new user for names (profile_handle: the handle
+-- of the code) the code is spent here, the handle remembers the proof, and postern.page_outcome is profile.
+CREATE OR REPLACE FUNCTION postern.asks_profile(p_realm uuid, p_email_key text, p_code uuid) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_handle bytea := decode(postern.page() ->> 'profile_handle', 'hex');
+BEGIN
+    IF v_handle IS NULL OR EXISTS (SELECT FROM postern.user_account AS u
+                                    WHERE u.realm_id = p_realm AND u.email_key = p_email_key AND u.email_verified) THEN
+        RETURN false;
+    END IF;
+    UPDATE postern.auth_session AS a
+       SET proved_at = now(), expires_at = now() + r.sign_in_lifetime
+      FROM postern.realm AS r
+     WHERE a.realm_id = p_realm AND a.id = v_handle AND a.code_ids @> ARRAY[p_code] AND r.id = p_realm;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = p_email_key;
+    PERFORM set_config('postern.page_outcome', 'profile', true);
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.asks_profile IS
+    'Whether the page asks for names before this registration code makes an account; then the code is spent';
+GRANT EXECUTE ON FUNCTION postern.asks_profile TO postern_app;
+
+-- Makes the account of a handle whose address was proven, once, and opens the browser session of the statement.
+-- Accepted terms are noted in the audit log. Outcomes: ok, refused (reason is for logs only).
+CREATE OR REPLACE FUNCTION postern.register_on_page(
+    p_realm uuid, p_client uuid, p_handle bytea, p_first text, p_last text, p_accepts_terms boolean,
+    p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
+    p_access_lifetime integer, p_refresh_lifetime integer, p_source text, p_server_key bytea,
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
+    OUT session_expires_at double precision)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_asked record;
+    v_user record;
+    v_opened record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    db_now := date_part('epoch', now());
+    outcome := 'refused';
+    UPDATE postern.auth_session AS a SET expires_at = '-infinity', proved_at = NULL
+      FROM postern.client AS k, postern.realm AS r
+     WHERE a.realm_id = p_realm AND a.id = p_handle AND a.proved_at IS NOT NULL AND a.expires_at > now()
+       AND a.client = p_client
+       AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:authorization_code' = ANY (k.permissions)
+       AND r.id = p_realm AND r.enabled AND r.hosted_enabled
+    RETURNING a.email, a.app, k.client_id, now() + r.session_lifetime AS session_end INTO v_asked;
+    IF NOT FOUND THEN
+        reason := 'expired';
+        RETURN;
+    END IF;
+    SELECT u.id, u.security_stamp, u.has_totp INTO v_user
+      FROM postern.user_account AS u
+     WHERE u.realm_id = p_realm
+       AND u.id = postern.register_user(p_realm, p_client, v_asked.email, postern.person_name(p_first),
+                                        postern.person_name(p_last), v_asked.app, p_source);
+    -- Made meanwhile in another way, and protected since.
+    IF v_user.id IS NULL OR v_user.has_totp THEN
+        reason := 'exists';
+        RETURN;
+    END IF;
+    IF p_accepts_terms THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source)
+        VALUES (p_realm, 'terms_accepted', p_client, v_user.id, p_source);
+    END IF;
+    v_opened := postern.open_session(
+        p_realm, p_client, v_asked.client_id, v_user.id, v_user.security_stamp, v_asked.session_end,
+        ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
+            p_refresh_lifetime, p_source, p_server_key)::postern.new_session, NULL, NULL, NULL);
+    outcome := 'ok';
+    user_id := v_user.id;
+    session_expires_at := v_opened.expires_at;
+END
+$$;
+COMMENT ON FUNCTION postern.register_on_page IS
+    'Makes the account of a proven address with the names that a page asked for, and signs in';
+GRANT EXECUTE ON FUNCTION postern.register_on_page TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,98 @@
+-- Sign-out (OpenID Connect RP-Initiated Logout 1.0, Back-Channel Logout 1.0).
+SET LOCAL ROLE postern_owner;
+
+-- Signs a browser out of the pages of a host: its browser session ends, the session that the ID token names (with
+-- offline_access too), and the other sessions opened through the browser session that lack offline_access.
+-- p_hint_session, p_hint_user: sid and sub of an ID token of ours, or NULL. p_confirmed: the user said yes on the page.
+-- Outcomes: signed_out; ask: the user has to say yes first, and nothing was done. A hint needs no question when its
+-- session was opened through this browser's session, or when the browser has no session. user_id: whose browser it is.
+CREATE OR REPLACE FUNCTION postern.sign_out_browser(
+    p_realm uuid, p_cookie_hash bytea, p_host text, p_hint_session uuid, p_hint_user uuid, p_confirmed boolean,
+    p_source text, OUT outcome text, OUT user_id uuid)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_browser postern.browser_session;
+    v_hinted record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT b.* INTO v_browser FROM postern.live_browser_session(p_realm, p_cookie_hash, p_host) AS b;
+    user_id := v_browser.user_id;
+    SELECT s.id, s.user_id, s.client, s.browser_session, s.revoked_at INTO v_hinted
+      FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_hint_session AND s.user_id = p_hint_user;
+    outcome := CASE WHEN p_confirmed THEN 'signed_out'
+                    WHEN p_hint_session IS NULL THEN 'ask'
+                    WHEN v_browser.id IS NULL THEN 'signed_out'
+                    -- The row of a session that ended is deleted after a while: then its user decides.
+                    WHEN v_hinted.browser_session = v_browser.id THEN 'signed_out'
+                    WHEN v_hinted.id IS NULL AND p_hint_user = v_browser.user_id THEN 'signed_out'
+                    ELSE 'ask' END;
+    IF outcome = 'ask' THEN
+        RETURN;
+    END IF;
+    IF v_browser.id IS NOT NULL THEN
+        PERFORM postern.end_browser_session(p_realm, v_browser.id, 'signed_out', p_source);
+    END IF;
+    -- Of another user than the browser's, only the browser was confirmed.
+    IF v_hinted.id IS NOT NULL AND coalesce(v_hinted.user_id = v_browser.user_id, true) THEN
+        UPDATE postern.session AS s SET revoked_at = now()
+         WHERE s.realm_id = p_realm AND s.id = v_hinted.id AND s.revoked_at IS NULL;
+        IF FOUND THEN
+            INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+            VALUES (p_realm, 'session_revoked', v_hinted.client, v_hinted.user_id, v_hinted.id, p_source,
+                    jsonb_build_object('reason', 'signed_out'));
+        END IF;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.sign_out_browser IS 'Signs a browser out, or says that the user has to be asked first';
+GRANT EXECUTE ON FUNCTION postern.sign_out_browser TO postern_app;
+
+-- Logout tokens that are due, on a lease of a minute.
+CREATE OR REPLACE FUNCTION postern.take_logout_tokens(p_limit integer)
+RETURNS TABLE (realm_id uuid, id uuid, client_id text, user_id uuid, session uuid, uri text, attempts integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH due AS (
+        SELECT t.realm_id, t.id
+          FROM postern.logout_token AS t
+         WHERE t.sent_at IS NULL AND t.not_before <= now() AND t.expires_at > now()
+         ORDER BY t.not_before LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED)
+    UPDATE postern.logout_token AS t
+       SET not_before = now() + interval '1 minute', attempts = t.attempts + 1
+      FROM due AS d, postern.client AS k
+     WHERE t.realm_id = d.realm_id AND t.id = d.id AND k.realm_id = t.realm_id AND k.id = t.client
+    RETURNING t.realm_id, t.id, k.client_id, t.user_id, t.session, t.uri, t.attempts;
+END
+$$;
+COMMENT ON FUNCTION postern.take_logout_tokens IS 'Logout tokens that are due, for one sender';
+GRANT EXECUTE ON FUNCTION postern.take_logout_tokens TO postern_app;
+
+-- p_error NULL: it was accepted. Else it is sent again after p_wait seconds, until it expires.
+CREATE OR REPLACE FUNCTION postern.settle_logout_token(p_realm uuid, p_id uuid, p_error text, p_wait integer)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.logout_token AS t
+       SET sent_at = CASE WHEN p_error IS NULL THEN now() END, last_error = left(p_error, 200),
+           not_before = CASE WHEN p_error IS NULL THEN t.not_before ELSE now() + make_interval(secs => p_wait) END
+     WHERE t.realm_id = p_realm AND t.id = p_id AND t.sent_at IS NULL;
+END
+$$;
+COMMENT ON FUNCTION postern.settle_logout_token IS 'Records how the sending of a logout token went';
+GRANT EXECUTE ON FUNCTION postern.settle_logout_token TO postern_app;
+
+CREATE OR REPLACE VIEW admin.logout_tokens AS
+SELECT r.slug AS realm, t.id, c.client_id, t.user_id, t.session, t.uri, t.created_at, t.attempts, t.not_before,
+       t.sent_at, t.expires_at, t.last_error
+  FROM postern.logout_token AS t JOIN postern.realm AS r ON r.id = t.realm_id
+  JOIN postern.client AS c ON c.realm_id = t.realm_id AND c.id = t.client;
+COMMENT ON VIEW admin.logout_tokens IS 'Back-channel logout tokens of the last day: sent, waiting or failed';
+
+RESET ROLE;
