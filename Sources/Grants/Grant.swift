@@ -2,11 +2,13 @@
 public protocol Grant: Sendable {
     /// Its `grant_type`.
     var grantType: GrantType { get }
-    /// Whether the realm's native-grants flag gates it.
-    var isNative: Bool { get }
+    /// Whether the realm offers it now: native grants and pages have switches.
+    func isEnabled(in realm: Realm) -> Bool
     /// Whether the scope that is asked for will be the scope of the tokens. A refresh is judged by its family's scope, which only
     /// the statement knows.
     var knowsScope: Bool { get }
+    /// Whether `scope` is ignored, because the scope was fixed before.
+    var ignoresScope: Bool { get }
     /// Parameters that must be there; checked before anything is looked up.
     func requireParameters(_ form: FormParameters) throws(TokenError)
     /// Consumes what was presented and stores the session, in one database round trip.
@@ -17,6 +19,8 @@ public protocol Grant: Sendable {
 extension Grant {
     /// Most do.
     public var knowsScope: Bool { true }
+    /// Most read it.
+    public var ignoresScope: Bool { false }
 }
 
 /// A token request that passed every check that does not depend on an account.
@@ -46,11 +50,20 @@ public struct RequestContext: Sendable {
     /// Where the request came from: an address, IPv6 by /64; the user's own when a trusted forwarder named it.
     public let source: String
 
+    /// Whether a page signs the user in, which its own switch and `gt:authorization_code` gate.
+    public let isOnPage: Bool
+
     /// Takes the parts as they are.
-    public init(realm: Realm, client: Client, source: String) {
+    public init(realm: Realm, client: Client, source: String, isOnPage: Bool = false) {
         self.realm = realm
         self.client = client
         self.source = source
+        self.isOnPage = isOnPage
+    }
+
+    /// The permission that the client needs to redeem a factor, checked again by the statement.
+    func permission(for grantType: GrantType) -> String {
+        (isOnPage ? .authorizationCode : grantType).permission
     }
 
     /// The budgets of policy `token` it is counted against.

@@ -15,9 +15,9 @@ public struct TokenService: Sendable {
         self.grants = Dictionary(uniqueKeysWithValues: grants.map { ($0.grantType, $0) })
     }
 
-    /// `grant_types_supported` for a realm: native grants only while the realm has them on.
+    /// `grant_types_supported` for a realm: native grants and codes only while the realm has them on.
     public func grantTypes(for realm: Realm) -> [String] {
-        grants.values.filter { realm.nativeGrantsEnabled || !$0.isNative }.map(\.grantType.rawValue).sorted()
+        grants.values.filter { $0.isEnabled(in: realm) }.map(\.grantType.rawValue).sorted()
     }
 
     /// Whether a wire value names a registered grant.
@@ -41,7 +41,7 @@ public struct TokenService: Sendable {
         guard client.mayUse(grant.grantType) else {
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
         }
-        guard realm.nativeGrantsEnabled || !grant.isNative else {
+        guard grant.isEnabled(in: realm) else {
             throw TokenError(.unsupportedGrantType, "The grant type is not supported.", reason: "realm flag")
         }
         try realm.requireAdmission(of: client)
@@ -51,7 +51,7 @@ public struct TokenService: Sendable {
                 .invalidRequest, "The client must use DPoP, which this server does not offer yet.",
                 reason: "require_dpop")
         }
-        let access = try RequestedAccess(form, realm: realm, client: client)
+        let access = try RequestedAccess(form, realm: realm, client: client, ignoringScope: grant.ignoresScope)
         let audience = grant.knowsScope ? try access.audience(of: access.scope, realm: realm, client: client) : []
         try grant.requireParameters(form)
         let request = TokenRequest(

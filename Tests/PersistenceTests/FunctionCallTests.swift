@@ -7,7 +7,8 @@ import Testing
 /// Every call that a store declares, with the name of its declaration.
 private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
     let stores: [Any] = [
-        AccountStore.calls, ClientAssertionStore.calls, CodeStore.calls, ConfigurationStore.calls, DataKeyStore.calls,
+        AccountStore.calls, AuthorizationCodeStore.calls, BrowserSessionStore.calls, ClientAssertionStore.calls,
+        CodeStore.calls, ConfigurationStore.calls, DataKeyStore.calls,
         KeyLineStore.calls, MagicLinkStore.calls, MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls,
         PasskeyStore.calls, PermitStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls,
         ServiceAccountStore.calls, SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls,

@@ -8,7 +8,7 @@ public struct ClientCredentialsGrant: Grant {
     /// `client_credentials`.
     public let grantType = GrantType.clientCredentials
     /// A standard grant: the realm's native-grants flag does not concern it.
-    public let isNative = false
+    public func isEnabled(in realm: Realm) -> Bool { true }
 
     private let accounts: ServiceAccountStore
     private let issuer: TokenIssuer

@@ -69,11 +69,12 @@ public struct MagicLinkFactor: Factor {
             switch presented {
             case .link(let link, let handle):
                 try await links.redeem(
-                    realm: realm, client: client, permission: grantType.permission, user: link.user,
+                    realm: realm, client: client, permission: context.permission(for: grantType), user: link.user,
                     tokenHash: link.tokenHash, handle: handle, session: session, permits: permits, secondFactor: proof)
             case .handle(let handle):
                 try await links.poll(
-                    realm: realm, client: client, permission: grantType.permission, handle: handle, session: session,
+                    realm: realm, client: client, permission: context.permission(for: grantType), handle: handle,
+                    session: session,
                     permits: permits, secondFactor: proof)
             }
         return (outcome.map(Self.outcome), verdict)

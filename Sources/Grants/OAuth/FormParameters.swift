@@ -29,6 +29,18 @@ public struct FormParameters: Sendable, Equatable {
     /// No parameters.
     public init() {}
 
+    /// Parameters that were read in another way. - Returns: `nil` when one other than `resource` appears twice.
+    public init?(_ pairs: [(name: String, value: String)]) {
+        for (name, value) in pairs where !value.isEmpty {
+            if name == "resource" {
+                resources.append(value)
+            } else {
+                guard values.updateValue(value, forKey: name) == nil else { return nil }
+                count += 1
+            }
+        }
+    }
+
     /// Parses a body whose size the caller has bounded.
     public init(parsing body: some Collection<UInt8>) throws(ParseError) {
         let body = Array(body)

@@ -16,6 +16,8 @@ public struct GrantType: RawRepresentable, Hashable, Sendable, CustomStringConve
     public static let passkey = GrantType(rawValue: "urn:cocoar:passkey")
     /// A client acts for itself (RFC 6749 §4.4).
     public static let clientCredentials = GrantType(rawValue: "client_credentials")
+    /// Authorization code (RFC 6749 §4.1).
+    public static let authorizationCode = GrantType(rawValue: "authorization_code")
     /// Refresh (RFC 6749 §6).
     public static let refreshToken = GrantType(rawValue: "refresh_token")
 

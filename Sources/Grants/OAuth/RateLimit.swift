@@ -10,6 +10,10 @@ public struct RateLimit: Sendable, Equatable {
         case passkeyBegin = "passkey-begin"
         /// `POST /connect/token`.
         case token
+        /// `/connect/authorize`, counted in this process alone.
+        case authorize
+        /// `/connect/par`.
+        case par
         /// Calls of any endpoint that are answered 401 or 403: bad tokens, and failed client authentication.
         case refused
     }

@@ -80,7 +80,7 @@ public struct OTPFactor: Factor {
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
         let realm = context.realm
         let (outcome, verdict) = try await codes.redeem(
-            realm: realm.id, client: context.client.key, permission: grantType.permission,
+            realm: realm.id, client: context.client.key, permission: context.permission(for: grantType),
             emailKey: presented.emailKey, handle: presented.handle, keyed: presented.keyed, session: session,
             permits: permits, failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: proof)
         switch outcome {

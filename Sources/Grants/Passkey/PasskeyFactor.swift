@@ -98,7 +98,7 @@ public struct PasskeyFactor: Factor {
         permits: PermitRequest
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
         let outcome = try await passkeys.redeem(
-            realm: context.realm.id, client: context.client.key, permission: grantType.permission,
+            realm: context.realm.id, client: context.client.key, permission: context.permission(for: grantType),
             passkey: checked.passkey, signCount: checked.verified.presentedSignCount,
             backupState: checked.verified.backupState, session: session)
         return (.decided(outcome), PermitVerdict(granted: [], refused: nil, retryAfter: 0))

@@ -14,6 +14,8 @@ public struct App: Sendable, Equatable {
     public let nativeGrantsEnabled: Bool
     /// The App's own, or else the realm's.
     public let registrationFields: RegistrationFields
+    /// The pages of its host; the realm's switch counts as well.
+    public internal(set) var hosted = Hosted.off
     /// The row keys of its clients.
     public let clients: Set<UUIDValue>
 
@@ -46,6 +48,13 @@ extension Realm {
     public func admits(_ client: Client) -> Bool {
         guard let app else { return true }
         return app.clients.contains(client.key) || !clientsOfApps.contains(client.key)
+    }
+
+    /// The App whose posture, methods and brand the pages have for a client: the host's, else the one App that the client belongs to.
+    public func pageApp(for client: Client) -> App? {
+        if let app { return app }
+        let own = apps.filter { $0.clients.contains(client.key) }
+        return own.count == 1 ? own[0] : nil
     }
 
     /// - Throws: `invalid_request` for a client of other Apps than the host's.
@@ -106,6 +115,7 @@ extension Realm {
         view.app = app
         view.nativeGrantsEnabled = nativeGrantsEnabled && app.nativeGrantsEnabled
         view.registrationFields = app.registrationFields
+        view.hosted = app.hosted
         view.views = [:]
         return view
     }

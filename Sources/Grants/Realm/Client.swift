@@ -38,6 +38,8 @@ public struct Client: Sendable, Equatable {
     public let signingAlgorithm: SigningAlgorithm?
     /// The name users read.
     public internal(set) var displayName = ""
+    /// What the authorization endpoint and the pages do for it.
+    public internal(set) var hosted = HostedClient()
 
     /// An Android app as Digital Asset Links name it.
     public struct AndroidApp: Sendable, Equatable, Decodable {
@@ -55,6 +57,71 @@ public struct Client: Sendable, Equatable {
     /// Whether the client may ask for a scope. `openid` and `offline_access` need no `scp:` permission.
     public func mayRequest(scope: String) -> Bool {
         scope == "openid" || scope == "offline_access" || permissions.contains("scp:" + scope)
+    }
+}
+
+/// What an administrator configured of a client for the authorization code flow.
+public struct HostedClient: Sendable, Equatable {
+    /// When the pages ask the user to allow what the client wants.
+    public enum Consent: String, Sendable {
+        /// Never.
+        case implicit
+        /// Once per set of scopes.
+        case explicit
+        /// Each time.
+        case systematic
+    }
+
+    /// When the pages ask.
+    public internal(set) var consent = Consent.implicit
+    /// Whether authorization requests need a `code_challenge`.
+    public internal(set) var requiresPKCE = true
+    /// Whether authorization requests must be pushed (RFC 9126).
+    public internal(set) var requiresPAR = false
+    /// Where pages without a way back lead.
+    public internal(set) var homeURI: String?
+    /// Where authorization responses may go.
+    public internal(set) var redirectURIs: [String] = []
+    /// Where a browser may go after a sign-out.
+    public internal(set) var postLogoutURIs: [String] = []
+}
+
+extension Client {
+    /// Whether authorization requests need a `code_challenge`.
+    public var requiresPKCE: Bool { hosted.requiresPKCE }
+    /// Whether authorization requests must be pushed.
+    public var requiresPAR: Bool { hosted.requiresPAR }
+
+    /// Whether a redirect URI is one of the client's, byte for byte. For a public client a loopback URI matches with any port (RFC
+    /// 8252 §7.3).
+    public func mayRedirect(to uri: String) -> Bool {
+        if hosted.redirectURIs.contains(uri) { return true }
+        guard !isConfidential, let asked = LoopbackURI(uri) else { return false }
+        return hosted.redirectURIs.contains { LoopbackURI($0) == asked }
+    }
+
+    /// `http://127.0.0.1`, `http://[::1]` or `http://localhost`, without its port.
+    private struct LoopbackURI: Equatable {
+        let host: Substring
+        let path: Substring
+
+        init?(_ uri: String) {
+            for host in ["http://127.0.0.1", "http://[::1]", "http://localhost"] where uri.hasPrefix(host) {
+                var rest = uri[...].dropFirst(host.count)
+                if rest.first == ":" {
+                    let port = rest.dropFirst().prefix { $0.isASCII && $0.isNumber }
+                    guard port.first != "0", (1...5).contains(port.utf8.count), (Int(port) ?? 0) <= 65535 else {
+                        return nil
+                    }
+                    rest = rest.dropFirst(1 + port.count)
+                }
+                guard rest.isEmpty || rest.first == "/" else { return nil }
+                self.host = uri[...].prefix(host.count)
+                path = rest
+                return
+            }
+            return nil
+        }
     }
 }
 

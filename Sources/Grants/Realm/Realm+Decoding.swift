@@ -16,6 +16,7 @@ extension Realm {
         issuer = record.publicOrigin
         primaryDomain = record.primaryDomain
         nativeGrantsEnabled = record.nativeGrantsEnabled
+        hosted = Hosted(record.hosted)
         policy = Policy(
             accessTokenLifetime: record.accessTokenLifetime, refreshTokenLifetime: record.refreshTokenLifetime,
             refreshRetryWindow: record.refreshRetryWindow, sessionLifetime: record.sessionLifetime,
@@ -40,7 +41,7 @@ extension Realm {
         testCodeKeys = record.testCodeKeys.map {
             SealedDataKey(id: $0.id, purpose: .testCode, sealed: Hex.decode($0.sealed) ?? [])
         }
-        let apps = record.apps.map(App.init)
+        apps = record.apps.map { App($0, realm: record.hosted) }
         clientsOfApps = apps.reduce(into: []) { $0.formUnion($1.clients) }
         for app in apps {
             if let host = app.host { views[host] = view(of: app) }
@@ -49,15 +50,33 @@ extension Realm {
 }
 
 extension App {
-    fileprivate init(_ record: AppRecord) {
+    fileprivate init(_ record: AppRecord, realm: HostedRecord) {
         slug = record.slug
         displayName = record.displayName
         host = record.subdomain
         // An unknown posture is treated as `off`.
         registration = .init(rawValue: record.registration) ?? .off
         nativeGrantsEnabled = record.nativeGrantsEnabled
+        hosted = Hosted(
+            HostedRecord(
+                enabled: realm.enabled && record.hostedEnabled, methods: record.hostedMethods,
+                defaultLocale: record.defaultLocale, ssoIdle: realm.ssoIdle, signInLifetime: realm.signInLifetime,
+                codeLifetime: realm.codeLifetime, offerPasskey: record.offerPasskey))
         registrationFields = RegistrationFields(record.registrationFirstname, record.registrationLastname)
         clients = Set(record.clients)
+    }
+}
+
+extension Hosted {
+    fileprivate init(_ record: HostedRecord) {
+        isEnabled = record.enabled
+        // A method of a newer schema is not this binary's to offer.
+        methods = Set(record.methods.compactMap(Method.init))
+        defaultLocale = record.defaultLocale
+        singleSignOnIdle = record.ssoIdle
+        signInLifetime = record.signInLifetime
+        codeLifetime = record.codeLifetime
+        offersPasskey = record.offerPasskey
     }
 }
 
@@ -108,6 +127,12 @@ extension Client {
         keys = record.jwks?.keys ?? []
         signingAlgorithm = record.signingAlg.flatMap(SigningAlgorithm.init)
         displayName = record.displayName
+        hosted.consent = HostedClient.Consent(rawValue: record.consent) ?? .systematic
+        hosted.requiresPKCE = record.requirePkce
+        hosted.requiresPAR = record.requirePar
+        hosted.homeURI = record.homeUri
+        hosted.redirectURIs = record.redirectUris
+        hosted.postLogoutURIs = record.logoutUris
     }
 }
 
@@ -128,6 +153,7 @@ private struct RealmRecord: Decodable {
     let publicOrigin: String
     let primaryDomain: String?
     let nativeGrantsEnabled: Bool
+    let hosted: HostedRecord
     let accessTokenLifetime: Int
     let refreshTokenLifetime: Int
     let refreshRetryWindow: Int
@@ -167,6 +193,12 @@ private struct ClientRecord: Decodable {
     let androidApps: [Client.AndroidApp]
     let signingAlg: String?
     let jwks: KeySet?
+    let consent: String
+    let requirePkce: Bool
+    let requirePar: Bool
+    let homeUri: String?
+    let redirectUris: [String]
+    let logoutUris: [String]
 
     struct KeySet: Decodable {
         let keys: [ClientKey]
@@ -180,12 +212,26 @@ private struct ScopeRecord: Decodable {
     let enabled: Bool
 }
 
+private struct HostedRecord: Decodable {
+    let enabled: Bool
+    let methods: [String]
+    let defaultLocale: String
+    let ssoIdle: Int
+    let signInLifetime: Int
+    let codeLifetime: Int
+    let offerPasskey: Bool
+}
+
 private struct AppRecord: Decodable {
     let slug: String
     let displayName: String
     let subdomain: String?
     let registration: String
     let nativeGrantsEnabled: Bool
+    let hostedEnabled: Bool
+    let hostedMethods: [String]
+    let defaultLocale: String
+    let offerPasskey: Bool
     let registrationFirstname: String
     let registrationLastname: String
     let clients: [UUIDValue]

@@ -19,6 +19,8 @@ public struct Realm: Sendable {
     public let primaryDomain: String?
     /// Whether native grants may start new sign-ins; on an App's host also by the App's switch.
     public internal(set) var nativeGrantsEnabled: Bool
+    /// The sign-in pages; on an App's host with the App's settings.
+    public internal(set) var hosted = Hosted.off
     /// Lifetimes and limits of single-use things, in seconds.
     public let policy: Policy
     /// By `client_id`.
@@ -35,6 +37,8 @@ public struct Realm: Sendable {
     var hintKeys: [HintKey] = []
     /// What the codes of test identities are compared under; empty in a realm that never had one.
     var testCodeKeys: [SealedDataKey] = []
+    /// All Apps of the realm.
+    public internal(set) var apps: [App] = []
     /// The App whose host the request named; `nil` on the realm's own hosts.
     public internal(set) var app: App?
     /// The realm as each App's host shows it, by host.
@@ -63,6 +67,37 @@ public struct Realm: Sendable {
         /// Time between begin and redemption of a WebAuthn ceremony.
         public let ceremonyLifetime: Int
     }
+}
+
+/// The sign-in pages of a realm or App (`admin.set_hosted`).
+public struct Hosted: Sendable, Equatable {
+    /// Whether there are pages and an authorization endpoint.
+    public let isEnabled: Bool
+    /// The ways to sign in that pages offer.
+    public let methods: Set<Method>
+    /// BCP 47 tag of the language for people whose browser asks for none that there is.
+    public let defaultLocale: String
+    /// Idle time of a browser session, in seconds; 0: no single sign-on and no session cookie.
+    public let singleSignOnIdle: Int
+    /// How long the steps of one sign-in may take, in seconds.
+    public let signInLifetime: Int
+    /// How long an authorization code may be redeemed, in seconds.
+    public let codeLifetime: Int
+    /// Whether a sign-in without a passkey offers to create one.
+    public let offersPasskey: Bool
+
+    /// A way to sign in on a page.
+    public enum Method: String, Sendable {
+        case passkey
+        case emailCode = "email-code"
+        case magicLink = "magic-link"
+        case phoneCode = "phone-code"
+    }
+
+    /// No pages.
+    static let off = Hosted(
+        isEnabled: false, methods: [], defaultLocale: "en", singleSignOnIdle: 0, signInLifetime: 1800, codeLifetime: 60,
+        offersPasskey: false)
 }
 
 /// Which names a request for a code may or must carry (`admin.set_registration_fields`).

@@ -6,7 +6,7 @@ public struct RefreshGrant: Grant {
     /// `refresh_token`.
     public let grantType = GrantType.refreshToken
     /// Existing sessions can be refreshed while native grants are off.
-    public let isNative = false
+    public func isEnabled(in realm: Realm) -> Bool { true }
     /// The family's scope, which only the statement knows, is the one that counts.
     public let knowsScope = false
 

@@ -5,15 +5,21 @@ public struct SignInServices: Sendable {
     let limiter: RateLimiter
     let turns: Turns
     let sessions: SessionStore
+    let browserSessions: BrowserSessionStore
     let keyring: Keyring
 
     /// - Parameters:
     ///   - turns: keeps attempts at one account from waiting on database connections.
     ///   - sessions: tells whether a sign-in whose answer was lost took place.
-    public init(limiter: RateLimiter, turns: Turns, sessions: SessionStore, keyring: Keyring) {
+    ///   - browserSessions: tells the same of a sign-in on a page.
+    public init(
+        limiter: RateLimiter, turns: Turns, sessions: SessionStore, browserSessions: BrowserSessionStore,
+        keyring: Keyring
+    ) {
         self.limiter = limiter
         self.turns = turns
         self.sessions = sessions
+        self.browserSessions = browserSessions
         self.keyring = keyring
     }
 }
@@ -28,6 +34,14 @@ public struct SignedIn: Sendable {
     public let now: Double
     /// Absolute end of the session.
     public let sessionExpiresAt: Double
+}
+
+/// What a sign-in on a page leads to.
+public enum SignedInOnPage: Sendable {
+    /// The browser is signed in; what its authorization request gets, ``Authorizations`` answers.
+    case signedIn(SignedIn, PageOutcome)
+    /// The code was right; the account is made when its user has given names.
+    case profileDue
 }
 
 /// Verifies a factor and opens the session: a sign-in without its tokens.
@@ -48,6 +62,23 @@ public struct SignIn<F: Factor>: Sendable {
     public func verify(
         _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession
     ) async throws -> SignedIn {
+        guard case .signedIn(let signedIn, .continue) = try await attempt(form, context, opening: session) else {
+            throw TokenError.unavailable("a page's session in the place of a client's")
+        }
+        return signedIn
+    }
+
+    /// The same on a page: opens the session of the browser, and answers its authorization request if nothing else is due.
+    /// - Parameter session: with its ``NewSession/page``.
+    public func verifyOnPage(
+        _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession
+    ) async throws -> SignedInOnPage {
+        try await attempt(form, context, opening: session)
+    }
+
+    private func attempt(
+        _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession
+    ) async throws -> SignedInOnPage {
         var admission = Admission(services.limiter, .token, context.subjects, realm: context.realm)
         guard let presented = factor.read(form, context) else {
             try await admission.count()
@@ -67,16 +98,27 @@ public struct SignIn<F: Factor>: Sendable {
                 }
                 return try signedIn(outcome, amr)
             } catch StoreError.inDoubt {
-                // Only a success writes the session's row.
-                let id = session(amr).id
-                guard let found = try? await services.sessions.live(realm: context.realm.id, session: id, jti: [])
-                else {
-                    throw TokenError.unavailable("in doubt")
-                }
-                return SignedIn(
-                    user: found.user, amr: found.amr, now: found.authTime, sessionExpiresAt: found.expiresAt)
+                return try await lookUp(session(amr), in: context.realm)
             }
         }
+    }
+
+    /// Whether a sign-in whose answer was lost took place: only a success writes the session's row.
+    private func lookUp(_ session: NewSession, in realm: Realm) async throws(TokenError) -> SignedInOnPage {
+        if let page = session.page {
+            let standing = try? await services.browserSessions.answer(
+                realm: realm.id, cookieHash: page.cookieHash, host: page.host, request: nil)
+            guard let found = standing?.session else { throw .unavailable("in doubt") }
+            // Whether the code was stored is not known: the page asks again.
+            return .signedIn(
+                SignedIn(user: found.user, amr: found.amr, now: found.now, sessionExpiresAt: found.now), .continue)
+        }
+        guard let found = try? await services.sessions.live(realm: realm.id, session: session.id, jti: []) else {
+            throw .unavailable("in doubt")
+        }
+        return .signedIn(
+            SignedIn(user: found.user, amr: found.amr, now: found.authTime, sessionExpiresAt: found.expiresAt),
+            .continue)
     }
 
     /// One call of the factor's statement, again while another transaction has the account's factors.
@@ -96,10 +138,13 @@ public struct SignIn<F: Factor>: Sendable {
         }
     }
 
-    private func signedIn(_ outcome: SignInOutcome, _ amr: [String]) throws(TokenError) -> SignedIn {
+    private func signedIn(_ outcome: SignInOutcome, _ amr: [String]) throws(TokenError) -> SignedInOnPage {
         switch outcome {
         case .signedIn(let user, let now, let expiresAt):
-            return SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt)
+            return .signedIn(SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt), .continue)
+        case .signedInOnPage(let page, let user, let now, let expiresAt):
+            return .signedIn(SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt), page)
+        case .profileDue: return .profileDue
         case .refused(let reason): throw factor.refused(reason)
         case .secondFactor: throw .secondFactorRequired
         case .secondFactorWrong: throw .secondFactorInvalid

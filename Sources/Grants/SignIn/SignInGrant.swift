@@ -3,7 +3,7 @@ public struct SignInGrant<F: Factor>: Grant {
     /// The factor's.
     public var grantType: GrantType { signIn.factor.grantType }
     /// Gated by the realm's native-grants flag.
-    public var isNative: Bool { true }
+    public func isEnabled(in realm: Realm) -> Bool { realm.nativeGrantsEnabled }
 
     private let signIn: SignIn<F>
     private let issuer: TokenIssuer

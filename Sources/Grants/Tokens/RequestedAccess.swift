@@ -9,8 +9,10 @@ struct RequestedAccess: Sendable, Equatable {
     private static let maximumResources = 32
 
     /// Checks what was asked for, independent of any account.
-    init(_ form: FormParameters, realm: Realm, client: Client) throws(TokenError) {
-        scope = try Self.scope(form["scope"], realm: realm, client: client)
+    init(
+        _ form: FormParameters, realm: Realm, client: Client, ignoringScope: Bool = false
+    ) throws(TokenError) {
+        scope = try Self.scope(ignoringScope ? nil : form["scope"], realm: realm, client: client)
         resources = form.resources
         guard resources.count <= Self.maximumResources else { throw Self.invalidTarget("too many resources") }
     }

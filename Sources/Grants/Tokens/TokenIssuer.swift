@@ -18,6 +18,10 @@ public struct Authentication: Sendable {
     let sessionExpiresAt: Int
     /// The database clock at the moment of the grant, seconds since the epoch.
     let now: Int
+    /// `nonce` of the authorization request.
+    var nonce: String?
+    /// `acr`, where an authorization request had a part in it; `nil`: what ``amr`` says.
+    var acr: String?
 }
 
 /// The success answer of the token endpoint (RFC 6749 §5.1).

@@ -13,6 +13,8 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
     case totpCeremony
     /// Mails that wait to be sent.
     case mail
+    /// Authorization requests that wait to be opened.
+    case authorizationRequest
     /// Data keys, which protect what must outlive a line.
     case dataKey
 
@@ -25,6 +27,7 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
         case .passkeyCeremony: "passkey ceremony"
         case .totpCeremony: "totp ceremony"
         case .mail: "mail"
+        case .authorizationRequest: "authorization request"
         case .dataKey: "data key"
         }
     }

@@ -59,7 +59,8 @@ public struct CodeStore: Sendable {
             "brake_permits": brake?.permits, "brake_per": brake?.per, "brake_burst": brake?.burst,
         ]
         return try await database.one(
-            Self.calls.redeem, code + session.arguments + permits.arguments + limits + secondFactor.arguments)
+            session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage,
+            code + session.arguments + permits.arguments + limits + secondFactor.arguments)
     }
 
     /// Counts codes of a realm that were compared and wrong. - Parameter enforced: only for the audit log.
@@ -77,22 +78,29 @@ public struct CodeStore: Sendable {
 
 extension CodeStore {
     struct Calls: Sendable {
-        let redeem = FunctionCall<(Outcome?, PermitVerdict)>(
-            "redeem_code",
-            ["realm", "client", "permission", "email_key", "handle", "keyed"] + NewSession.arguments
-                + PermitRequest.arguments + [
-                    "failure_permits", "failure_per", "failure_burst", "brake_permits", "brake_per", "brake_burst",
-                ] + SecondFactorProof.arguments,
-            effect: .once
-        ) { columns in
-            let outcome = columns("outcome", String.self), signIn = SignInOutcome.columnsWithSecondFactor(&columns)
-            let wrong = columns("compared", Int.self)
-            return columns.limited { (row) throws(StoreError) in
-                try row[outcome] == "busy" ? .busy : .decided(try signIn(row), wrong: try row[wrong])
-            }
-        }
+        let redeem = redeemCall("redeem_code", NewSession.arguments, SignInOutcome.columnsWithSecondFactor)
+        let redeemOnPage = redeemCall(
+            "redeem_code_on_page", NewSession.pageArguments, SignInOutcome.columnsOnPage)
         let reportWrong = FunctionCall<Bool?>(
             "report_wrong_codes", ["realm", "wrong", "permits", "per", "burst", "enforced"], effect: .once)
     }
     static let calls = Calls()
+
+    private static func redeemCall(
+        _ name: String, _ session: [Argument], _ signIn: @escaping (inout Columns) -> RowDecoder<SignInOutcome>
+    ) -> FunctionCall<(Outcome?, PermitVerdict)> {
+        FunctionCall<(Outcome?, PermitVerdict)>(
+            "redeem_code", named: name,
+            ["realm", "client", "permission", "email_key", "handle", "keyed"] + session + PermitRequest.arguments + [
+                "failure_permits", "failure_per", "failure_burst", "brake_permits", "brake_per", "brake_burst",
+            ] + SecondFactorProof.arguments,
+            effect: .once,
+            returns: { columns in
+                let outcome = columns("outcome", String.self), signIn = signIn(&columns)
+                let wrong = columns("compared", Int.self)
+                return columns.limited { (row) throws(StoreError) in
+                    try row[outcome] == "busy" ? .busy : .decided(try signIn(row), wrong: try row[wrong])
+                }
+            })
+    }
 }

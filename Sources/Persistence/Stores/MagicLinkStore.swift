@@ -80,7 +80,8 @@ public struct MagicLinkStore: Sendable {
             "handle": handle,
         ]
         return try await database.one(
-            Self.calls.redeem, link + session.arguments + permits.arguments + secondFactor.arguments)
+            session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage,
+            link + session.arguments + permits.arguments + secondFactor.arguments)
     }
 
     /// Returns the state of a handle's link. After a confirmation it opens the session, once, in the same statement.
@@ -97,7 +98,8 @@ public struct MagicLinkStore: Sendable {
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         let poll: Arguments = ["realm": realm, "client": client, "permission": permission, "handle": handle]
         return try await database.one(
-            Self.calls.poll, poll + session.arguments + permits.arguments + secondFactor.arguments)
+            session.page == nil ? Self.calls.poll : Self.calls.pollOnPage,
+            poll + session.arguments + permits.arguments + secondFactor.arguments)
     }
 }
 
@@ -117,24 +119,40 @@ extension MagicLinkStore {
             let outcome = columns("outcome", Confirmation.self)
             return columns.limited { (row) throws(StoreError) in try row[outcome] }
         }
-        let redeem = FunctionCall(
-            "redeem_link",
-            ["realm", "client", "permission", "user", "token_hash", "handle"] + NewSession.arguments
-                + PermitRequest.arguments + SecondFactorProof.arguments,
-            effect: .once, returns: Outcome.columns)
-        let poll = FunctionCall(
-            "poll_link",
-            ["realm", "client", "permission", "handle"] + NewSession.arguments + PermitRequest.arguments
-                + SecondFactorProof.arguments,
-            effect: .once, returns: Outcome.columns)
+        let redeem = redeemCall("redeem_link", NewSession.arguments, SignInOutcome.columnsWithSecondFactor)
+        let redeemOnPage = redeemCall("redeem_link_on_page", NewSession.pageArguments, SignInOutcome.columnsOnPage)
+        let poll = pollCall("poll_link", NewSession.arguments, SignInOutcome.columnsWithSecondFactor)
+        let pollOnPage = pollCall("poll_link_on_page", NewSession.pageArguments, SignInOutcome.columnsOnPage)
     }
     static let calls = Calls()
+
+    private static func redeemCall(
+        _ name: String, _ session: [Argument], _ signIn: @escaping (inout Columns) -> RowDecoder<SignInOutcome>
+    ) -> FunctionCall<(Outcome?, PermitVerdict)> {
+        FunctionCall<(Outcome?, PermitVerdict)>(
+            "redeem_link", named: name,
+            ["realm", "client", "permission", "user", "token_hash", "handle"] + session + PermitRequest.arguments
+                + SecondFactorProof.arguments,
+            effect: .once, returns: { Outcome.columns(&$0, signIn) })
+    }
+
+    private static func pollCall(
+        _ name: String, _ session: [Argument], _ signIn: @escaping (inout Columns) -> RowDecoder<SignInOutcome>
+    ) -> FunctionCall<(Outcome?, PermitVerdict)> {
+        FunctionCall<(Outcome?, PermitVerdict)>(
+            "poll_link", named: name,
+            ["realm", "client", "permission", "handle"] + session + PermitRequest.arguments
+                + SecondFactorProof.arguments,
+            effect: .once, returns: { Outcome.columns(&$0, signIn) })
+    }
 }
 
 extension MagicLinkStore.Outcome {
-    static func columns(_ columns: inout Columns) -> RowDecoder<(Self?, PermitVerdict)> {
+    fileprivate static func columns(
+        _ columns: inout Columns, _ signIn: (inout Columns) -> RowDecoder<SignInOutcome>
+    ) -> RowDecoder<(Self?, PermitVerdict)> {
         let outcome = columns("outcome", String.self)
-        let signIn = SignInOutcome.columnsWithSecondFactor(&columns)
+        let signIn = signIn(&columns)
         return columns.limited { (row) throws(StoreError) in
             switch try row[outcome] {
             case "pending": .pending

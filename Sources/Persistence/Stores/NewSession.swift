@@ -23,6 +23,8 @@ public struct NewSession: Sendable {
 
     /// `User-Agent` of the request, for the person's list of sessions: at most 256 characters.
     public var userAgent: String?
+    /// What a sign-in on a page opens in place of this session, whose id names the browser session then.
+    public var page: PageSignIn?
 
     /// Takes the parts as they are.
     public init(
@@ -42,17 +44,45 @@ public struct NewSession: Sendable {
         self.serverKey = serverKey
     }
 
-    /// What every function takes that opens a session. The user agent goes with the source.
-    static let arguments: [Argument] = [
-        "session", "token_salt", "refresh_hash", "scope", "resource", "amr", "access_lifetime", "refresh_lifetime",
-        Argument("source", of: ["source", "user_agent"]) { "postern.opened_from(\($0[0]), \($0[1]))" }, "server_key",
-    ]
+    /// What every function takes that opens a session. The user agent goes with the source, and so does what a page opens.
+    static let arguments = arguments(source: sourceArgument)
+    /// The source, with the user agent.
+    static let sourceArgument = Argument("source", of: ["source", "user_agent"]) {
+        "postern.opened_from(\($0[0]), \($0[1]))"
+    }
+    /// The same for a sign-in on a page.
+    static let pageArguments = arguments(
+        source: Argument("source", of: ["source", "user_agent", "page"]) {
+            "postern.opened_on_page(\($0[0]), \($0[1]), \($0[2])::jsonb)"
+        })
+
+    private static func arguments(source: Argument) -> [Argument] {
+        [
+            "session", "token_salt", "refresh_hash", "scope", "resource", "amr", "access_lifetime", "refresh_lifetime",
+            source, "server_key",
+        ]
+    }
+
+    /// What a sign-in on a page opens: the session of a browser.
+    /// - Parameter id: names the browser session, unless the browser has one already.
+    public static func onPage(
+        _ page: PageSignIn, id: UUIDValue, amr: [String], source: String, userAgent: String?, serverKey: [UInt8]
+    ) -> NewSession {
+        var session = NewSession(
+            id: id, tokenSalt: randomBytes(16), refreshHash: nil, scope: [], resources: [], amr: amr,
+            accessTokenLifetime: 0, refreshTokenLifetime: 0, source: source, serverKey: serverKey)
+        session.userAgent = userAgent
+        session.page = page
+        return session
+    }
 
     var arguments: Arguments {
-        [
+        let session: Arguments = [
             "session": id, "token_salt": tokenSalt, "refresh_hash": refreshHash, "scope": scope, "resource": resources,
             "amr": amr, "access_lifetime": accessTokenLifetime, "refresh_lifetime": refreshTokenLifetime,
             "source": source, "user_agent": userAgent, "server_key": serverKey,
         ]
+        guard let page else { return session }
+        return session + ["page": page.json]
     }
 }

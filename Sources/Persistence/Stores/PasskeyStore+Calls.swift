@@ -17,9 +17,14 @@ extension PasskeyStore {
             }
         }
         let redeem = FunctionCall(
-            "redeem_passkey",
-            ["realm", "client", "permission", "passkey", "sign_count", "backup_state"] + NewSession.arguments,
-            effect: .once, returns: SignInOutcome.columns)
+            "redeem_passkey", named: nil, assertion + NewSession.arguments, effect: .once,
+            returns: SignInOutcome.columns)
+        let redeemOnPage = FunctionCall(
+            "redeem_passkey", named: "redeem_passkey_on_page", assertion + NewSession.pageArguments, effect: .once,
+            returns: SignInOutcome.columnsOnPageWithoutSecondFactor)
+        private static let assertion: [Argument] = [
+            "realm", "client", "permission", "passkey", "sign_count", "backup_state",
+        ]
         let enrolmentOptions = FunctionCall<EnrolmentOptions>(
             "enrolment_options", ["realm", "user", "rp_id"], effect: .readOnly
         ) { (row) throws(StoreError) in

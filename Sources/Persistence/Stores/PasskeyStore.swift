@@ -58,7 +58,8 @@ public struct PasskeyStore: Sendable {
             "realm": realm, "client": client, "permission": permission, "passkey": passkey, "sign_count": signCount,
             "backup_state": backupState,
         ]
-        return try await database.one(Self.calls.redeem, assertion + session.arguments)
+        return try await database.one(
+            session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage, assertion + session.arguments)
     }
 
     /// What creation options are made from.

@@ -2,6 +2,10 @@
 public enum SignInOutcome: Sendable {
     /// `now` and `sessionExpiresAt` are seconds since the epoch by the database clock.
     case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double)
+    /// On a page: the browser is signed in, and this is the answer to its authorization request.
+    case signedInOnPage(PageOutcome, user: UUIDValue, now: Double, sessionExpiresAt: Double)
+    /// On a page: the code was right, and the account is made when its user has given names.
+    case profileDue
     /// The reason is for logs.
     case refused(String)
     /// The first factor is right and still live; the account has a second one.
@@ -43,6 +47,28 @@ extension SignInOutcome {
             case "second_factor_gone": .secondFactorGone
             default: try signIn(row)
             }
+        }
+    }
+
+    /// The same for a statement on a page, which also says what the browser gets.
+    static func columnsOnPage(_ columns: inout Columns) -> RowDecoder<Self> {
+        onPage(columnsWithSecondFactor(&columns), &columns)
+    }
+
+    /// The same where no second factor is asked for.
+    static func columnsOnPageWithoutSecondFactor(_ columns: inout Columns) -> RowDecoder<Self> {
+        onPage(Self.columns(&columns), &columns)
+    }
+
+    private static func onPage(_ decode: @escaping RowDecoder<Self>, _ columns: inout Columns) -> RowDecoder<Self> {
+        let said = columns("page_outcome", String?.self, sql: "current_setting('postern.page_outcome', true)")
+        return { (row) throws(StoreError) in
+            let page = try row[said].flatMap(PageOutcome.init)
+            if page == .profile { return .profileDue }
+            guard case .signedIn(let user, let now, let expiresAt) = try decode(row), let page else {
+                return try decode(row)
+            }
+            return .signedInOnPage(page, user: user, now: now, sessionExpiresAt: expiresAt)
         }
     }
 }

@@ -44,13 +44,17 @@ extension Server {
         let secondFactors = SecondFactors(store: SecondFactorStore(database), keyring: keyring)
         let clients = ClientAuthenticator(
             assertions: ClientAssertionStore(database), limiter: limiter, clock: clock)
-        let signIn = SignInServices(limiter: limiter, turns: turns, sessions: sessions, keyring: keyring)
+        let browserSessions = BrowserSessionStore(database)
+        let authorizationCodes = AuthorizationCodeStore(database)
+        let signIn = SignInServices(
+            limiter: limiter, turns: turns, sessions: sessions, browserSessions: browserSessions, keyring: keyring)
         let service = TokenService(
             [
                 SignInGrant(
                     OTPFactor(codes: codes, keyring: keyring, observe: metrics.count), signIn, issuer: issuer),
                 SignInGrant(MagicLinkFactor(links: links, keyring: keyring), signIn, issuer: issuer),
                 SignInGrant(PasskeyFactor(passkeys: passkeyStore, keyring: keyring), signIn, issuer: issuer),
+                AuthorizationCodeGrant(codes: authorizationCodes, issuer: issuer, limiter: limiter),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
             ], clients: clients, databaseClock: databaseClock)
@@ -136,7 +140,8 @@ extension Server {
             services.append(QueueWatch(queues: QueueStore(database), gauges: queues, logger: logger))
             services.append(
                 operations(
-                    listen, metrics, transport, Readiness(store: MaintenanceStore(database), realms: realms, clock: databaseClock),
+                    listen, metrics, transport,
+                    Readiness(store: MaintenanceStore(database), realms: realms, clock: databaseClock),
                     logger))
         }
         return Server(services: services)

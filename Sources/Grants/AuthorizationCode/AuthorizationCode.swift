@@ -1,0 +1,48 @@
+import Crypto
+public import Persistence
+
+/// An authorization code (RFC 6749 §1.3.1): `pac_` and 32 random bytes in base64url. Only its hash is stored.
+public struct AuthorizationCode: Sendable {
+    /// As the client gets it.
+    public let text: String
+
+    private static let prefix = "pac_"
+
+    /// A code that has not been issued yet.
+    public init() {
+        text = Self.prefix + Base64.urlEncode(randomBytes(32))
+    }
+
+    /// A presented code; `nil` for what cannot be one.
+    init?(_ presented: String) {
+        guard presented.utf8.count <= 256, presented.hasPrefix(Self.prefix) else { return nil }
+        text = presented
+    }
+
+    /// SHA-256 of the text.
+    public var hash: [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
+}
+
+/// The session cookie of a browser: `pss_` and 32 random bytes in base64url. Only its hash is stored.
+public struct BrowserCookie: Sendable {
+    /// The cookie's value.
+    public let text: String
+
+    private static let prefix = "pss_"
+
+    /// A cookie for a browser that signs in.
+    public init() {
+        text = Self.prefix + Base64.urlEncode(randomBytes(32))
+    }
+
+    /// A cookie that a browser showed; `nil` for what cannot be one.
+    public init?(_ shown: some StringProtocol) {
+        guard shown.utf8.count == 47, shown.hasPrefix(Self.prefix),
+            Base64.urlDecode(shown.dropFirst(Self.prefix.count))?.count == 32
+        else { return nil }
+        text = String(shown)
+    }
+
+    /// SHA-256 of the text.
+    public var hash: [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
+}

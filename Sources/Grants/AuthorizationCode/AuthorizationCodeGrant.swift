@@ -1,0 +1,91 @@
+import Crypto
+public import Persistence
+
+/// `authorization_code` (RFC 6749 §4.1.3) with PKCE (RFC 7636 §4.5).
+public struct AuthorizationCodeGrant: Grant {
+    /// `authorization_code`.
+    public let grantType = GrantType.authorizationCode
+    /// The scope was fixed at the authorization endpoint.
+    public let ignoresScope = true
+    /// It is the code's, which only the statement knows.
+    public let knowsScope = false
+
+    private let codes: AuthorizationCodeStore
+    private let issuer: TokenIssuer
+    private let limiter: RateLimiter
+
+    /// Creates the grant.
+    public init(codes: AuthorizationCodeStore, issuer: TokenIssuer, limiter: RateLimiter) {
+        self.codes = codes
+        self.issuer = issuer
+        self.limiter = limiter
+    }
+
+    /// While the realm has pages.
+    public func isEnabled(in realm: Realm) -> Bool { realm.hosted.isEnabled }
+
+    /// `code`.
+    public func requireParameters(_ form: FormParameters) throws(TokenError) {
+        guard form["code"] != nil else { throw .missing("code") }
+    }
+
+    /// Consumes the code and opens the session that it was issued for.
+    public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
+        let (realm, client) = (request.realm, request.client)
+        // Only the statement knows whether the scope holds openid and offline_access: prepare for both.
+        let signingKey = try await issuer.prepare(realm: realm, client: client, scope: ["openid"])
+        let session = UUIDValue.random()
+        let refreshToken = RefreshToken.first(realm: realm.id, session: session, keyring: issuer.keyring)
+        guard let code = AuthorizationCode(request.form["code"] ?? "") else {
+            try await limiter.count(.token, request.subjects, realm: realm)
+            throw Self.refused("malformed")
+        }
+        var new = NewSession(
+            id: session, tokenSalt: randomBytes(16), refreshHash: refreshToken.hash, scope: [], resources: [], amr: [],
+            accessTokenLifetime: Int32(clamping: realm.accessTokenLifetime(for: client)),
+            refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: request.source,
+            serverKey: issuer.keyring.newest.id)
+        new.userAgent = request.userAgent
+        let presented = AuthorizationCodeStore.Presented(
+            realm: realm.id, client: client.key, codeHash: code.hash, redirectURI: request.form["redirect_uri"],
+            codeChallenge: request.form["code_verifier"].map(Self.challenge(of:)),
+            resources: request.access.resources.isEmpty ? nil : request.access.resources)
+        let opened = new
+        let outcome = try await limiter.admitting(.token, request.subjects, realm: realm) { permits in
+            try await codes.redeem(presented, session: opened, permits: permits)
+        }
+        switch outcome {
+        case .redeemed(let redeemed):
+            return try issuer.issue(
+                Authentication(
+                    session: session, user: redeemed.user, amr: redeemed.amr, authTime: Int(redeemed.authTime),
+                    scope: redeemed.scope, audience: redeemed.resources,
+                    refreshToken: redeemed.hasRefreshToken ? refreshToken : nil, tokenSalt: new.tokenSalt,
+                    sessionExpiresAt: Int(redeemed.sessionExpiresAt), now: Int(redeemed.now), nonce: redeemed.nonce,
+                    acr: redeemed.acr),
+                realm: realm, client: client, signingKey: signingKey)
+        case .invalidTarget: throw RequestedAccess.invalidTarget("not the code's")
+        case .refused(let reason): throw Self.refused(reason)
+        }
+    }
+
+    /// `S256` (RFC 7636 §4.2). What cannot be a verifier hashes to nothing that a code has.
+    static func challenge(of verifier: String) -> String {
+        let isVerifier =
+            (43...128).contains(verifier.utf8.count)
+            && verifier.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                    UInt8(ascii: "~"):
+                    true
+                default: false
+                }
+            }
+        return isVerifier ? Base64.urlEncode(Array(SHA256.hash(data: Array(verifier.utf8)))) : ""
+    }
+
+    private static func refused(_ reason: String) -> TokenError {
+        TokenError(.invalidGrant, "Invalid or expired code.", reason: reason)
+    }
+}

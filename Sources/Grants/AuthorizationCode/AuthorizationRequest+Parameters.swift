@@ -1,0 +1,116 @@
+package import Persistence
+
+extension AuthorizationRequest {
+    /// The parameters of a request that count, and a compact form of them for storage and for sealed values.
+    ///
+    /// What is stored is read again by the same checks, so that a configuration that changed meanwhile counts.
+    struct Parameters: Sendable {
+        let form: FormParameters
+        /// The user of an `id_token_hint` that was checked before.
+        let user: UUIDValue?
+        /// `iss` of the response.
+        let issuer: String
+
+        subscript(name: String) -> String? { form[name] }
+
+        init(_ form: FormParameters, user: UUIDValue? = nil, issuer: String) {
+            self.form = form
+            self.user = user
+            self.issuer = issuer
+        }
+
+        /// The user in place of the hint, which is much longer.
+        func keeping(user: UUIDValue?) -> Parameters {
+            Parameters(form, user: user, issuer: issuer)
+        }
+
+        /// In the order of their numbers; a number is never used again.
+        private static let names = [
+            "client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce", "code_challenge",
+            "code_challenge_method", "prompt", "max_age", "acr_values", "login_hint", "ui_locales",
+        ]
+        private static let resource: UInt8 = 64
+        private static let userNumber: UInt8 = 65
+
+        /// `number (1) ‖ length (2) ‖ value` of each.
+        var encoded: [UInt8] {
+            var bytes: [UInt8] = []
+            func append(_ number: UInt8, _ value: [UInt8]) {
+                guard let count = UInt16(exactly: value.count) else { return }
+                bytes.append(number)
+                bytes += bigEndianBytes(count)
+                bytes += value
+            }
+            for (number, name) in Self.names.enumerated() {
+                if let value = form[name] { append(UInt8(number), Array(value.utf8)) }
+            }
+            for value in form.resources { append(Self.resource, Array(value.utf8)) }
+            if let user { append(Self.userNumber, user.bytes) }
+            return bytes
+        }
+
+        /// Reads ``encoded``; `nil` for anything else.
+        init?(_ encoded: some Collection<UInt8>, issuer: String) {
+            var rest = Array(encoded)[...]
+            var values: [(String, String)] = []
+            var user: UUIDValue?
+            while let number = rest.popFirst() {
+                guard let count = rest.prefix(2).bigEndianInteger(as: UInt16.self).map(Int.init),
+                    rest.count >= 2 + count
+                else { return nil }
+                let bytes = rest.dropFirst(2).prefix(count)
+                rest = rest.dropFirst(2 + count)
+                if number == Self.userNumber {
+                    guard let value = UUIDValue(bytes: bytes) else { return nil }
+                    user = value
+                } else {
+                    let name =
+                        number == Self.resource
+                        ? "resource"
+                        : Self.names.indices.contains(Int(number))
+                            ? Self.names[Int(number)] : nil
+                    guard let name, let value = String(validating: bytes, as: UTF8.self) else { return nil }
+                    values.append((name, value))
+                }
+            }
+            guard let form = FormParameters(values) else { return nil }
+            self.init(form, user: user, issuer: issuer)
+        }
+    }
+
+    /// The request in bytes, to be sealed: at most some 6 KiB.
+    public var encoded: [UInt8] {
+        let kind: [UInt8] =
+            switch origin {
+            case .query: [0]
+            case .pushed(let id): [1] + id
+            case .stored(let id): [2] + id
+            }
+        return kind + parameters.encoded
+    }
+
+    /// Reads ``encoded`` under the present configuration: every check of steps 3 to 13 runs again.
+    /// - Throws: as the authorization endpoint; `invalid_request` for bytes that are not ours.
+    public init(_ encoded: [UInt8], realm: Realm) throws(AuthorizationRefusal) {
+        let origin: Origin
+        switch encoded.first {
+        case 0: origin = .query
+        case 1 where encoded.count >= 33: origin = .pushed(id: Array(encoded[1..<33]))
+        case 2 where encoded.count >= 33: origin = .stored(id: Array(encoded[1..<33]))
+        default: throw .page(.invalidRequest)
+        }
+        guard let parameters = Parameters(encoded.dropFirst(origin.id == nil ? 1 : 33), issuer: realm.issuer) else {
+            throw .page(.invalidRequest)
+        }
+        try self.init(parameters, realm: realm, from: origin)
+    }
+
+    /// Checks steps 2, 3 and 5 to 13.
+    init(_ parameters: Parameters, realm: Realm, from origin: Origin) throws(AuthorizationRefusal) {
+        guard realm.hosted.isEnabled else { throw .page(.hostedDisabled) }
+        guard let client = parameters["client_id"].flatMap({ realm.clients[$0] }), client.enabled,
+            realm.admits(client)
+        else { throw .page(.invalidClient) }
+        try self.init(parameters, realm: realm, client: client, from: origin)
+    }
+}

@@ -1,0 +1,119 @@
+/// Signed-in browsers, and the authorization codes that they are given.
+public struct BrowserSessionStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// A live browser session and its user. Times are seconds since the epoch.
+    public struct Live: Sendable {
+        /// The session's id, which also names the browser as a known device.
+        public let id: UUIDValue
+        /// The user.
+        public let user: UUIDValue
+        /// The user's address.
+        public let email: String?
+        /// Given name.
+        public let firstName: String?
+        /// Family name.
+        public let lastName: String?
+        /// Authentication methods (RFC 8176) of all proofs in this browser session.
+        public let amr: [String]
+        /// The latest proof.
+        public let authTime: Double
+        /// When an e-mail address was last proven in it.
+        public let emailProvedAt: Double?
+        /// When a phone number was last proven in it.
+        public let phoneProvedAt: Double?
+        /// The database clock.
+        public let now: Double
+    }
+
+    /// The answer to an authorization request, and who is signed in.
+    public struct Standing: Sendable {
+        /// What was done, or what is due.
+        public let outcome: PageOutcome
+        /// `nil` without a live session.
+        public let session: Live?
+    }
+
+    /// Who is signed in in a browser, and the answer to its authorization request, in one statement.
+    /// - Parameters:
+    ///   - cookieHash: SHA-256 of the session cookie.
+    ///   - host: the host that the browser asked.
+    ///   - request: `nil`: only who it is.
+    public func answer(
+        realm: UUIDValue, cookieHash: [UInt8], host: String, request: AuthorizationCodeRequest?
+    ) async throws(StoreError) -> Standing {
+        try await database.one(
+            Self.calls.answer,
+            ["realm": realm, "cookie_hash": cookieHash, "host": host, "request": request?.json])
+    }
+
+    /// Makes the account of a proven address with the names that a page asked for, and signs in, once.
+    /// - Parameters:
+    ///   - client: the client's row key, of the request that proved the address.
+    ///   - handle: the handle of the proof.
+    ///   - session: with its ``NewSession/page``.
+    public func register(
+        realm: UUIDValue, client: UUIDValue, handle: [UInt8], firstName: String?, lastName: String?,
+        acceptsTerms: Bool, session: NewSession
+    ) async throws(StoreError) -> SignInOutcome {
+        let names: Arguments = [
+            "realm": realm, "client": client, "handle": handle, "first": firstName, "last": lastName,
+            "accepts_terms": acceptsTerms,
+        ]
+        return try await database.one(Self.calls.register, names + session.arguments)
+    }
+
+    /// Ends a browser session, and the sessions opened through it that lack `offline_access`.
+    /// - Parameters:
+    ///   - hint: `sid` and `sub` of an ID token of ours; its session ends as well.
+    ///   - isConfirmed: the user said yes on the page.
+    /// - Returns: `false`: the user has to be asked first, and nothing was done.
+    public func signOut(
+        realm: UUIDValue, cookieHash: [UInt8]?, host: String, hint: (session: UUIDValue, user: UUIDValue)?,
+        isConfirmed: Bool, source: String
+    ) async throws(StoreError) -> (isSignedOut: Bool, user: UUIDValue?) {
+        try await database.one(
+            Self.calls.signOut,
+            [
+                "realm": realm, "cookie_hash": cookieHash, "host": host, "hint_session": hint?.session,
+                "hint_user": hint?.user, "confirmed": isConfirmed, "source": source,
+            ])
+    }
+}
+
+extension BrowserSessionStore {
+    struct Calls: Sendable {
+        let answer = FunctionCall<Standing>(
+            "continue_browser_session",
+            ["realm", "cookie_hash", "host", Argument("request", of: ["request"]) { "\($0[0])::jsonb" }], effect: .once
+        ) { columns in
+            let outcome = columns("outcome", PageOutcome.self), session = columns("session", UUIDValue?.self)
+            let live = columns.record { (row) throws(StoreError) in
+                Live(
+                    id: try row("session"), user: try row("user_id"), email: try row("email"),
+                    firstName: try row("first_name"), lastName: try row("last_name"), amr: try row("amr"),
+                    authTime: try row("auth_time"), emailProvedAt: try row("email_proved_at"),
+                    phoneProvedAt: try row("phone_proved_at"), now: try row("db_now"))
+            }
+            return { (row) throws(StoreError) in
+                Standing(outcome: try row[outcome], session: try row[session] == nil ? nil : try live(row))
+            }
+        }
+        let register = FunctionCall<SignInOutcome>(
+            "register_on_page",
+            ["realm", "client", "handle", "first", "last", "accepts_terms"] + NewSession.pageArguments, effect: .once,
+            returns: SignInOutcome.columnsOnPageWithoutSecondFactor)
+        let signOut = FunctionCall<(isSignedOut: Bool, user: UUIDValue?)>(
+            "sign_out_browser",
+            ["realm", "cookie_hash", "host", "hint_session", "hint_user", "confirmed", "source"], effect: .idempotent
+        ) { (row) throws(StoreError) in
+            (isSignedOut: try (row("outcome") as String) == "signed_out", user: try row("user_id"))
+        }
+    }
+    static let calls = Calls()
+}
