@@ -201,3 +201,10 @@ extension AuthorizationRequest {
             asksConsent: prompts.contains(.consent), pushedRequest: pushedID)
     }
 }
+
+extension AuthorizationRequest {
+    /// The answer when this server has a fault of its own and the request wants no page.
+    public var temporarilyUnavailable: AuthorizationResponse {
+        .error(.temporarilyUnavailable, "The service is temporarily unavailable.", to: target)
+    }
+}

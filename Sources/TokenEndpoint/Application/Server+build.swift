@@ -72,6 +72,12 @@ extension Server {
 
         let routes =
             TokenRoutes(service: service, metrics: metrics).routes
+            + AuthorizationRoutes(
+                authorizations: Authorizations(
+                    codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring),
+                clients: clients,
+                limit: LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) }), pages: MessagePages()
+            ).routes
             + SignInRequestRoutes(requests: requests, code: code, registration: registration, link: link).routes
             + AppInfoRoutes().routes
             + MagicLoginRoutes(confirmation: confirmation).routes

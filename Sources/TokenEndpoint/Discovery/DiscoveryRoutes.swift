@@ -39,8 +39,12 @@ struct DiscoveryRoutes: Sendable {
         object.member("introspection_endpoint", origin + "/connect/introspect")
         object.member("revocation_endpoint", origin + "/connect/revoke")
         object.member("grant_types_supported", service.grantTypes(for: realm))
-        // No authorization endpoint exists; the member is required and may not be empty (RFC 8414 §2, §3.2).
-        object.member("response_types_supported", ["none"])
+        if realm.hosted.isEnabled {
+            authorization(of: realm, origin, &object)
+        } else {
+            // No authorization endpoint exists; the member is required and may not be empty (RFC 8414 §2, §3.2).
+            object.member("response_types_supported", ["none"])
+        }
         object.member("subject_types_supported", ["public"])
         object.member(
             "id_token_signing_alg_values_supported", SigningKeys.algorithms(of: realm, now: clock()))
@@ -62,8 +66,30 @@ struct DiscoveryRoutes: Sendable {
                 "iss", "sub", "aud", "exp", "iat", "auth_time", "amr", "sid", "realm", "at_hash", "email",
                 "email_verified",
                 "name", "given_name", "family_name",
-            ])
+            ] + (realm.hosted.isEnabled ? ["nonce", "acr"] : []))
         return object.finish()
+    }
+
+    /// What a realm with pages offers (RFC 8414 §2, RFC 9126 §5, RFC 9207 §3, OpenID Connect Discovery §3).
+    private func authorization(of realm: Realm, _ origin: String, _ object: inout JSONWriter) {
+        object.member("authorization_endpoint", origin + "/connect/authorize")
+        object.member("pushed_authorization_request_endpoint", origin + "/connect/par")
+        object.member("end_session_endpoint", origin + "/connect/logout")
+        object.member("response_types_supported", ["code"])
+        object.member("response_modes_supported", ["query", "form_post"])
+        object.member("code_challenge_methods_supported", ["S256"])
+        object.member("authorization_response_iss_parameter_supported", true)
+        object.member(
+            "prompt_values_supported",
+            ["none", "login", "consent", "select_account"] + (realm.registration == .off ? [] : ["create"]))
+        object.member("acr_values_supported", AuthorizationRequest.acrValuesSupported)
+        object.member("backchannel_logout_supported", true)
+        object.member("backchannel_logout_session_supported", true)
+        object.member("request_parameter_supported", false)
+        // Its default is true (OpenID Connect Discovery §3).
+        object.member("request_uri_parameter_supported", false)
+        object.member("claims_parameter_supported", false)
+        object.member("require_pushed_authorization_requests", false)
     }
 
     private func jwks(_ exchange: Exchange) async throws -> Answer {

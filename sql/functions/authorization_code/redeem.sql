@@ -102,7 +102,7 @@ BEGIN
         END IF;
     ELSIF NOT v_code.live THEN
         reason := 'expired';
-    ELSIF NOT v_code.redirected THEN
+    ELSIF NOT coalesce(v_code.redirected, false) THEN
         reason := 'redirect_uri';
     ELSIF NOT coalesce(p_resource <@ v_code.resource, true) THEN
         outcome := 'invalid_target';

@@ -1,0 +1,19 @@
+public import Grants
+public import Persistence
+
+/// The pages that the authorization endpoint hands a browser over to.
+public protocol AuthorizationPages: Sendable {
+    /// Begins a sign-in, or goes on with what is due.
+    /// - Parameters:
+    ///   - due: ``PageOutcome/login`` without a live session.
+    ///   - session: who is signed in in the browser.
+    func begin(
+        _ request: AuthorizationRequest, due: PageOutcome, session: BrowserSessionStore.Live?, _ exchange: Exchange
+    ) async throws -> Answer
+    /// A request that must not be answered at its redirect URI: 400.
+    func refused(_ error: AuthorizationPageError, _ exchange: Exchange) -> Answer
+    /// A form that posts a response to its redirect URI: 200.
+    func formPost(_ response: AuthorizationResponse, _ exchange: Exchange) -> Answer
+    /// A page that can be reloaded after `retryAfter` seconds: 503, or 429 when a limit was exceeded.
+    func tryAgain(after retryAfter: Int, isLimited: Bool, _ exchange: Exchange) -> Answer
+}

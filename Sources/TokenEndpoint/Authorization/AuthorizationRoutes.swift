@@ -1,0 +1,146 @@
+import Grants
+import HTTPTypes
+import Logging
+import NIOCore
+import Persistence
+
+/// `/connect/authorize` (RFC 6749 §3.1, OpenID Connect Core §3.1.2) and `/connect/par` (RFC 9126).
+struct AuthorizationRoutes: Sendable {
+    let authorizations: Authorizations
+    let clients: ClientAuthenticator
+    let limit: LocalLimit
+    let pages: any AuthorizationPages
+
+    var routes: [Route] {
+        [
+            Route(
+                "/connect/authorize", [.get: { try await authorize($0) }, .post: { try await redirect($0) }]
+            ).logged(as: "authorize"),
+            Route("/connect/par", [.post: { try await push($0) }]).logged(as: "par"),
+        ]
+    }
+
+    /// Longer queries are not read, and longer requests are stored first.
+    private static let maximumQuery = 8 * 1024
+
+    private func authorize(_ exchange: Exchange) async throws -> Answer {
+        let query = exchange.request.query.utf8
+        guard query.count <= Self.maximumQuery else { return Answer(.uriTooLong) }
+        return try await answering(exchange) {
+            guard let form = try? FormParameters(parsing: query) else {
+                throw AuthorizationRefusal.page(.invalidRequest)
+            }
+            let request = try await authorizations.request(form, realm: exchange.realm)
+            do {
+                return try await answer(request, exchange)
+            } catch
+                where request.prompts.contains(.none) && TokenError(error).code == .temporarilyUnavailable
+                && !(error is AuthorizationRefusal)
+            {
+                return response(request.temporarilyUnavailable, exchange)
+            }
+        }
+    }
+
+    private func answer(_ request: AuthorizationRequest, _ exchange: Exchange) async throws -> Answer {
+        let answer = try await authorizations.answer(
+            request, cookie: exchange.sessionCookie, host: exchange.host, realm: exchange.realm)
+        switch answer {
+        case .response(let found): return response(found, exchange)
+        case .page(let due, let session):
+            return try await pages.begin(request, due: due, session: session, exchange)
+        }
+    }
+
+    /// A cross-site POST comes without the browser's cookies; the GET after it brings them.
+    private func redirect(_ exchange: Exchange) async throws -> Answer {
+        try await answering(exchange) {
+            let form: FormParameters
+            do {
+                form = try exchange.form()
+            } catch let refusal as Refusal {
+                guard refusal.answer.status == .badRequest else { throw refusal }
+                throw AuthorizationRefusal.page(.invalidRequest)
+            }
+            let query = String(decoding: exchange.request.body.readableBytesView, as: UTF8.self)
+            var location = exchange.realm.endpointOrigin + "/connect/authorize?"
+            if query.utf8.count <= Self.maximumQuery, Self.isQuery(query) {
+                location += query
+            } else {
+                let request = try await authorizations.request(form, realm: exchange.realm)
+                let uri = try await authorizations.store(request, realm: exchange.realm, source: exchange.source)
+                location += "client_id=\(request.client.clientID)&request_uri=\(uri)"
+            }
+            return Answer(.seeOther, headers: [.location: location])
+        }
+    }
+
+    /// Whether a form body can stand in a `Location` as it is.
+    private static func isQuery(_ text: String) -> Bool {
+        text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }
+    }
+
+    /// Turns what may go wrong into pages and responses.
+    private func answering(_ exchange: Exchange, _ body: () async throws -> Answer) async throws -> Answer {
+        if let seconds = limit.refusal(.authorize, exchange.source, realm: exchange.realm) {
+            return pages.tryAgain(after: seconds, isLimited: true, exchange)
+        }
+        do {
+            return try await body()
+        } catch let refusal as AuthorizationRefusal {
+            switch refusal {
+            case .page(let error): return pages.refused(error, exchange)
+            case .response(let found): return response(found, exchange)
+            }
+        } catch let refusal as Refusal {
+            throw refusal
+        } catch {
+            let error = TokenError(error)
+            exchange.logger.warning("authorize", metadata: ["reason": "\(error.reason)"])
+            return pages.tryAgain(
+                after: error.limit?.retryAfterSeconds ?? 1, isLimited: error.limit != nil, exchange)
+        }
+    }
+
+    private func response(_ response: AuthorizationResponse, _ exchange: Exchange) -> Answer {
+        switch response.mode {
+        case .query: Answer(.seeOther, headers: [.location: response.url])
+        case .formPost: pages.formPost(response, exchange)
+        }
+    }
+
+    private func push(_ exchange: Exchange) async throws -> Answer {
+        let (form, client) = try await clients.authenticate(exchange)
+        guard exchange.realm.hosted.isEnabled else {
+            throw TokenError(.invalidRequest, "The realm has no sign-in pages.", reason: "hosted off")
+        }
+        try exchange.realm.requireAdmission(of: client)
+        guard form["request_uri"] == nil else {
+            throw TokenError(.invalidRequest, "The parameter request_uri cannot be pushed.", reason: "request_uri")
+        }
+        do {
+            let uri = try await authorizations.push(
+                form, by: client, realm: exchange.realm, source: exchange.source)
+            var object = JSONWriter(reserving: 192)
+            object.member("request_uri", uri)
+            object.member("expires_in", Authorizations.pushedLifetime)
+            return Answer(.created, json: object.finish())
+        } catch let refusal as AuthorizationRefusal {
+            throw Refusal(Self.pushed(refusal))
+        }
+    }
+
+    /// RFC 9126 §2.3.
+    private static func pushed(_ refusal: AuthorizationRefusal) -> Answer {
+        var object = JSONWriter(reserving: 192)
+        switch refusal {
+        case .page(let error):
+            object.member("error", error == .invalidClient ? error.rawValue : "invalid_request")
+            object.member("error_description", "The redirect_uri is not one of the client's.")
+        case .response(let response):
+            object.member("error", response.error?.rawValue ?? "invalid_request")
+            object.member("error_description", response.description)
+        }
+        return Answer(.badRequest, json: object.finish())
+    }
+}
