@@ -8,7 +8,7 @@ import Testing
 private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
     let stores: [Any] = [
         AccountStore.calls, AuthorizationCodeStore.calls, BrowserSessionStore.calls, ClientAssertionStore.calls,
-        CodeStore.calls, ConfigurationStore.calls, DataKeyStore.calls,
+        CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, LogoutTokenStore.calls, DataKeyStore.calls,
         KeyLineStore.calls, MagicLinkStore.calls, MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls,
         PasskeyStore.calls, PermitStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls,
         ServiceAccountStore.calls, SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls,

@@ -37,10 +37,13 @@ public struct AuthorizationResponse: Sendable, Equatable {
     /// The redirect URI with the members appended to its own query.
     public var url: String {
         let pairs = members.map { "\($0.name)=\(Self.escaped($0.value))" }.joined(separator: "&")
-        let separator =
-            !redirectURI.utf8.contains(UInt8(ascii: "?"))
-            ? "?" : redirectURI.hasSuffix("?") || redirectURI.hasSuffix("&") ? "" : "&"
-        return redirectURI + separator + pairs
+        return Self.appending(pairs, to: redirectURI)
+    }
+
+    /// A URI with more pairs in its query; it has no fragment.
+    static func appending(_ pairs: String, to uri: String) -> String {
+        guard uri.utf8.contains(UInt8(ascii: "?")) else { return uri + "?" + pairs }
+        return uri + (uri.hasSuffix("?") || uri.hasSuffix("&") ? "" : "&") + pairs
     }
 
     /// The authorization code is issued.

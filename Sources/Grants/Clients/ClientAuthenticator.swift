@@ -23,11 +23,14 @@ public struct ClientAuthenticator: Sendable {
     }
 
     /// Authenticates the client of a request. An assertion is used up here, also when the request fails later.
-    /// - Parameter source: where the request came from.
+    /// - Parameters:
+    ///   - source: where the request came from.
+    ///   - endpoint: the path of the endpoint asked.
     /// - Throws: `invalid_request` for two methods or half of one, `rate_limited` for an assertion from a source with
     ///   too many refused calls, else `invalid_client` with one text.
     public func authenticate(
-        _ form: FormParameters, _ credentials: PresentedCredentials, realm: Realm, source: String
+        _ form: FormParameters, _ credentials: PresentedCredentials, realm: Realm, source: String,
+        endpoint: String = "/connect/token"
     ) async throws(TokenError) -> Client {
         guard form["client_assertion"] != nil || form["client_assertion_type"] != nil else {
             return try realm.authenticate(form, credentials)
@@ -54,8 +57,10 @@ public struct ClientAuthenticator: Sendable {
             throw .limited(limit)
         }
         // The issuer is what RFC 7523 is being narrowed to. The token endpoint is what OpenID Connect Core §9 told
-        // clients to send.
-        let audiences = [realm.issuer, realm.issuer + "/connect/token", realm.endpointOrigin + "/connect/token"]
+        // clients to send, and RFC 9126 §2 adds the endpoint that is asked.
+        let audiences =
+            [realm.issuer]
+            + Set(["/connect/token", endpoint]).flatMap { [realm.issuer + $0, realm.endpointOrigin + $0] }
         let use: ClientAssertion.Use
         switch assertion.verify(for: client, audiences: audiences, now: clock()) {
         case .success(let verified): use = verified

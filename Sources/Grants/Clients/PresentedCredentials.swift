@@ -45,6 +45,12 @@ public struct PresentedCredentials: Sendable, Equatable {
         self.forwardedFor = forwardedFor
     }
 
+    /// The `client_id` of the header.
+    public var clientID: String? {
+        guard case .basic(let basic) = header else { return nil }
+        return basic.clientID
+    }
+
     /// The user's address that an authenticated client names. Only a confidential client with the permission
     /// `cap:trusted-forwarder` and `Basic` credentials is believed.
     public func forwardedSource(by client: Client) -> String? {

@@ -117,7 +117,8 @@ public final class RealmDirectory: Sendable {
         return try await loadHosts()[host]
     }
 
-    private func realm(_ id: UUIDValue) async throws(StoreError) -> Realm? {
+    /// A realm by its id; `nil` when it is gone or disabled.
+    public func realm(_ id: UUIDValue) async throws(StoreError) -> Realm? {
         let now = clock()
         let (known, ticket) = state.withLock { ($0.realm(id, at: now), $0.ticket(for: id)) }
         if let known { return known }

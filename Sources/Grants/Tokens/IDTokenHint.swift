@@ -13,6 +13,9 @@ public struct IDTokenHint: Sendable, Equatable {
     /// `sid`: the session it was made for, which names the device.
     public let session: UUIDValue
 
+    /// `aud`: the client it was made for.
+    let clientID: String
+
     /// Longer ones are not looked at. Ours have some 700 characters.
     static let maximumLength = 4096
 
@@ -33,6 +36,7 @@ public struct IDTokenHint: Sendable, Equatable {
             let user = UUIDValue(claims.sub), let session = UUIDValue(claims.sid)
         else { return nil }
         self.user = user
+        clientID = claims.aud
         self.session = session
     }
 

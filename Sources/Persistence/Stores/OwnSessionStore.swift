@@ -11,8 +11,8 @@ public struct OwnSessionStore: Sendable {
     public struct Listed: Sendable {
         /// The row's id, which is `sid`.
         public let id: UUIDValue
-        /// `client_id`.
-        public let clientID: String
+        /// `client_id`; `nil` for a browser that is signed in on pages.
+        public let clientID: String?
         /// `User-Agent` of the request that opened it; `nil` when it said none.
         public let userAgent: String?
         /// The sign-in.
@@ -49,13 +49,14 @@ public struct OwnSessionStore: Sendable {
     }
 
     struct Calls: Sendable {
-        let list = FunctionCall<Listed>("live_sessions", ["realm", "user"], effect: .readOnly) {
+        let list = FunctionCall<Listed>("all_live_sessions", ["realm", "user"], effect: .readOnly) {
             (row) throws(StoreError) in
             Listed(
                 id: try row("id"), clientID: try row("client_id"), userAgent: try row("user_agent"),
                 createdAt: try row("created_at"), lastUsedAt: try row("last_used_at"))
         }
-        let end = FunctionCall<Bool>("end_own_session", ["realm", "user", "session", "by", "source"], effect: .once)
+        let end = FunctionCall<Bool>(
+            "end_any_own_session", ["realm", "user", "session", "by", "source"], effect: .once)
         let endAll = FunctionCall<Int?>("end_own_sessions", ["realm", "user", "by", "keep", "source"], effect: .once)
     }
     static let calls = Calls()

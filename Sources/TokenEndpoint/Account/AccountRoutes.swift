@@ -13,7 +13,7 @@ struct AccountRoutes: Sendable {
             Route(
                 "/connect/account",
                 [.get: { try await read($0) }, .patch: { try await rename($0) }, .delete: { try await delete($0) }])
-        ].map { $0.logged(as: "account") }
+        ].map { $0.cors(.clients).logged(as: "account") }
     }
 
     private func read(_ exchange: Exchange) async throws -> Answer {

@@ -1,5 +1,5 @@
 import Foundation
-import Grants
+public import Grants
 public import Logging
 public import Persistence
 public import ServiceLifecycle
@@ -15,13 +15,15 @@ extension Server {
     ///
     /// - Parameters:
     ///   - extraRoutes: the dev outbox under `postern dev`.
+    ///   - postLogoutToken: posts a form to a client.
     ///   - wakeDelivery: called when a mail was queued.
     ///   - onServing: called once clients can connect.
     /// - Throws: an error whose text says which TLS file cannot be used.
     public static func build(
         _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration,
         keyring: Keyring,
-        extraRoutes: [Route] = [], wakeDelivery: @escaping @Sendable () -> Void,
+        extraRoutes: [Route] = [], postLogoutToken: @escaping LogoutTokens.Post,
+        wakeDelivery: @escaping @Sendable () -> Void,
         onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
@@ -91,6 +93,8 @@ extension Server {
             .routes
             + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
+            + SignOutRoutes(signOut: SignOut(browserSessions), pages: MessagePages()).routes
+            + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + extraRoutes
         let realms = RealmDirectory(source: ConfigurationStore(database))
         metrics.watch(realms)
@@ -112,6 +116,10 @@ extension Server {
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(store: MaintenanceStore(database), logger: logger),
             SigningKeyRotation(keys: signingKeys, logger: logger),
+            LogoutTokenService(
+                tokens: LogoutTokens(
+                    LogoutTokenStore(database), realms: realms, signingKeys: signingKeys, post: postLogoutToken,
+                    clock: clock), logger: logger),
             KeyLineService(
                 resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
                 lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),

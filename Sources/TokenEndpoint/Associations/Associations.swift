@@ -117,6 +117,7 @@ struct AssociationRoutes: Sendable {
                     }
                     return .cacheable(json, seconds: 300, exchange)
                 }
-            ])
+            ]
+        ).cors(.all)
     }
 }

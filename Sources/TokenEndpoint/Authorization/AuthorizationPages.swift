@@ -14,6 +14,13 @@ public protocol AuthorizationPages: Sendable {
     func refused(_ error: AuthorizationPageError, _ exchange: Exchange) -> Answer
     /// A form that posts a response to its redirect URI: 200.
     func formPost(_ response: AuthorizationResponse, _ exchange: Exchange) -> Answer
+    /// Asks a user who is to be signed out: 200. Its form posts to `/connect/logout`, with a `tx`.
+    func askToSignOut(_ request: SignOutRequest, _ exchange: Exchange) async throws -> Answer
+    /// The answer to that form. - Parameter form: with a `tx`.
+    func confirmSignOut(_ form: FormParameters, _ exchange: Exchange) async throws -> Answer
+    /// Says that the browser is signed out: 200.
+    /// - Parameter client: the client that asked for it, if it is known.
+    func signedOut(_ client: Client?, _ exchange: Exchange) -> Answer
     /// A page that can be reloaded after `retryAfter` seconds: 503, or 429 when a limit was exceeded.
     func tryAgain(after retryAfter: Int, isLimited: Bool, _ exchange: Exchange) -> Answer
 }

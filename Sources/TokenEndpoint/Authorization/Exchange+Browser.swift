@@ -11,6 +11,11 @@ extension Exchange {
     /// The session cookie that the browser showed; `nil` for none, for two, and for what cannot be one.
     public var sessionCookie: BrowserCookie? { cookie(named: sessionCookieName).flatMap { BrowserCookie($0) } }
 
+    /// `Set-Cookie` that ends the session cookie.
+    public var endedSessionCookie: String {
+        "\(sessionCookieName)=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax" + (hasSecureCookies ? "; Secure" : "")
+    }
+
     /// The value of a cookie; `nil` when it is missing or there are two of the name.
     public func cookie(named name: String) -> Substring? {
         var found: Substring?

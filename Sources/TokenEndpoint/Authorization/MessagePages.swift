@@ -31,6 +31,18 @@ struct MessagePages: AuthorizationPages {
             policy: ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"])
     }
 
+    func askToSignOut(_ request: SignOutRequest, _ exchange: Exchange) -> Answer {
+        page("", "Sign out", "This server has no sign-out page.", .ok, exchange)
+    }
+
+    func confirmSignOut(_ form: FormParameters, _ exchange: Exchange) -> Answer {
+        refused(.invalidRequest, exchange)
+    }
+
+    func signedOut(_ client: Client?, _ exchange: Exchange) -> Answer {
+        page("", "You are signed out", "You can close this window.", .ok, exchange)
+    }
+
     func tryAgain(after retryAfter: Int, isLimited: Bool, _ exchange: Exchange) -> Answer {
         var answer = page(
             isLimited ? "rate_limited" : "temporarily_unavailable", "Please try again", "Reload this page in a moment.",

@@ -45,7 +45,7 @@ struct BearerAuthentication: Sendable {
     func authenticate(
         _ exchange: Exchange, for purpose: Purpose, signedInWithin age: Int? = nil
     ) async throws -> VerifiedAccessToken {
-        let verified = try await holder(of: exchange)
+        let verified = try await holder(of: exchange, exchange.bearer())
         guard verified.isForClientAlone else { throw Refusal(.bearerChallenge(invalidToken: true)) }
         guard purpose.admits(verified.client) else { throw Refusal(.insufficientScope()) }
         if let age, verified.session.now - verified.session.authTime > Double(age) {
@@ -57,19 +57,22 @@ struct BearerAuthentication: Sendable {
     /// The user whose claims are asked for (OpenID Connect Core §5.3): by any token with the scope `openid`, which the
     /// app asked for and an API may have been given. It opens no more than the claims of its scopes.
     /// - Throws: the answer to give, as above, and 403 without the scope.
-    func authenticateForClaims(_ exchange: Exchange) async throws -> VerifiedAccessToken {
-        let verified = try await holder(of: exchange)
+    /// - Parameter bodyToken: the `access_token` of a form body, where the request may have one (RFC 6750 §2.2).
+    func authenticateForClaims(_ exchange: Exchange, bodyToken: String?) async throws -> VerifiedAccessToken {
+        let verified = try await holder(of: exchange, bodyToken.map(Exchange.Bearer.token) ?? exchange.bearer())
         guard verified.token.scope.contains("openid") else { throw Refusal(.insufficientScope("openid")) }
         return verified
     }
 
-    private func holder(of exchange: Exchange) async throws -> VerifiedAccessToken {
-        switch exchange.bearer() {
+    private func holder(of exchange: Exchange, _ bearer: Exchange.Bearer) async throws -> VerifiedAccessToken {
+        switch bearer {
         case .none: throw Refusal(.bearerChallenge(invalidToken: false))
         case .malformed: throw Refusal(.bearerChallenge(invalidToken: true))
         case .token(let text):
             switch try await verifier.identify(text, realm: exchange.realm, now: clock()) {
-            case .user(let verified): return verified
+            case .user(let verified):
+                exchange.namedClient?.note(verified.client)
+                return verified
             // A valid token of a service account: there is no user.
             case .service: throw Refusal(.insufficientScope())
             case nil: throw Refusal(.bearerChallenge(invalidToken: true))

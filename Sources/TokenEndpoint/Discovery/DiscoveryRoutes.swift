@@ -20,7 +20,7 @@ struct DiscoveryRoutes: Sendable {
             Route("/.well-known/openid-configuration", [.get: { metadata($0) }]),
             Route("/.well-known/oauth-authorization-server", [.get: { metadata($0) }]),
             Route("/.well-known/jwks", [.get: { try await jwks($0) }]).logged(as: "jwks"),
-        ]
+        ].map { $0.cors(.all) }
     }
 
     private func metadata(_ exchange: Exchange) -> Answer {

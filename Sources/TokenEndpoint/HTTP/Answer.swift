@@ -91,6 +91,7 @@ extension HTTPField.Name {
     static let strictTransportSecurity = HTTPField.Name("Strict-Transport-Security")!
     static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
     static let xRobotsTag = HTTPField.Name("X-Robots-Tag")!
+    static let origin = HTTPField.Name("Origin")!
     static let host = HTTPField.Name("Host")!
     static let xForwardedFor = HTTPField.Name("X-Forwarded-For")!
     static let posternForwardedFor = HTTPField.Name("Postern-Forwarded-For")!

@@ -22,6 +22,8 @@ public struct Exchange: Sendable {
     /// The number of the request since the process started.
     let number: UInt64
     let baseLogger: Logger
+    /// The client that the request names; only kept where it decides about the web origin.
+    var namedClient: NamedClient?
 
     /// Carries the request's number; made when something is to be logged.
     public var logger: Logger {
@@ -116,7 +118,11 @@ extension ClientAuthenticator {
     func authenticate(_ exchange: Exchange) async throws -> (form: FormParameters, client: Client) {
         let credentials = try exchange.presentedCredentials()
         let form = try exchange.form()
-        return (form, try await authenticate(form, credentials, realm: exchange.realm, source: exchange.source))
+        exchange.nameClient(form["client_id"] ?? credentials.clientID)
+        let client = try await authenticate(
+            form, credentials, realm: exchange.realm, source: exchange.source, endpoint: exchange.request.path ?? "")
+        exchange.namedClient?.note(client)
+        return (form, client)
     }
 }
 

@@ -72,16 +72,20 @@ public final class Responder: Sendable {
             return .unavailable
         }
         guard let realm, let route else { return Answer(.notFound) }
+        if let preflight = route.crossOrigin.preflight(request, route, realm) { return preflight }
         guard let handler = route.handler(for: request.method) else {
             return Answer(.methodNotAllowed, headers: [.allow: route.allow])
         }
         if let expectation = request.headers[.expect], expectation.lowercased() != "100-continue" {
             return Answer(.expectationFailed)
         }
-        let exchange = Exchange(
+        var exchange = Exchange(
             request: request, realm: realm, host: host, vary: peer.vary, pathParameter: parameter, source: peer.source,
             arrivedAt: request.arrivedAt, number: lastNumber.add(1, ordering: .relaxed).newValue, baseLogger: logger)
-        let answer = await refusals.counted(await run(handler, of: route, exchange), exchange)
+        if case .clients = route.crossOrigin, request.headers.has(.origin) { exchange.namedClient = NamedClient() }
+        let answer = route.crossOrigin.applied(
+            to: await refusals.counted(await run(handler, of: route, exchange), exchange), request, realm,
+            exchange.namedClient)
         return answer.isPage && realm.issuer.hasPrefix("https:") ? answer.withStrictTransportSecurity : answer
     }
 

@@ -13,6 +13,8 @@ public struct Route: Sendable {
     private(set) var uniform = UniformAnswers.none
     /// How errors read on the wire.
     private(set) var errors = ErrorForm.oauth
+    /// Which web origins may read its answers.
+    private(set) var crossOrigin = CrossOrigin.none
     /// The message of its errors in the log.
     private(set) var logName = "request"
 
@@ -50,6 +52,13 @@ public struct Route: Sendable {
     func errors(_ form: ErrorForm) -> Route {
         var route = self
         route.errors = form
+        return route
+    }
+
+    /// The route with answers that web origins may read.
+    func cors(_ origins: CrossOrigin) -> Route {
+        var route = self
+        route.crossOrigin = origins
         return route
     }
 

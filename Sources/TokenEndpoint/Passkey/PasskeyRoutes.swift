@@ -17,13 +17,14 @@ struct PasskeyRoutes: Sendable {
             Route(
                 prefix: "/connect/passkey/",
                 [.patch: { try await rename($0) }, .delete: { try await delete($0) }]),
-        ].map { $0.logged(as: "passkey") }
+        ].map { $0.cors(.clients).logged(as: "passkey") }
     }
 
     private func beginLogin(_ exchange: Exchange) async throws -> Answer {
         try exchange.requireNativeGrants()
         let form = try exchange.form()
         guard let clientID = form["client_id"] else { throw TokenError.missing("client_id") }
+        exchange.nameClient(clientID)
         let client = try passkeys.client(named: clientID, realm: exchange.realm)
         let options = try await passkeys.beginLogin(
             realm: exchange.realm, client: client, rpID: try rpID(exchange.realm, client),

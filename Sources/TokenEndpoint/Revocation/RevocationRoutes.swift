@@ -7,7 +7,9 @@ struct RevocationRoutes: Sendable {
     let revoker: TokenRevoker
     let clock: @Sendable () -> Double
 
-    var routes: [Route] { [Route("/connect/revoke", [.post: { try await revoke($0) }]).logged(as: "revocation")] }
+    var routes: [Route] {
+        [Route("/connect/revoke", [.post: { try await revoke($0) }]).cors(.clients).logged(as: "revocation")]
+    }
 
     private func revoke(_ exchange: Exchange) async throws -> Answer {
         let (form, client) = try await clients.authenticate(exchange)

@@ -12,7 +12,7 @@ struct TOTPRoutes: Sendable {
             Route("/connect/totp/enroll/begin", [.post: { try await begin($0) }]),
             Route("/connect/totp/enroll", [.post: { try await enrol($0) }]),
             Route("/connect/totp", [.delete: { try await remove($0) }]),
-        ].map { $0.logged(as: "totp") }
+        ].map { $0.cors(.clients).logged(as: "totp") }
     }
 
     private func begin(_ exchange: Exchange) async throws -> Answer {

@@ -13,7 +13,7 @@ struct SessionRoutes: Sendable {
         [
             Route("/connect/sessions", [.get: { try await list($0) }, .delete: { try await endAll($0) }]),
             Route(prefix: "/connect/sessions/", [.delete: { try await end($0) }]),
-        ].map { $0.logged(as: "sessions") }
+        ].map { $0.cors(.clients).logged(as: "sessions") }
     }
 
     private func list(_ exchange: Exchange) async throws -> Answer {
@@ -22,8 +22,10 @@ struct SessionRoutes: Sendable {
         let items = listed.map { item in
             var object = JSONWriter(reserving: 256)
             object.member("Id", item.id.description)
-            object.member("ClientId", item.clientID)
-            object.member("ClientName", exchange.realm.clients[item.clientID]?.displayName ?? item.clientID)
+            object.nullable("ClientId", item.clientID)
+            object.nullable(
+                "ClientName", item.clientID.map { exchange.realm.clients[$0]?.displayName ?? $0 })
+            object.member("Browser", item.clientID == nil)
             object.nullable("UserAgent", item.userAgent)
             object.member("CreatedAt", Timestamp.text(item.createdAt))
             object.member("LastUsedAt", Timestamp.text(item.lastUsedAt))

@@ -16,7 +16,7 @@ struct SignInRequestRoutes: Sendable {
         ].map { $0.logged(as: "otp request") }
         let links = Route("/api/account/magic-link/request", [.post: { try await request(link, Message.link, $0) }])
             .logged(as: "magic link request")
-        return (codes + [links]).map { $0.uniform(.accepted).errors(.native) }
+        return (codes + [links]).map { $0.uniform(.accepted).errors(.native).cors(.clients) }
     }
 
     private enum Message {
@@ -43,6 +43,7 @@ struct SignInRequestRoutes: Sendable {
 
     private static func decode(_ exchange: Exchange, takesNames: Bool) async throws -> SignInRequests.Form {
         let body = try await exchange.json()
+        exchange.nameClient(try? body.string("ClientId"))
         try exchange.requireNativeGrants()
         guard let email = try body.string("Email").flatMap({ EmailAddress($0) }) else {
             throw Refusal(.error(.badRequest, "Email is invalid."))

@@ -8,7 +8,10 @@ struct TokenRoutes: Sendable {
     let metrics: Metrics
 
     var routes: [Route] {
-        [Route("/connect/token", [.post: { try await token($0) }]).uniform(.refusals).logged(as: "token")]
+        [
+            Route("/connect/token", [.post: { try await token($0) }]).uniform(.refusals).cors(.clients).logged(
+                as: "token")
+        ]
     }
 
     private func token(_ exchange: Exchange) async throws -> Answer {
@@ -16,6 +19,7 @@ struct TokenRoutes: Sendable {
         let form = try exchange.form()
         // An unknown value is the caller's text: it must not reach a log or a metric.
         let grantType = form["grant_type"].flatMap { service.knows($0) ? $0 : nil } ?? "other"
+        exchange.nameClient(form["client_id"] ?? credentials.clientID)
         let client = form["client_id"].flatMap { exchange.realm.clients[$0]?.clientID } ?? "other"
         do {
             let response = try await service.token(

@@ -8,13 +8,28 @@ struct UserInfoRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/userinfo", [.get: { try await userInfo($0) }, .post: { try await userInfo($0) }]).logged(
-                as: "userinfo")
+            Route(
+                "/connect/userinfo",
+                [
+                    .get: { try await userInfo($0, bodyToken: nil) },
+                    .post: { try await userInfo($0, bodyToken: Self.bodyToken($0)) },
+                ]
+            ).cors(.clients).logged(as: "userinfo")
         ]
     }
 
-    private func userInfo(_ exchange: Exchange) async throws -> Answer {
-        Answer(json: Self.claims(try await bearer.authenticateForClaims(exchange)))
+    private func userInfo(_ exchange: Exchange, bodyToken: String?) async throws -> Answer {
+        Answer(json: Self.claims(try await bearer.authenticateForClaims(exchange, bodyToken: bodyToken)))
+    }
+
+    /// The token of a form body (RFC 6750 §2.2). No other endpoint reads one. - Throws: `invalid_request` for two tokens.
+    private static func bodyToken(_ exchange: Exchange) throws(Refusal) -> String? {
+        guard exchange.hasContentType("application/x-www-form-urlencoded") else { return nil }
+        guard let token = try exchange.form()["access_token"] else { return nil }
+        guard !exchange.request.headers.has(.authorization) else {
+            throw Refusal(.oauth(TokenError(.invalidRequest, "Send the access token once.")))
+        }
+        return token
     }
 
     /// Only what the scopes ask for (OpenID Connect Core §5.4).

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Delivery
 import Glibc
+import Grants
 import Logging
 import NIOCore
 import Persistence
@@ -90,7 +91,7 @@ struct ServerRun: Redacted {
             logger: logger)
         let server = try Server.build(
             configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
-            extraRoutes: extraRoutes,
+            extraRoutes: extraRoutes, postLogoutToken: Self.logoutTokenPost(),
             wakeDelivery: { sender.wake() }, onServing: { onStarted() }, logger: logger)
         // The sender stops after the worker that feeds it and before the database it writes to.
         var services = server.services
@@ -110,5 +111,20 @@ struct ServerRun: Redacted {
             )
         }
         logger.notice("stopped")
+    }
+
+    /// Posts logout tokens, several at a time; no redirect is followed.
+    private static func logoutTokenPost() -> LogoutTokens.Post {
+        let caller = HTTPCaller()
+        return { url, form in
+            let call = HTTPCall(
+                url: url, headers: [("Content-Type", "application/x-www-form-urlencoded")], body: form)
+            switch await caller.post(call, before: .now + .seconds(6)) {
+            case .answered(status: 200, _, _, _), .answered(status: 204, _, _, _): return nil
+            case .answered(let status, _, _, _): return "HTTP \(status)"
+            case .failed(let failure): return failure.description
+            case .inDoubt: return "in doubt"
+            }
+        }
     }
 }

@@ -1,0 +1,78 @@
+import Grants
+import HTTPTypes
+import Synchronization
+
+/// Which web origins may read the answers of a route (Fetch Standard §3.2, CORS).
+enum CrossOrigin: Sendable {
+    case none
+    /// Every origin: public documents.
+    case all
+    /// The web origins of the client that the request names; of any client of the realm while none is known.
+    case clients
+}
+
+/// The client that a request names, noted by whatever finds it out.
+final class NamedClient: Sendable {
+    private let origins = Mutex<[String]?>(nil)
+
+    func note(_ client: Client) { origins.withLock { $0 = client.webOrigins } }
+
+    /// Its web origins; `nil` while no client is known.
+    var webOrigins: [String]? { origins.withLock { $0 } }
+}
+
+extension CrossOrigin {
+    private func admits(_ origin: String, _ realm: Realm, _ named: NamedClient?) -> Bool {
+        switch self {
+        case .none: false
+        case .all: true
+        case .clients:
+            named?.webOrigins?.contains(origin) ?? realm.clients.values.contains { $0.webOrigins.contains(origin) }
+        }
+    }
+
+    /// The answer to a preflight; `nil` for a request that is none, and for an origin that may not read the answer.
+    func preflight(_ request: Request, _ route: Route, _ realm: Realm) -> Answer? {
+        guard request.method == .options, let origin = request.headers[.origin],
+            request.headers.has(.accessControlRequestMethod), admits(origin, realm, nil)
+        else { return nil }
+        return Answer(
+            .noContent,
+            headers: [
+                .accessControlAllowOrigin: origin, .accessControlAllowMethods: route.allow,
+                .accessControlAllowHeaders: "Authorization, Content-Type, DPoP", .accessControlMaxAge: "600",
+                .vary: "Origin",
+            ])
+    }
+
+    /// The answer with what a browser needs to hand it to the origin that asked.
+    func applied(to answer: Answer, _ request: Request, _ realm: Realm, _ named: NamedClient?) -> Answer {
+        if case .none = self { return answer }
+        // A cache must not hand an answer without these headers to a page of another origin.
+        guard let origin = request.headers[.origin] else {
+            guard case .all = self else { return answer }
+            return answer.varyingByOrigin
+        }
+        guard admits(origin, realm, named) else { return answer }
+        var answer = answer.varyingByOrigin
+        answer.headers[.accessControlAllowOrigin] = origin
+        answer.headers[.accessControlExposeHeaders] = "DPoP-Nonce, WWW-Authenticate, Retry-After"
+        return answer
+    }
+}
+
+extension Answer {
+    fileprivate var varyingByOrigin: Answer {
+        var answer = self
+        answer.headers[.vary] = answer.headers[.vary].map { $0 + ", Origin" } ?? "Origin"
+        return answer
+    }
+}
+
+extension Exchange {
+    /// Notes the client that the request names, for the origins that may read the answer.
+    func nameClient(_ clientID: String?) {
+        guard let namedClient, let clientID, let client = realm.clients[clientID] else { return }
+        namedClient.note(client)
+    }
+}
