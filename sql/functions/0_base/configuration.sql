@@ -79,6 +79,8 @@ BEGIN
             'enabled', r.hosted_enabled, 'methods', r.hosted_methods, 'default_locale', r.default_locale,
             'sso_idle', postern.seconds(r.sso_idle), 'sign_in_lifetime', postern.seconds(r.sign_in_lifetime),
             'code_lifetime', postern.seconds(r.code_lifetime), 'offer_passkey', r.offer_passkey),
+        'channels', postern.configured_channels(r.id),
+        'address_rules', postern.configured_address_rules(r.id),
         'domains', (SELECT coalesce(jsonb_agg(d.domain ORDER BY d.domain), '[]')
                       FROM postern.realm_domain AS d WHERE d.realm_id = r.id AND d.app IS NULL),
         'scopes', (SELECT coalesce(jsonb_agg(jsonb_build_object(
