@@ -32,6 +32,9 @@ static inline CURLcode postern_curl_set_debug(CURL *curl, curl_debug_callback va
 static inline CURLcode postern_curl_get_long(CURL *curl, CURLINFO info, long *value) {
     return curl_easy_getinfo(curl, info, value);
 }
+static inline CURLcode postern_curl_get_offset(CURL *curl, CURLINFO info, curl_off_t *value) {
+    return curl_easy_getinfo(curl, info, value);
+}
 
 /* curl_global_init with its macro of flags. A peer that resets the connection must not end the process: libcurl leaves
    SIGPIPE alone when it is told to use no signals, which threads require. */

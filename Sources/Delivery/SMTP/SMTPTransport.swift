@@ -66,11 +66,3 @@ public final class SMTPTransport: MailTransport {
         await sessions[0].probe()
     }
 }
-
-/// Tells a transfer on another thread to stop.
-final class AbandonFlag: Sendable {
-    private let raised = Atomic(false)
-
-    func raise() { raised.store(true, ordering: .relaxed) }
-    var isRaised: Bool { raised.load(ordering: .relaxed) }
-}

@@ -16,9 +16,7 @@ enum SMTPVerdict {
         switch code {
         case CURLE_OK: return .accepted
         case CURLE_LOGIN_DENIED, CURLE_AUTH_ERROR: return .temporary(.authentication)
-        case CURLE_USE_SSL_FAILED, CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
-            CURLE_SSL_CERTPROBLEM, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS:
-            return .temporary(.tls)
+        case let code where code.isTLSFault: return .temporary(.tls)
         case CURLE_OPERATION_TIMEDOUT: return finished ? .inDoubt : .temporary(.timeout)
         case CURLE_ABORTED_BY_CALLBACK: return finished ? .inDoubt : .temporary(.cancelled)
         default: break

@@ -30,8 +30,8 @@ COMMENT ON FUNCTION admin.put_address_rule IS
 'Accepts or refuses the mail addresses of a domain, for the realm or for one App. A request for a code or link to an
 address that is not accepted gets 400, whether or not the address has an account.
 domain: exact, or *.domain for all sub-domains (not the domain itself). action: allow or deny.
-The rule of the longest domain decides; rules of the App go before those of the realm. Where no rule fits, an address is
-accepted, unless the App (if it has rules; else the realm) has a rule that allows: then only what is allowed is accepted.
+The rule of the longest domain decides; rules of the App go before those of the realm. Where no rule fits, an address
+is accepted, unless the App (if it has rules; else the realm) has a rule that allows: then only what is allowed is.
 Example: SELECT admin.put_address_rule(''acme'', ''mailinator.com'', ''deny'');';
 
 CREATE OR REPLACE FUNCTION admin.delete_address_rule(realm text, domain text, app text DEFAULT NULL)
@@ -59,7 +59,8 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
 BEGIN
-    IF app IS NOT NULL AND NOT EXISTS (SELECT FROM postern.app AS a WHERE a.realm_id = p_realm AND a.slug = app) THEN
+    IF app IS NOT NULL
+       AND NOT EXISTS (SELECT FROM postern.app AS a WHERE a.realm_id = p_realm AND a.slug = app) THEN
         PERFORM postern.refuse(format('app %s is not an App of this realm', postern.shown(app)),
                                'admin.put_app makes one.');
     END IF;
@@ -115,7 +116,8 @@ Example: SELECT admin.delete_pre_send_hook(''acme'');';
 CREATE OR REPLACE VIEW admin.address_rules AS
 SELECT r.slug AS realm, a.app, a.domain, a.action
   FROM postern.address_rule AS a JOIN postern.realm AS r ON r.id = a.realm_id;
-COMMENT ON VIEW admin.address_rules IS 'E-mail domains that realms and Apps (app NULL: the whole realm) accept or refuse';
+COMMENT ON VIEW admin.address_rules IS
+    'E-mail domains that realms and Apps (app NULL: the whole realm) accept or refuse';
 
 CREATE OR REPLACE VIEW admin.pre_send_hooks AS
 SELECT r.slug AS realm, h.url, h.on_failure

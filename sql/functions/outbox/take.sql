@@ -1,15 +1,15 @@
 -- What a sender takes: messages of all its channels in one call, with what it needs to send them.
 SET LOCAL ROLE postern_owner;
 
--- Leases due messages (lease_messages). Per channel: how many, and the realm served last. p_held_…: one entry for each
--- message that the caller has in hand. Commit before sending.
+-- Leases due messages (lease_messages). Per channel: how many, and the realm served last. p_held_…: one entry for
+-- each message that the caller has in hand. Commit before sending.
 -- recipient: mail address, number, or handle of a device. payload: sealed; NULL for a notice, which has detail.
 -- realm_name: the App or realm as people know it; asked_by: the client. page_host: the host of the App or realm.
 -- provider, provider_failures, refused_by: how the message fared so far. providers: who carries the channel now, in
 -- order; NULL for mail. hook: what to ask before sending; NULL: nothing, or it was allowed.
 CREATE OR REPLACE FUNCTION postern.take_messages(
     p_channels text[], p_limits integer[], p_after uuid[], p_lease interval, p_share integer, p_held_channel text[],
-    p_held_realm uuid[], p_held_registers boolean[])
+    p_held_realm uuid[], p_held_priority integer[])
 RETURNS TABLE (realm_id uuid, id uuid, channel text, recipient text, template text, kind text, purpose text,
                payload bytea, detail jsonb, attempts integer, created_at timestamptz, expires_at timestamptz,
                last_error text, priority smallint, locale text, realm text, realm_name text, app text, client_id text,
@@ -29,9 +29,9 @@ BEGIN
                    c.channel, c.wanted, p_lease, c.after, p_share,
                    ARRAY(SELECT h.realm FROM unnest(p_held_channel, p_held_realm) AS h (channel, realm)
                           WHERE h.channel = c.channel),
-                   ARRAY(SELECT h.realm FROM unnest(p_held_channel, p_held_realm, p_held_registers)
-                                                 AS h (channel, realm, registers)
-                          WHERE h.channel = c.channel AND h.registers),
+                   ARRAY(SELECT h.realm FROM unnest(p_held_channel, p_held_realm, p_held_priority)
+                                                 AS h (channel, realm, priority)
+                          WHERE h.channel = c.channel AND h.priority = 2),
                    false) AS l
          WHERE c.wanted > 0
     LOOP

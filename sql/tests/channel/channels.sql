@@ -157,7 +157,7 @@ SELECT pg_temp.queue('four', 'sms', '+4915112345670', 'register'), pg_temp.queue
 SELECT is(pg_temp.take('{sms}', '{9}'), 'sms +4915112345671,sms +4915112345670',
     'sign-ins go before registrations');
 SELECT is((SELECT string_agg(recipient, ',') FROM postern.take_messages(
-              '{sms}', '{9}', ARRAY[pg_temp.other()], '1 minute', 1, '{sms}', ARRAY[pg_temp.realm()], '{f}')), NULL,
+              '{sms}', '{9}', ARRAY[pg_temp.other()], '1 minute', 1, '{sms}', ARRAY[pg_temp.realm()], '{0}')), NULL,
     'what is in hand counts towards a realm''s share');
 
 -- Outcomes.

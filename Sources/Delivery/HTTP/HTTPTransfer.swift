@@ -1,0 +1,51 @@
+import CCurl
+
+/// A body on its way out and an answer on its way in, through libcurl's callbacks. Confined to the thread of its session.
+final class HTTPTransfer {
+    private let body: [UInt8]
+    private let abandoned: AbandonFlag
+    private var offset = 0
+    /// What was read of the answer's body.
+    private(set) var answer: [UInt8] = []
+    /// True once libcurl was given all of the body, so that the endpoint may have it.
+    private(set) var hasFinished = false
+
+    init(_ body: [UInt8], abandoned: AbandonFlag) {
+        self.body = body
+        self.abandoned = abandoned
+    }
+
+    private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let count = min(buffer.count, body.count - offset)
+        buffer.copyBytes(from: body[offset..<(offset + count)])
+        offset += count
+        hasFinished = offset == body.count
+        return count
+    }
+
+    /// - Returns: whether there may be more.
+    private func keep(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        answer += bytes.prefix(HTTPCall.longestAnswer - answer.count)
+        return answer.count < HTTPCall.longestAnswer
+    }
+
+    /// `CURLOPT_READFUNCTION`; the user data is an `HTTPTransfer`.
+    static let readCallback: curl_read_callback = { buffer, size, count, userData in
+        guard let buffer, let userData else { return Int(CURL_READFUNC_ABORT) }
+        let transfer = Unmanaged<HTTPTransfer>.fromOpaque(userData).takeUnretainedValue()
+        return transfer.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
+    }
+
+    /// `CURLOPT_WRITEFUNCTION`; the user data is an `HTTPTransfer`. Fewer bytes than given end the transfer.
+    static let writeCallback: curl_write_callback = { bytes, size, count, userData in
+        guard let bytes, let userData else { return 0 }
+        let transfer = Unmanaged<HTTPTransfer>.fromOpaque(userData).takeUnretainedValue()
+        return transfer.keep(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+    }
+
+    /// `CURLOPT_XFERINFOFUNCTION`; the user data is an `HTTPTransfer`. Anything but 0 ends the transfer.
+    static let progressCallback: curl_xferinfo_callback = { userData, _, _, _, _ in
+        guard let userData else { return 1 }
+        return Unmanaged<HTTPTransfer>.fromOpaque(userData).takeUnretainedValue().abandoned.isRaised ? 1 : 0
+    }
+}
