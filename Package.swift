@@ -126,6 +126,7 @@ let package = Package(
         .target(
             name: "TokenEndpoint",
             dependencies: [
+                "Texts",
                 "Grants", "Persistence", "WebAuthnVerify",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),

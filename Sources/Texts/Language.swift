@@ -31,15 +31,20 @@ public enum Language: String, Sendable, CaseIterable {
     ///   - uiLocales: language tags, best first (OIDC Core §3.1.2.1).
     ///   - accepted: the value of `Accept-Language` (RFC 9110 §12.5.4); only its first 1,024 bytes are read.
     public static func choose(uiLocales: [String] = [], accepted: String?, default fallback: Language) -> Language {
-        if let asked = uiLocales.lazy.compactMap({ Language(tag: $0) }).first { return asked }
+        uiLocales.lazy.compactMap { Language(tag: $0) }.first ?? preferred(in: accepted, any: fallback) ?? fallback
+    }
+
+    /// The best language of `Accept-Language`; `nil` when it names none that there are texts in.
+    /// - Parameter any: what `*` stands for.
+    public static func preferred(in accepted: String?, any: Language? = nil) -> Language? {
         var best: (language: Language, weight: Int)?
         for range in (accepted ?? "").utf8.prefix(1024).split(separator: UInt8(ascii: ",")) {
             let parts = String(decoding: Array(range), as: UTF8.self).split(separator: ";").map(Self.trimmed)
-            guard let tag = parts.first, let language = tag == "*" ? fallback : Language(tag: tag) else { continue }
+            guard let tag = parts.first, let language = tag == "*" ? any : Language(tag: tag) else { continue }
             let weight = Self.weight(parts.dropFirst())
             if weight > best?.weight ?? 0 { best = (language, weight) }
         }
-        return best?.language ?? fallback
+        return best?.language
     }
 
     private static let byPrimarySubtag = Dictionary(

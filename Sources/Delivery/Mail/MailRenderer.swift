@@ -94,18 +94,18 @@ public struct MailRenderer: Sendable {
         return String(slice)
     }
 
-    private static func isCode(_ code: String) -> Bool {
+    static func isCode(_ code: String) -> Bool {
         (4...12).contains(code.utf8.count) && code.utf8.allSatisfy(isAlphanumeric)
     }
 
-    private static func isHost(_ host: String) -> Bool {
+    static func isHost(_ host: String) -> Bool {
         (1...253).contains(host.utf8.count) && host.utf8.first != 0x2D
             && host.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E }
     }
 
     /// The characters of RFC 3986 §2 without quotes and brackets, after a scheme and host that browsers treat as
     /// secure.
-    private static func isLink(_ link: String) -> Bool {
+    static func isLink(_ link: String) -> Bool {
         let prefixes = ["https://", "http://localhost/", "http://localhost:"]
         return link.utf8.count <= 2000 && prefixes.contains { link.hasPrefix($0) }
             && link.utf8.allSatisfy { isAlphanumeric($0) || "-._~:/?#@!$&()*+,;=%".utf8.contains($0) }

@@ -117,7 +117,8 @@ public final class RealmDirectory: Sendable {
         return try await loadHosts()[host]
     }
 
-    private func realm(_ id: UUIDValue) async throws(StoreError) -> Realm? {
+    /// The realm with this id, `nil` when it is gone or disabled.
+    func realm(_ id: UUIDValue) async throws(StoreError) -> Realm? {
         let now = clock()
         let (known, ticket) = state.withLock { ($0.realm(id, at: now), $0.ticket(for: id)) }
         if let known { return known }

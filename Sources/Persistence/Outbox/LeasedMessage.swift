@@ -64,6 +64,8 @@ public struct LeasedMessage: Sendable {
     public let mailFrom: String?
     /// Where answers to the realm's mails go.
     public let replyTo: String?
+    /// Texts of the App or realm in the place of ours, by key.
+    public let texts: [String: String]
 }
 
 extension LeasedMessage {
@@ -83,7 +85,8 @@ extension LeasedMessage {
             askedBy: try row("asked_by"), pageHost: try row("page_host"), smsHash: try row("sms_hash"),
             provider: try row("provider"), providerFailures: try row("provider_failures"),
             refusedBy: try row("refused_by"), providers: try document(row("providers")) ?? [],
-            hook: try document(row("hook")), mailFrom: try row("mail_from"), replyTo: try row("reply_to"))
+            hook: try document(row("hook")), mailFrom: try row("mail_from"), replyTo: try row("reply_to"),
+            texts: try document(row("texts")) ?? [:])
     }
 
     /// A JSON document of a column.

@@ -54,20 +54,6 @@ COMMENT ON FUNCTION admin.delete_address_rule IS
 'Deletes the rule of a domain, of the realm or of one App.
 Example: SELECT admin.delete_address_rule(''acme'', ''mailinator.com'');';
 
-CREATE OR REPLACE FUNCTION postern.check_app(p_realm uuid, app text) RETURNS void
-LANGUAGE plpgsql
-AS $$
-#variable_conflict use_variable
-BEGIN
-    IF app IS NOT NULL
-       AND NOT EXISTS (SELECT FROM postern.app AS a WHERE a.realm_id = p_realm AND a.slug = app) THEN
-        PERFORM postern.refuse(format('app %s is not an App of this realm', postern.shown(app)),
-                               'admin.put_app makes one.');
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION postern.check_app IS 'Refuses what is not an App of the realm; NULL passes';
-
 CREATE OR REPLACE FUNCTION admin.set_pre_send_hook(realm text, url text, on_failure text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
