@@ -1,3 +1,4 @@
+import Logging
 import Persistence
 
 /// Renders mails, hands them to the mail server and records the outcome.

@@ -1,3 +1,4 @@
+import Logging
 import Persistence
 
 /// Writes messages to phones and devices, hands them to providers and records the outcome.
