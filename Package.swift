@@ -42,7 +42,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         // Start, SIGTERM drain and stop order of the long-running services.
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
-        // Logic-less templates of the text and HTML mails.
+        // Logic-less templates of pages and mails.
         .package(url: "https://github.com/hummingbird-project/swift-mustache", exact: "2.1.1"),
         // Settings from the environment and from a file of the same names.
         .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0", traits: []),
@@ -111,11 +111,18 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // The words of pages and messages in every language, and the engine of their templates.
+        .target(
+            name: "Texts",
+            dependencies: [.product(name: "Mustache", package: "swift-mustache")],
+            exclude: ["Templates"],
+            swiftSettings: settings,
+            plugins: ["EmbedFiles"]
+        ),
         .target(
             name: "Delivery",
             dependencies: [
-                "Persistence", "CCurl",
-                .product(name: "Mustache", package: "swift-mustache"),
+                "Persistence", "Texts", "CCurl",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
@@ -126,7 +133,7 @@ let package = Package(
         .target(
             name: "TokenEndpoint",
             dependencies: [
-                "Grants", "Persistence", "WebAuthnVerify",
+                "Grants", "Persistence", "Texts", "WebAuthnVerify",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -181,7 +188,7 @@ let package = Package(
         .testTarget(
             name: "DeliveryTests",
             dependencies: [
-                "Delivery", "Persistence", "CCurl", "TestSupport",
+                "Delivery", "Persistence", "Texts", "CCurl", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],

@@ -14,6 +14,14 @@ public struct WakeSignal: Sendable {
         continuation.yield()
     }
 
+    /// The wake-ups, for a worker that has a loop of its own.
+    public var wakes: AsyncStream<Void> { stream }
+
+    /// Ends ``wakes``.
+    public func end() {
+        continuation.finish()
+    }
+
     /// Runs `body` for every wake-up and at least every `interval`, until the task is cancelled.
     public func forEach(atLeastEvery interval: Duration, _ body: () async -> Void) async {
         let ticker = Task { [continuation] in

@@ -1,3 +1,5 @@
+import Texts
+
 /// One mail: who, what and when, ready to become RFC 5322 text.
 ///
 /// Every part that reaches a header field is a validated type or is encoded on the way, so a message cannot gain a
@@ -7,6 +9,8 @@ public struct MailMessage: Sendable, Equatable {
     public let id: String
     /// Who sends it; also the envelope sender, so that bounces reach the operator.
     public let from: Mailbox
+    /// Where answers go; `nil`: to the sender.
+    public let replyTo: Mailbox?
     /// Its only recipient.
     public let to: MailAddress
     /// The subject, unencoded.
@@ -20,13 +24,15 @@ public struct MailMessage: Sendable, Equatable {
 
     /// A message; `id` is cut to 50 letters, digits and hyphens, as a UUID has them.
     public init(
-        id: String, from: Mailbox, to: MailAddress, subject: String, text: String, html: String, queuedAt: Double
+        id: String, from: Mailbox, replyTo: Mailbox? = nil, to: MailAddress, subject: String, text: String,
+        html: String, queuedAt: Double
     ) {
         let permitted = id.unicodeScalars.filter {
             ("a"..."z") ~= $0 || ("A"..."Z") ~= $0 || ("0"..."9") ~= $0 || $0 == "-"
         }
         self.id = String(String.UnicodeScalarView(permitted.prefix(50)))
         self.from = from
+        self.replyTo = replyTo
         self.to = to
         self.subject = DisplayText.clean(subject, limit: 200)
         self.text = text
@@ -45,6 +51,7 @@ public struct MailMessage: Sendable, Equatable {
         let header = [
             "From: \(HeaderText.mailbox(from))",
             "To: \(to.text)",
+        ] + (replyTo.map { ["Reply-To: \(HeaderText.mailbox($0))"] } ?? []) + [
             "Subject: \(HeaderText.unstructured(subject))",
             "Date: \(MailDate.rfc5322(secondsSinceEpoch: queuedAt))",
             "Message-ID: \(messageID)",

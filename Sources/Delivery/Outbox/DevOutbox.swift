@@ -1,13 +1,17 @@
 import FoundationEssentials
+public import Persistence
 import Synchronization
 
-/// The mail server of `postern dev`: keeps the last mails in memory and shows them, codes and links included.
-public final class DevOutbox: MailTransport {
-    /// A mail as `/dev/outbox.json` shows it.
+/// The mail server and the provider of `postern dev`: keeps the last messages in memory and shows them, codes and links
+/// included.
+public final class DevOutbox: MailTransport, MessageMemory {
+    /// A message as `/dev/outbox.json` shows it.
     public struct Mail: Sendable, Equatable, Encodable {
-        /// The recipient's address.
+        /// `email`, `sms`, `voice`, `whatsapp` or `push`.
+        public let channel: String
+        /// The recipient's address, number or handle.
         public let to: String
-        /// The subject.
+        /// The subject; empty but for mail.
         public let subject: String
         /// The text part.
         public let text: String
@@ -20,7 +24,7 @@ public final class DevOutbox: MailTransport {
         /// When it was delivered, in ISO 8601 with UTC.
         public let at: String
 
-        private enum CodingKeys: String, CodingKey { case to, subject, text, code, link, at }
+        private enum CodingKeys: String, CodingKey { case channel, to, subject, text, code, link, at }
     }
 
     private let capacity: Int
@@ -38,13 +42,25 @@ public final class DevOutbox: MailTransport {
     public func send(_ mail: OutgoingMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
         let message = mail.message
         let entry = Mail(
-            to: message.to.text, subject: message.subject, text: message.text, html: message.html, code: mail.code,
+            channel: Channel.email.rawValue, to: message.to.text, subject: message.subject, text: message.text, html: message.html, code: mail.code,
             link: mail.link, at: Date().formatted(.iso8601))
+        keep(entry)
+        return .accepted
+    }
+
+    /// Keeps a message to a phone or device.
+    public func keep(_ message: LeasedMessage, text: String, code: String?, link: String?) {
+        keep(
+            Mail(
+                channel: message.channel.rawValue, to: message.recipient, subject: "", text: text, html: "",
+                code: code, link: link, at: Date().formatted(.iso8601)))
+    }
+
+    private func keep(_ entry: Mail) {
         kept.withLock { mails in
             mails.append(entry)
             mails.removeFirst(max(mails.count - capacity, 0))
         }
-        return .accepted
     }
 
     /// Nothing to close.

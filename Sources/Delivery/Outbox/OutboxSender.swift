@@ -3,28 +3,26 @@ public import Persistence
 public import ServiceLifecycle
 import Synchronization
 
-/// Empties the outbox: takes due mails on lease, renders and sends them, and records the outcome. Realms take turns,
-/// and none occupies all senders (docs/decisions/0027).
+/// Empties the outbox: takes due messages of all channels on lease, hands them to the mail server or to providers, and
+/// records the outcome. Realms take turns, and none occupies all senders of a channel (docs/decisions/0027, 0035).
 ///
-/// Any number of these may run on any number of nodes. A mail whose sender dies is taken again when its lease ends, so
-/// none is lost, and one that had just been accepted arrives twice with the same `Message-ID`. An attempt that ended
-/// without an answer is repeated once, for the same reason only once. What is over the rate stays in the queue, free
-/// for other nodes to take.
-///
-/// Logs name the row and the class of the SMTP answer, never the address, the code or the link.
+/// Any number of these may run on any number of nodes. A message whose sender dies is taken again when its lease ends, so
+/// none is lost. What is over the rate stays in the queue, free for other nodes to take.
 public final class OutboxSender: Service {
     /// The numbers that a test or an operator may want otherwise.
     public struct Configuration: Sendable {
         /// Mails in hand at once; the SMTP transport should have as many connections.
         public var concurrency = 6
-        /// Mails of one realm in hand at once; registration mails one less. So slow recipients of one realm leave
-        /// senders to other realms, and registrations leave senders to sign-ins.
+        /// Messages of each other channel in hand at once.
+        public var messageConcurrency = 8
+        /// Messages of one realm and channel in hand at once; of registrations one less. So slow recipients of one
+        /// realm leave senders to other realms, and registrations leave senders to sign-ins.
         public var realmShare = 4
-        /// How long a mail is reserved for this sender.
+        /// How long a message is reserved for this sender.
         public var lease = Duration.seconds(90)
         /// The end of the lease that is left to recording the outcome: an attempt is over before it begins.
         public var recordingTime = Duration.seconds(15)
-        /// How often to look without being woken: for mails of other nodes and for retries.
+        /// How often to look without being woken: for messages of other nodes and for retries.
         public var pollInterval = Duration.seconds(1)
         /// The most mails in any second; no bound if `nil`.
         public var mailsPerSecond: Int?
@@ -36,16 +34,14 @@ public final class OutboxSender: Service {
     }
 
     private let outbox: OutboxStore
-    private let keyring: Keyring
-    private let sender: Mailbox
     private let transport: any MailTransport
     private let configuration: Configuration
     private let logger: Logger
-    private let renderer: MailRenderer
-    private let pace: Mutex<SendingPace>
-    private let turns = Mutex(MailTurns())
-    private let signals: AsyncStream<Void>
-    private let signal: AsyncStream<Void>.Continuation
+    private let mails: MailDelivery
+    private let messages: MessageDelivery?
+    private let recorder: OutcomeRecorder
+    private let lanes: Mutex<[Lane]>
+    private let wakes: WakeSignal
     private let rooms: AsyncStream<ContinuousClock.Instant>
     private let room: AsyncStream<ContinuousClock.Instant>.Continuation
 
@@ -54,30 +50,49 @@ public final class OutboxSender: Service {
     ///   - keyring: Opens the payloads.
     ///   - sender: `POSTERN_MAIL_FROM`. Without a display name, mails show the realm's.
     ///   - transport: Where mails go.
+    ///   - calls: How providers and hooks are called; without it, mails alone are sent.
+    ///   - wakes: Says that a message was just queued, so that it leaves at once.
+    ///   - observe: Counts how attempts end, by channel.
     /// - Throws: if the templates in the binary are broken.
     public init(
         database: Database, keyring: Keyring, sender: Mailbox, transport: any MailTransport,
-        configuration: Configuration = Configuration(), logger: Logger
+        calls: OutgoingCalls? = nil, wakes: WakeSignal = WakeSignal(),
+        configuration: Configuration = Configuration(), logger: Logger,
+        observe: @escaping @Sendable (_ channel: String, _ outcome: String) -> Void = { _, _ in }
     ) throws {
         outbox = OutboxStore(database)
-        self.keyring = keyring
-        self.sender = sender
         self.transport = transport
         self.configuration = configuration
         self.logger = logger
-        renderer = try MailRenderer()
-        pace = Mutex(
-            SendingPace(concurrency: configuration.concurrency, mailsPerSecond: configuration.mailsPerSecond))
-        (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        self.wakes = wakes
+        let recorder = OutcomeRecorder(
+            outbox: outbox, lease: configuration.lease, logger: logger,
+            observe: { observe($0.rawValue, $1.rawValue) })
+        self.recorder = recorder
+        mails = MailDelivery(
+            outbox: outbox, keyring: keyring, sender: sender, transport: transport, renderer: try MailRenderer(),
+            recorder: recorder)
+        messages = try calls.map {
+            MessageDelivery(
+                outbox: OutboxStore(database), keyring: keyring, writer: try MessageWriter(),
+                providers: ProviderCaller($0), recorder: recorder)
+        }
+        let channels = calls == nil ? [Channel.email] : Channel.allCases
+        lanes = Mutex(
+            channels.map { channel in
+                channel == .email
+                    ? Lane(.email, concurrency: configuration.concurrency, mailsPerSecond: configuration.mailsPerSecond)
+                    : Lane(channel, concurrency: configuration.messageConcurrency)
+            })
         (rooms, room) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Says that a mail was just queued, so that it leaves at once. May be called from anywhere, any number of times.
+    /// Says that a message was just queued. May be called from anywhere, any number of times.
     public func wake() {
-        signal.yield()
+        wakes.signal()
     }
 
-    /// Sends until graceful shutdown, then finishes the mails in hand. Cancellation abandons them to their lease.
+    /// Sends until graceful shutdown, then finishes the messages in hand. Cancellation abandons them to their lease.
     public func run() async {
         await withGracefulShutdownHandler {
             await withTaskGroup { tasks in
@@ -88,14 +103,14 @@ public final class OutboxSender: Service {
             }
             await transport.rest()
         } onGracefulShutdown: {
-            self.signal.finish()
+            self.wakes.end()
         }
     }
 
     /// The poll: a signal every so often.
     private func tick() async {
         while true {
-            signal.yield()
+            wakes.signal()
             do { try await Task.sleep(for: configuration.pollInterval) } catch { return }
         }
     }
@@ -104,48 +119,54 @@ public final class OutboxSender: Service {
     private func wakeForRoom() async {
         for await instant in rooms {
             do { try await Task.sleep(until: instant, clock: .continuous) } catch { return }
-            signal.yield()
+            wakes.signal()
         }
     }
 
     private func work() async {
         await withDiscardingTaskGroup { deliveries in
             var idleRounds = 0
-            for await _ in signals {
-                // The lease begins no earlier than now.
-                let deadline = ContinuousClock.now + configuration.lease - configuration.recordingTime
+            for await _ in wakes.wakes {
+                // The lease, and what is left of a message's life, begin no earlier than now.
+                let start = ContinuousClock.now
+                let deadline = start + configuration.lease - configuration.recordingTime
                 let taken = await take()
-                for mail in taken {
+                for message in taken {
                     deliveries.addTask {
-                        let outcome = await self.deliver(mail, before: deadline)
-                        self.pace.withLock { $0.finish(outcome, at: self.configuration.clock()) }
-                        self.turns.withLock { $0.finish(mail) }
-                        self.signal.yield()
+                        let end = message.channel == .email ? deadline : min(deadline, start + message.timeLeft)
+                        let outcome = await self.deliver(message, before: end)
+                        let now = self.configuration.clock()
+                        self.lanes.withLock { lanes in
+                            let index = lanes.firstIndex { $0.channel == message.channel }
+                            if let index { lanes[index].finish(message, outcome, at: now) }
+                        }
+                        self.wakes.signal()
                     }
                 }
-                idleRounds = taken.isEmpty && pace.withLock(\.isIdle) ? idleRounds + 1 : 0
+                let isIdle = lanes.withLock { $0.allSatisfy(\.isIdle) }
+                idleRounds = taken.isEmpty && isIdle ? idleRounds + 1 : 0
                 if idleRounds == 5 { deliveries.addTask { await self.transport.rest() } }
             }
         }
     }
 
-    /// Mails that are due, as many as may be in hand.
-    private func take() async -> [LeasedMail] {
+    /// Messages that are due, as many as may be in hand.
+    private func take() async -> [LeasedMessage] {
         let now = configuration.clock()
-        let (allowance, nextRoom) = pace.withLock { ($0.allowance(at: now), $0.nextRoom(at: now)) }
-        guard allowance > 0 else {
-            if let nextRoom { room.yield(nextRoom) }
-            return []
+        let share = max(configuration.realmShare, 1)
+        let (wishes, nextRoom) = lanes.withLock { lanes in
+            (lanes.indices.compactMap { lanes[$0].wish(share: share, at: now) },
+             lanes.compactMap { $0.nextRoom(at: now) }.min())
         }
-        let turns = turns.withLock { $0 }
+        if let nextRoom { room.yield(nextRoom) }
+        guard !wishes.isEmpty else { return [] }
         do {
-            let mails = try await outbox.take(
-                limit: Int32(clamping: allowance), lease: configuration.lease, after: turns.last,
-                share: Int32(clamping: max(configuration.realmShare, 1)), inHand: turns.inHand,
-                registering: turns.registering)
-            pace.withLock { $0.take(mails.count) }
-            self.turns.withLock { $0.take(mails) }
-            return mails
+            let messages = try await outbox.take(
+                wishes, lease: configuration.lease, share: Int32(clamping: share))
+            lanes.withLock { lanes in
+                for index in lanes.indices { lanes[index].take(messages) }
+            }
+            return messages
         } catch .unavailable(.notRunning) {
             return []  // starting or stopping
         } catch {
@@ -154,110 +175,46 @@ public final class OutboxSender: Service {
         }
     }
 
-    private func deliver(_ mail: LeasedMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
-        let outcome =
-            switch prepare(mail) {
-            case .success(let outgoing): await transport.send(outgoing, before: deadline)
-            case .failure(let refusal): refusal.outcome
-            }
-        await record(outcome, of: mail)
-        return outcome
-    }
-
-    private struct Refusal: Error {
-        let outcome: DeliveryOutcome
-    }
-
-    /// Opens and renders. What cannot be opened stays queued: another node may have the key or know the template.
-    private func prepare(_ mail: LeasedMail) -> Result<OutgoingMail, Refusal> {
-        guard let recipient = MailAddress(mail.recipient) else {
-            return .failure(Refusal(outcome: .permanent(.recipient)))
+    private func deliver(_ message: LeasedMessage, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
+        if let hook = message.hook {
+            if let refusal = await ask(hook, about: message, before: deadline) { return refusal }
         }
-        do {
-            guard let sealed = mail.payload else { return try prepare(notice: mail, to: recipient) }
-            let payload = try MailPayload(opening: sealed, with: keyring, realm: mail.realm, mail: mail.id)
-            if let minutes = payload.usefulMinutes, mail.ageInSeconds >= Double(minutes) * 60 {
-                return .failure(Refusal(outcome: .permanent(.expired)))
-            }
-            let message = message(try renderer.render(payload), of: mail, to: recipient, realmName: payload.realmName)
-            return .success(OutgoingMail(message: message, code: payload.code, link: payload.link))
-        } catch {
-            return .failure(Refusal(outcome: .temporary(.payload)))
+        guard message.channel != .email, let messages else { return await mails.deliver(message, before: deadline) }
+        return await messages.deliver(message, wasAllowed: message.hook != nil, before: deadline)
+    }
+
+    /// - Returns: `nil` when the message may be sent.
+    private func ask(
+        _ hook: PreSendHook, about message: LeasedMessage, before deadline: ContinuousClock.Instant
+    ) async -> DeliveryOutcome? {
+        let answer = await messages?.providers.verdict(on: message, of: hook, before: deadline) ?? .notAsked
+        switch answer {
+        case .allowed: return nil
+        case .unusable where hook.allowsOnFailure: return nil
+        case .notAsked:
+            var failure = OutboxStore.Failure("\(DeliveryFailure.credential)")
+            failure.retryAfter = RetrySchedule.pause(ofMessageAfterAttempt: message.attempt)
+            await record(failure, .retried, "hook could not be asked, message will be tried again", of: message)
+            return .temporary(.credential)
+        case .denied, .unusable:
+            var failure = OutboxStore.Failure("\(DeliveryFailure.denied)")
+            failure.isFinal = true
+            await record(failure, .denied, "message denied by the pre-send hook", of: message)
+            return .permanent(.denied)
         }
     }
 
-    private func prepare(notice mail: LeasedMail, to recipient: MailAddress) throws -> Result<OutgoingMail, Refusal> {
-        guard let notice = MailNotice(template: mail.template, detail: mail.detail ?? "") else {
-            return .failure(Refusal(outcome: .temporary(.payload)))
-        }
-        let words = try renderer.render(notice, realmName: mail.realmName)
-        return .success(OutgoingMail(message: message(words, of: mail, to: recipient, realmName: mail.realmName)))
-    }
-
-    private func message(
-        _ words: MailRenderer.Rendered, of mail: LeasedMail, to recipient: MailAddress, realmName: String
-    ) -> MailMessage {
-        MailMessage(
-            id: mail.id.description,
-            from: sender.name == nil ? Mailbox(name: realmName, address: sender.address) : sender,
-            to: recipient, subject: words.subject, text: words.text, html: words.html, queuedAt: mail.queuedAt)
-    }
-
-    private func record(_ outcome: DeliveryOutcome, of mail: LeasedMail) async {
-        let doubt = DeliveryFailure.inDoubt.description
-        let wasInDoubt = mail.lastError?.hasPrefix(doubt) == true
-        switch outcome {
-        case .accepted:
-            log(.info, "mail sent", mail)
-            await save(mail) { () throws(StoreError) in try await outbox.sent(mail) }
-        case .inDoubt where wasInDoubt:
-            await fail(mail, doubt, pause: .zero, forGood: true)
-        case .inDoubt:
-            await fail(mail, doubt, pause: RetrySchedule.pauseAfterDoubt, forGood: false)
-        case .temporary(let failure):
-            let pause = RetrySchedule.pause(afterAttempt: mail.attempt, failure)
-            await fail(mail, wasInDoubt ? "\(doubt), \(failure)" : "\(failure)", pause: pause, forGood: false)
-        case .permanent(.noSuchMailbox(let code)):
-            let status = "\(DeliveryFailure.noSuchMailbox(code))"
-            log(.error, "mail given up: no such mailbox", mail, status)
-            await save(mail) { () throws(StoreError) in try await outbox.refused(mail, error: status) }
-        case .permanent(let failure):
-            await fail(mail, "\(failure)", pause: .zero, forGood: true)
+    private func record(
+        _ failure: OutboxStore.Failure, _ outcome: OutcomeRecorder.Outcome, _ text: Logger.Message,
+        of message: LeasedMessage
+    ) async {
+        await recorder.record(outcome, of: message, .notice, text, failure.error) { () throws(StoreError) in
+            try await outbox.failed(message, failure)
         }
     }
+}
 
-    private func fail(_ mail: LeasedMail, _ status: String, pause: Duration, forGood: Bool) async {
-        let message: Logger.Message = forGood ? "mail given up" : "mail not taken, will be tried again"
-        log(forGood ? .error : .warning, message, mail, status)
-        await save(mail) { () throws(StoreError) in
-            try await outbox.failed(mail, error: status, retryAfter: pause, isFinal: forGood)
-        }
-    }
-
-    /// Records an outcome and retries until the lease ends. A mail whose outcome is not recorded by then is sent again.
-    private func save(_ mail: LeasedMail, _ record: () async throws(StoreError) -> Void) async {
-        let giveUp = ContinuousClock.now + configuration.lease
-        var pause = Duration.milliseconds(100)
-        while true {
-            do {
-                try await record()
-                return
-            } catch {
-                guard ContinuousClock.now + pause < giveUp, (try? await Task.sleep(for: pause)) != nil else {
-                    log(.error, "outcome of a mail not recorded, it will be sent again", mail, "\(error)")
-                    return
-                }
-                pause = min(pause * 2, .seconds(5))
-            }
-        }
-    }
-
-    private func log(_ level: Logger.Level, _ message: Logger.Message, _ mail: LeasedMail, _ status: String? = nil) {
-        logger.log(
-            level: level, message,
-            metadata: [
-                "mail": "\(mail.id)", "realm": "\(mail.realm)", "attempt": "\(mail.attempt)",
-                "status": "\(status ?? "2xx")",
-            ])
-    }
+extension LeasedMessage {
+    /// How long it is of use, from the moment it was taken.
+    var timeLeft: Duration { .milliseconds(Int64(max(min(secondsLeft, 86_400), 0) * 1000)) }
 }

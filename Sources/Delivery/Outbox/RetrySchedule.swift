@@ -7,6 +7,15 @@ enum RetrySchedule {
         return min(pause, failure.concernsServer ? .seconds(30) : .seconds(900))
     }
 
+    /// 1 s, doubled with each attempt up to 30 s: somebody waits for the message.
+    static func pause(ofMessageAfterAttempt attempt: Int) -> Duration {
+        min(.seconds(1 << min(max(attempt, 1) - 1, 5)), .seconds(30))
+    }
+
+    /// After an answer of a provider that stayed away. The second try carries the same id, so that a provider that knows
+    /// ids does not send twice.
+    static let pauseOfMessageAfterDoubt = Duration.seconds(5)
+
     /// After an answer that stayed away, the server gets time to deliver before there is a second copy.
     static let pauseAfterDoubt = Duration.seconds(60)
 }

@@ -37,6 +37,10 @@ extension Realm {
         rateLimits = limits
         registrationFields = RegistrationFields(record.registrationFirstname, record.registrationLastname)
         signingKeys = record.signingKeys.map(SealedSigningKey.init)
+        // A channel of a newer schema is not this binary's to use.
+        channels = Set(record.channels.compactMap(Channel.init))
+        addressRules = AddressRules(
+            record.addressRules.map { .init(app: $0.app, domain: $0.domain, allows: $0.action == "allow") })
         hintKeys = record.hintKeys.compactMap { HintKey(kid: $0.kid, alg: $0.alg, publicJWK: $0.publicJwk) }
         testCodeKeys = record.testCodeKeys.map {
             SealedDataKey(id: $0.id, purpose: .testCode, sealed: Hex.decode($0.sealed) ?? [])
@@ -172,6 +176,8 @@ private struct RealmRecord: Decodable {
     let signingKeys: [SigningKeyRecord]
     let hintKeys: [HintKeyRecord]
     let testCodeKeys: [DataKeyRecord]
+    let channels: [String]
+    let addressRules: [AddressRuleRecord]
 }
 
 private struct ClientRecord: Decodable {
@@ -244,6 +250,12 @@ private struct RateLimitRecord: Decodable {
     let per: Double
     let burst: Int
     let mode: String
+}
+
+private struct AddressRuleRecord: Decodable {
+    let app: String?
+    let domain: String
+    let action: String
 }
 
 private struct DataKeyRecord: Decodable {

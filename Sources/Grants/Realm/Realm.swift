@@ -33,6 +33,10 @@ public struct Realm: Sendable {
     public internal(set) var registrationFields: RegistrationFields
     /// Newest first; the private half is sealed.
     public let signingKeys: [SealedSigningKey]
+    /// By what the realm can send besides mail.
+    public internal(set) var channels: Set<Channel> = []
+    /// Which e-mail addresses it accepts.
+    public internal(set) var addressRules = AddressRules()
     /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
     var hintKeys: [HintKey] = []
     /// What the codes of test identities are compared under; empty in a realm that never had one.

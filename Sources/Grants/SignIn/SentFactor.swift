@@ -41,12 +41,14 @@ public struct SignInRequest: Sendable {
     let source: String
     /// The device it says it comes from.
     let hint: IDTokenHint?
+    /// The language that the message is to be in; `nil`: the realm's.
+    let locale: String?
 
     /// As the store takes it.
     func record(lifetime: Int) -> SignInRequestStore.Request {
         SignInRequestStore.Request(
             realm: realm.id, id: id, resendOf: resendOf, email: email.text, emailKey: email.key, client: client?.key,
             app: realm.app?.slug, source: source, lifetime: Int32(clamping: lifetime),
-            hint: hint.map { (user: $0.user, session: $0.session) })
+            hint: hint.map { (user: $0.user, session: $0.session) }, locale: locale)
     }
 }

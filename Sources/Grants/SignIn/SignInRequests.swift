@@ -11,11 +11,12 @@ public struct SignInRequests: Sendable {
         let clientID: String?
         let authSession: String?
         let idTokenHint: String?
+        let locale: String?
 
-        /// A decoded request.
+        /// A decoded request. - Parameter locale: the language that the message is to be in.
         public init(
             email: EmailAddress, firstName: PersonName?, lastName: PersonName?, clientID: String?,
-            authSession: String?, idTokenHint: String?
+            authSession: String?, idTokenHint: String?, locale: String? = nil
         ) {
             self.email = email
             self.firstName = firstName
@@ -23,6 +24,7 @@ public struct SignInRequests: Sendable {
             self.clientID = clientID
             self.authSession = authSession
             self.idTokenHint = idTokenHint
+            self.locale = locale
         }
     }
 
@@ -63,7 +65,7 @@ public struct SignInRequests: Sendable {
         let request = SignInRequest(
             realm: realm, id: handle.id, resendOf: presented?.emailKey == form.email.key ? presented?.id : nil,
             email: form.email, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
-            hint: form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) })
+            hint: form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) }, locale: form.locale)
         let answered = try await record(request, for: factor)
         wakeWorker()
         return Receipt(

@@ -40,16 +40,18 @@ public final class SigningKeys: Sendable {
 
     /// The key to sign with now: the newest active one of the client's own algorithm, else the newest active one of the
     /// realm. A realm without one gets its first on first use, in the client's algorithm if it has its own.
-    /// - Parameter now: seconds since the epoch.
-    public func current(for realm: Realm, client: Client, now: Double) async throws(TokenError) -> SigningKey {
+    /// - Parameters:
+    ///   - client: `nil` for what is not meant for a client.
+    ///   - now: seconds since the epoch.
+    public func current(for realm: Realm, client: Client?, now: Double) async throws(TokenError) -> SigningKey {
         var own: SealedSigningKey?
         var realms: SealedSigningKey?
         for key in realm.signingKeys where key.activatesAt <= now && (key.retiresAt.map { $0 > now } ?? true) {
-            if key.alg == client.signingAlgorithm?.rawValue, key.activatesAt >= own?.activatesAt ?? 0 { own = key }
+            if key.alg == client?.signingAlgorithm?.rawValue, key.activatesAt >= own?.activatesAt ?? 0 { own = key }
             if key.forRealm, key.activatesAt >= realms?.activatesAt ?? 0 { realms = key }
         }
         if let key = own ?? realms { return try open(key, realm: realm.id) }
-        let algorithm = realm.signingKeys.isEmpty ? client.signingAlgorithm : nil
+        let algorithm = realm.signingKeys.isEmpty ? client?.signingAlgorithm : nil
         return try await open(makeFirst(for: realm, algorithm, forRealm: algorithm == nil), realm: realm.id)
     }
 

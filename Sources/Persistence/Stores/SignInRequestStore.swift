@@ -29,11 +29,14 @@ public struct SignInRequestStore: Sendable {
         let lifetime: Int32
         /// `sub` and `sid` of the ID token that came with it.
         let hint: (user: UUIDValue, session: UUIDValue)?
+        /// The language that was asked for.
+        let locale: String?
 
         /// Takes the parts as they are.
         public init(
             realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, email: String, emailKey: String, client: UUIDValue?,
-            app: String?, source: String, lifetime: Int32, hint: (user: UUIDValue, session: UUIDValue)?
+            app: String?, source: String, lifetime: Int32, hint: (user: UUIDValue, session: UUIDValue)?,
+            locale: String? = nil
         ) {
             self.realm = realm
             self.id = id
@@ -45,6 +48,7 @@ public struct SignInRequestStore: Sendable {
             self.source = source
             self.lifetime = lifetime
             self.hint = hint
+            self.locale = locale
         }
 
         /// What a code is asked for.
@@ -56,14 +60,15 @@ public struct SignInRequestStore: Sendable {
         }
 
         static let arguments: [Argument] = [
-            "realm", "id", "resend_of", "email", "email_key", "client", "app", "source", "lifetime", "hint_user",
-            "hint_session",
+            "realm", "id", "resend_of", "email", "email_key", "client", "app",
+            Argument("source", of: ["source", "locale"]) { "postern.requested_in(\($0[0]), \($0[1]))" }, "lifetime",
+            "hint_user", "hint_session",
         ]
 
         var arguments: Arguments {
             [
                 "realm": realm, "id": id, "resend_of": resendOf, "email": email, "email_key": emailKey,
-                "client": client, "app": app, "source": source, "lifetime": lifetime, "hint_user": hint?.user,
+                "client": client, "app": app, "source": source, "locale": locale, "lifetime": lifetime, "hint_user": hint?.user,
                 "hint_session": hint?.session,
             ]
         }

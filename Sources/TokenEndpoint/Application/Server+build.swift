@@ -8,6 +8,10 @@ public import ServiceLifecycle
 public struct Server: Sendable {
     /// Long-running parts; stopped in reverse order.
     public let services: [any Service]
+    /// Signs calls to operators' endpoints.
+    public let hookTokens: HookTokens
+    /// Counts how an attempt at a message ended, by channel.
+    public let countMessage: @Sendable (_ channel: String, _ outcome: String) -> Void
 }
 
 extension Server {
@@ -158,7 +162,9 @@ extension Server {
                     Readiness(store: MaintenanceStore(database), realms: realms, clock: databaseClock),
                     logger))
         }
-        return Server(services: services)
+        return Server(
+            services: services, hookTokens: HookTokens(keys: signingKeys, realms: realms, clock: clock),
+            countMessage: { metrics.countMessage(channel: $0, outcome: $1) })
     }
 
     /// Counts every excess of a limit. For a limit in log-only mode, logs one line each time the database reports an

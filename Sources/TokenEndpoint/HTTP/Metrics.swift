@@ -21,6 +21,11 @@ public final class Metrics: Sendable {
         let enforced: Bool
     }
 
+    private struct Delivered: Hashable {
+        let channel: String
+        let outcome: String
+    }
+
     private struct Histogram {
         var buckets = [UInt64](repeating: 0, count: Metrics.bounds.count + 1)
         var sum = 0.0
@@ -37,6 +42,7 @@ public final class Metrics: Sendable {
         var requests: [Answered: UInt64] = [:]
         var grants: [Redeemed: UInt64] = [:]
         var excesses: [Exceeded: UInt64] = [:]
+        var messages: [Delivered: UInt64] = [:]
         var wrongCodes: UInt64 = 0
         var codeLockouts: UInt64 = 0
         var codeBrakes: UInt64 = 0
@@ -80,6 +86,11 @@ public final class Metrics: Sendable {
     func countExcess(of limit: TokenError.ExceededLimit, enforced: Bool) {
         let exceeded = Exceeded(policy: limit.policy, dimension: limit.dimension, enforced: enforced)
         state.withLock { $0.excesses[exceeded, default: 0] += 1 }
+    }
+
+    /// Counts how an attempt at a message ended: `sent`, `retried`, `dead` or `denied`.
+    func countMessage(channel: String, outcome: String) {
+        state.withLock { $0.messages[Delivered(channel: channel, outcome: outcome), default: 0] += 1 }
     }
 
     /// Asks `source` for gauges whenever the text is asked for; all of one name come one after another.
@@ -144,6 +155,9 @@ public final class Metrics: Sendable {
             "postern_http_requests_total", state.requests.map { ("route=\"\($0.route)\",status=\"\($0.status)\"", $1) })
         lines += Self.counter(
             "postern_grants_total", state.grants.map { ("grant=\"\($0.grantType)\",outcome=\"\($0.outcome)\"", $1) })
+        lines += Self.counter(
+            "postern_messages_total",
+            state.messages.map { ("channel=\"\($0.channel)\",outcome=\"\($0.outcome)\"", $1) })
         lines += Self.counter(
             "postern_rate_limit_exceeded_total",
             state.excesses.map { exceeded, count in

@@ -1,5 +1,6 @@
 import Grants
 import HTTPTypes
+import Texts
 
 /// `POST /api/account/native/otp/request`, `…/register` and `/api/account/magic-link/request`: one uniform answer each, at a fixed
 /// time, whether the address has an account or not.
@@ -48,13 +49,17 @@ struct SignInRequestRoutes: Sendable {
         guard let email = try body.string("Email").flatMap({ EmailAddress($0) }) else {
             throw Refusal(.error(.badRequest, "Email is invalid."))
         }
+        guard exchange.realm.addressRules.accept(email.key, app: exchange.realm.app?.slug) else {
+            throw Refusal(.error(.badRequest, "Address is not accepted."))
+        }
         let fields = exchange.realm.registrationFields
         return SignInRequests.Form(
             email: email,
             firstName: takesNames ? try name(body, "FirstName", fields.firstName) : nil,
             lastName: takesNames ? try name(body, "LastName", fields.lastName) : nil,
             clientID: try body.string("ClientId"), authSession: try body.string("AuthSession"),
-            idTokenHint: try body.string("IdTokenHint"))
+            idTokenHint: try body.string("IdTokenHint"),
+            locale: Language.preferred(in: exchange.request.headers[.acceptLanguage])?.tag)
     }
 
     /// A person's name, which an account can be stored with.

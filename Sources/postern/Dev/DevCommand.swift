@@ -42,7 +42,8 @@ struct DevCommand: AsyncParsableCommand {
         configuration.shutdownGrace = .seconds(5)
         try await ServerRun(
             configuration: configuration, conninfo: cluster.conninfo(user: "postern_dev"), connections: 8,
-            keyring: try Self.keyring(root), mailSender: try Self.sender(), transport: outbox, extraRoutes: routes,
+            keyring: try Self.keyring(root), mailSender: try Self.sender(), transport: outbox,
+            secrets: SecretFiles(folder: nil), memory: outbox, extraRoutes: routes,
             logger: .postern(level: .notice, json: false), onStarted: { Self.greet(origin: origin, secret: secret) }
         ).run()
     }

@@ -26,7 +26,7 @@ struct DevOutboxRoutes: Sendable {
 
     private func page() -> Answer {
         let items = outbox.mails.map { mail in
-            "<article><h2>\(HTMLText.escape(mail.subject))</h2><p>to \(HTMLText.escape(mail.to)), \(HTMLText.escape(mail.at))</p>"
+            "<article><h2>\(HTMLText.escape(mail.subject.isEmpty ? mail.channel : mail.subject))</h2><p>to \(HTMLText.escape(mail.to)), \(HTMLText.escape(mail.at))</p>"
                 + "<pre>\(HTMLText.escape(mail.text))</pre></article>"
         }
         let body = items.isEmpty ? "<p>No mail yet. Ask for a code and reload.</p>" : items.joined()
@@ -45,6 +45,7 @@ struct DevOutboxRoutes: Sendable {
 extension DevOutbox.Mail {
     fileprivate var json: [UInt8] {
         var object = JSONWriter()
+        object.member("channel", channel)
         object.member("to", to)
         object.member("subject", subject)
         object.member("text", text)

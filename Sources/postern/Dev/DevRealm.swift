@@ -36,6 +36,11 @@ enum DevRealm {
             SELECT admin.put_client('demo', '\(apiClientID)', 'confidential', 'Demo API');
             SELECT admin.grant_permission('demo', '\(apiClientID)', 'ept:introspection', 'ept:revocation');
             SELECT admin.put_user('demo', '\(email)', 'Ada', 'Lovelace', email_verified => true);
+            -- Messages to phones and devices stay in memory, as mails do: /dev/outbox.
+            INSERT INTO postern.channel (realm_id, channel, name, provider)
+            SELECT r.id, c.channel, 'dev', 'outbox'
+              FROM postern.realm AS r, unnest('{sms,voice,whatsapp,push}'::text[]) AS c (channel)
+             WHERE r.slug = 'demo' ON CONFLICT DO NOTHING;
             """)
         if let kept = try? String(contentsOf: secretFile, encoding: .utf8) {
             return kept.trimmingCharacters(in: .whitespacesAndNewlines)

@@ -21,6 +21,7 @@ struct ServeCommand: AsyncParsableCommand {
               POSTERN_SMTP_URL             smtp://[user:pass@]host:port, smtps://…, ?starttls=required|optional|off (required)
               POSTERN_SMTP_RATE            mails per second that this process sends at most, 1 to 10000; default 50
               POSTERN_MAIL_FROM            sender of mails (required)
+              POSTERN_SECRETS_DIR          folder with the credentials of message providers, a file each, mode 0400 or 0600
               POSTERN_LISTEN               default 127.0.0.1:8080
               POSTERN_OPS_LISTEN           default 127.0.0.1:9090: /healthz, /readyz, /metrics
               POSTERN_TRUSTED_PROXIES      CIDR list whose X-Forwarded-For is read; default none
@@ -61,7 +62,8 @@ struct ServeCommand: AsyncParsableCommand {
         KeyLines.log(use, keyring: keyring, to: logger)
         try await ServerRun(
             configuration: settings.server, conninfo: conninfo, connections: settings.databaseConnections,
-            keyring: keyring, mailSender: sender, transport: transport, extraRoutes: [], logger: logger,
+            keyring: keyring, mailSender: sender, transport: transport,
+            secrets: SecretFiles(folder: settings.secretsDirectory), extraRoutes: [], logger: logger,
             mailsPerSecond: settings.smtpRate
         ).run()
     }
@@ -75,6 +77,9 @@ struct ServerRun: Redacted {
     let keyring: Keyring
     let mailSender: Mailbox
     let transport: any MailTransport
+    let secrets: SecretFiles
+    /// Where messages stay under `postern dev`.
+    var memory: (any MessageMemory)?
     let extraRoutes: [Route]
     let logger: Logger
     /// The most mails in any second; no bound if `nil`.
@@ -86,13 +91,16 @@ struct ServerRun: Redacted {
         let database = Database(configuration: databaseConfiguration, logger: logger)
         var delivery = OutboxSender.Configuration()
         delivery.mailsPerSecond = mailsPerSecond
-        let sender = try OutboxSender(
-            database: database, keyring: keyring, sender: mailSender, transport: transport, configuration: delivery,
-            logger: logger)
+        let wakeDelivery = WakeSignal()
         let server = try Server.build(
             configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
             extraRoutes: extraRoutes, postLogoutToken: Self.logoutTokenPost(),
-            wakeDelivery: { sender.wake() }, onServing: { onStarted() }, logger: logger)
+            wakeDelivery: wakeDelivery.signal, onServing: { onStarted() }, logger: logger)
+        let sender = try OutboxSender(
+            database: database, keyring: keyring, sender: mailSender, transport: transport,
+            calls: OutgoingCalls(
+                signer: RealmCallSigner(tokens: server.hookTokens), secrets: secrets, outbox: memory),
+            wakes: wakeDelivery, configuration: delivery, logger: logger, observe: server.countMessage)
         // The sender stops after the worker that feeds it and before the database it writes to.
         var services = server.services
         services.insert(sender, at: 1)

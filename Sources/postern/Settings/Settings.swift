@@ -14,6 +14,8 @@ struct Settings: Sendable, Redacted {
     let smtpURL: String?
     let smtpRate: Int
     let mailFrom: String?
+    /// The folder with the credentials of providers.
+    let secretsDirectory: String?
     let server: ServerConfiguration
     let logLevel: Logger.Level
     let logsJSON: Bool
@@ -37,6 +39,7 @@ struct Settings: Sendable, Redacted {
         smtpURL = reader.string("POSTERN_SMTP_URL")
         smtpRate = try reader.integer("POSTERN_SMTP_RATE", default: 50, in: 1...10_000)
         mailFrom = reader.string("POSTERN_MAIL_FROM")
+        secretsDirectory = reader.string("POSTERN_SECRETS_DIR")
         logLevel = try reader.parsed(
             "POSTERN_LOG_LEVEL", default: .info, "trace, debug, info, notice, warning, error or critical"
         ) {

@@ -79,6 +79,8 @@ BEGIN
             'enabled', r.hosted_enabled, 'methods', r.hosted_methods, 'default_locale', r.default_locale,
             'sso_idle', postern.seconds(r.sso_idle), 'sign_in_lifetime', postern.seconds(r.sign_in_lifetime),
             'code_lifetime', postern.seconds(r.code_lifetime), 'offer_passkey', r.offer_passkey),
+        'channels', postern.configured_channels(r.id),
+        'address_rules', postern.configured_address_rules(r.id),
         'domains', (SELECT coalesce(jsonb_agg(d.domain ORDER BY d.domain), '[]')
                       FROM postern.realm_domain AS d WHERE d.realm_id = r.id AND d.app IS NULL),
         'scopes', (SELECT coalesce(jsonb_agg(jsonb_build_object(
@@ -146,6 +148,8 @@ BEGIN
                                           FROM postern.app_client AS k WHERE k.realm_id = a.realm_id
                                                AND k.app = a.slug)) ORDER BY a.slug), '[]')
                    FROM postern.app AS a WHERE a.realm_id = r.id),
+        'brands', postern.brands_config(r.id),
+        'texts', postern.texts_config(r.id),
         -- What the codes of test identities are compared under.
         'test_code_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object('id', d.id, 'sealed', encode(d.sealed, 'hex'))),
                                            '[]')

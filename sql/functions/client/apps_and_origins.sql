@@ -37,7 +37,7 @@ COMMENT ON FUNCTION admin.put_ios_app IS
 Example: SELECT admin.put_ios_app(''acme'', ''acme-ios'', ''A1B2C3D4E5'', ''com.acme.app'');';
 
 CREATE OR REPLACE FUNCTION admin.put_android_app(
-    realm text, client_id text, package_name text, sha256_cert_fingerprints text[])
+    realm text, client_id text, package_name text, sha256_cert_fingerprints text[], sms_hash text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -81,12 +81,19 @@ BEGIN
                 '14:6D:E9:….');
         END IF;
     END LOOP;
+    IF sms_hash !~ '\A[A-Za-z0-9+/]{11}\Z' THEN
+        PERFORM postern.refuse(format('sms_hash %s is not a hash of the SMS Retriever', postern.shown(sms_hash)),
+            'Allowed are the 11 letters, digits, + and / that AppSignatureHelper or keytool and sha256sum compute from '
+            'the package name and the certificate.');
+    END IF;
     SELECT array_agg(DISTINCT upper(f)) INTO v_list FROM unnest(sha256_cert_fingerprints) AS f;
-    INSERT INTO postern.client_android_app (realm_id, client, package_name, fingerprints)
-    VALUES (v_realm, v_client, package_name, v_list)
-        ON CONFLICT ON CONSTRAINT client_android_app_pkey DO UPDATE SET fingerprints = excluded.fingerprints;
+    INSERT INTO postern.client_android_app AS a (realm_id, client, package_name, fingerprints, sms_hash)
+    VALUES (v_realm, v_client, package_name, v_list, sms_hash)
+        ON CONFLICT ON CONSTRAINT client_android_app_pkey DO UPDATE
+       SET fingerprints = excluded.fingerprints, sms_hash = coalesce(excluded.sms_hash, a.sms_hash);
     PERFORM postern.admin_audit(v_realm, 'android_app_put', client => v_client,
-                                detail => jsonb_build_object('package_name', package_name, 'fingerprints', v_list));
+                                detail => jsonb_build_object('package_name', package_name, 'fingerprints', v_list,
+                                                             'sms_hash', sms_hash));
 END
 $$;
 COMMENT ON FUNCTION admin.put_android_app IS
@@ -94,6 +101,8 @@ COMMENT ON FUNCTION admin.put_android_app IS
 fingerprints (replaces the list).
 sha256_cert_fingerprints: SHA-256 of the signing certificates, 32 hex bytes with colons, as keytool -list -v or the Play
 Console print them.
+sms_hash: the app''s hash for the SMS Retriever API, 11 characters: the last word of every SMS with a code for this
+client, so that the app reads the code by itself. NULL leaves it as it is.
 Example: SELECT admin.put_android_app(''acme'', ''acme-android'', ''com.acme.app'', ARRAY[''14:6D:E9:83:…'']);';
 
 CREATE OR REPLACE FUNCTION admin.put_web_origin(realm text, client_id text, origin text)

@@ -141,8 +141,8 @@ BEGIN
     VALUES (p_realm, p_user, p_token_hash, p_request, v_request.client, v_request.app, v_request.email_key,
             coalesce(v_request.source, 'unknown'), v_request.device, v_request.security_stamp, v_request.created_at,
             now() + v_request.magic_link_lifetime);
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
-    VALUES (p_realm, p_mail_id, v_request.email, 'magic-link', p_payload);
+    PERFORM postern.queue_message(
+        p_realm, p_mail_id, 'email', v_request.email, 'magic-link', 'sign-in', p_payload, p_request);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
     VALUES (p_realm, 'link_requested', v_request.client, p_user);
 END

@@ -154,8 +154,9 @@ BEGIN
     UPDATE postern.auth_session AS a
        SET pending = false, code_ids = a.code_ids[greatest(cardinality(a.code_ids), 1):] || p_code_id
      WHERE a.realm_id = p_realm AND a.id = p_request;
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
-    VALUES (p_realm, p_mail_id, coalesce(v_user.email, v_request.email), p_template, p_payload);
+    PERFORM postern.queue_message(
+        p_realm, p_mail_id, 'email', coalesce(v_user.email, v_request.email), p_template,
+        CASE WHEN v_registers THEN 'register' ELSE 'sign-in' END, p_payload, p_request);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
     VALUES (p_realm, CASE WHEN v_registers THEN 'registration_requested' ELSE 'otp_requested' END, v_request.client,
             v_user.id);

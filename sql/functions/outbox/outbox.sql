@@ -101,17 +101,78 @@ COMMENT ON FUNCTION postern.outbox_refused IS
     'the address, NULL when it was not queued';
 GRANT EXECUTE ON FUNCTION postern.outbox_refused TO postern_app;
 
+-- A provider took the message. p_reference: what it calls the message. What it was sent by stays visible.
+CREATE OR REPLACE FUNCTION postern.message_sent(p_realm uuid, p_id uuid, p_provider text, p_reference text)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+BEGIN
+    UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
+        last_error = NULL, is_unreported = false, provider = p_provider, reference = left(p_reference, 200)
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued';
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.message_sent IS 'A provider took the message: erases its content';
+GRANT EXECUTE ON FUNCTION postern.message_sent TO postern_app;
+
+-- No provider took the message yet. It is due again after p_retry_after, or dead: for good (p_permanent), or because it
+-- would have expired by then. p_provider: who was asked, NULL when nobody was; p_refuses: that provider will never take
+-- it; p_counts: the failure counts for its turn. p_allowed: the pre-send hook was asked and allowed it. An error
+-- 'denied' means that it did not.
+CREATE OR REPLACE FUNCTION postern.message_failed(
+    p_realm uuid, p_id uuid, p_error text, p_retry_after interval, p_permanent boolean, p_provider text,
+    p_refuses boolean, p_counts boolean, p_allowed boolean)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_message record;
+    v_error text := left(p_error, 50);
+BEGIN
+    UPDATE postern.mail_outbox AS m
+       SET not_before = now() + coalesce(p_retry_after, interval '0'), is_waiting = true, is_unreported = false,
+           last_error = v_error, is_allowed = m.is_allowed OR p_allowed,
+           provider_failures = CASE WHEN p_provider IS DISTINCT FROM m.provider THEN 0 ELSE m.provider_failures END
+               + CASE WHEN p_counts THEN 1 ELSE 0 END,
+           provider = coalesce(p_provider, m.provider),
+           refused_by = CASE WHEN p_refuses THEN m.refused_by || p_provider ELSE m.refused_by END
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+    RETURNING m.channel, m.client, m.expires_at <= m.not_before AS is_over INTO v_message;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF v_error = 'denied' THEN
+        UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL
+         WHERE m.realm_id = p_realm AND m.id = p_id;
+        INSERT INTO postern.audit_event (realm_id, event, client, detail)
+        VALUES (p_realm, 'message_denied', v_message.client,
+                jsonb_build_object('message', p_id, 'channel', v_message.channel));
+    ELSIF p_permanent THEN
+        PERFORM postern.drop_message(p_realm, p_id, v_message.channel, v_error);
+    ELSIF v_message.is_over THEN
+        PERFORM postern.drop_message(p_realm, p_id, v_message.channel, 'expired');
+    ELSE
+        RETURN false;
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.message_failed IS
+    'A message was not sent: due again after p_retry_after, or dead; true when dead, NULL when it was not queued';
+GRANT EXECUTE ON FUNCTION postern.message_failed TO postern_app;
+
 -- Per queue: the p_top realms whose oldest entry waits longest, and (realm NULL) all realms: what is queued, and the
--- greatest age in seconds of what is due. mail: what no sender has taken yet; it is due unless it waits for another
--- try. requests: undecided requests.
+-- greatest age in seconds of what is due. mail, sms, voice, whatsapp, push: what no sender has taken yet; it is due
+-- unless it waits for another try. requests: undecided requests.
 CREATE OR REPLACE FUNCTION postern.queue_figures(p_top integer)
 RETURNS TABLE (queue text, realm text, queued bigint, oldest double precision)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     WITH figure AS (
-        SELECT 'mail' AS queue, m.realm_id, count(*) AS queued,
+        SELECT replace(m.channel, 'email', 'mail') AS queue, m.realm_id, count(*) AS queued,
                min(m.created_at) FILTER (WHERE m.not_before <= now()) AS since
-          FROM postern.mail_outbox AS m WHERE m.state = 'queued' GROUP BY m.realm_id
+          FROM postern.mail_outbox AS m WHERE m.state = 'queued' GROUP BY m.channel, m.realm_id
          UNION ALL
         SELECT 'requests', a.realm_id, count(*), min(a.created_at) FROM postern.auth_session AS a
          WHERE a.pending GROUP BY a.realm_id),
@@ -123,16 +184,33 @@ AS $$
       FROM placed AS p JOIN postern.realm AS r ON r.id = p.realm_id WHERE p.place <= p_top
      UNION ALL
     SELECT q.queue, NULL, coalesce(sum(p.queued), 0)::bigint, coalesce(max(p.oldest), 0)
-      FROM (VALUES ('mail'), ('requests')) AS q (queue) LEFT JOIN placed AS p USING (queue) GROUP BY q.queue
+      FROM (VALUES ('mail'), ('sms'), ('voice'), ('whatsapp'), ('push'), ('requests')) AS q (queue)
+      LEFT JOIN placed AS p USING (queue) GROUP BY q.queue
 $$;
 COMMENT ON FUNCTION postern.queue_figures IS
-    'Length and oldest entry of the mail queue and of the undecided requests, per realm';
+    'Length and oldest entry of the queue of each channel and of the undecided requests, per realm';
 GRANT EXECUTE ON FUNCTION postern.queue_figures TO postern_app;
 
 CREATE OR REPLACE VIEW admin.outbox AS
 SELECT r.slug AS realm, m.id, m.recipient, m.template, m.state, m.attempts, m.last_error, m.created_at, m.not_before,
        m.expires_at, m.sent_at
-  FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id;
+  FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
+ WHERE m.channel = 'email';
 COMMENT ON VIEW admin.outbox IS 'Mail queued, sent and dead, without its content';
+
+CREATE OR REPLACE FUNCTION postern.message_kind(p_template text) RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN CASE p_template WHEN 'otp' THEN 'otp' WHEN 'magic-link' THEN 'link' WHEN 'approval' THEN 'approval'
+    ELSE 'notice' END;
+COMMENT ON FUNCTION postern.message_kind IS 'What kind of message a template is';
+
+CREATE OR REPLACE VIEW admin.messages AS
+SELECT r.slug AS realm, m.id, m.channel, CASE WHEN m.channel <> 'push' THEN m.recipient END AS recipient,
+       postern.message_kind(m.template) AS kind, m.purpose, m.template, m.state, m.attempts, m.last_error, m.provider,
+       m.reference, m.locale, c.client_id, m.app, m.created_at, m.not_before, m.expires_at, m.sent_at
+  FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
+  LEFT JOIN postern.client AS c ON c.realm_id = m.realm_id AND c.id = m.client;
+COMMENT ON VIEW admin.messages IS
+    'Messages of all channels queued, sent and dead, without their content; reference: what the provider calls it';
 
 RESET ROLE;

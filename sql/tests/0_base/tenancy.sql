@@ -8,7 +8,9 @@ SELECT admin.put_scope(r, 'x'), admin.set_rate_limit(r, 'token', 'client', 1, '1
            admin.put_android_app(r, 'app', 'a.b',
     ARRAY['14:6D:E9:83:C5:73:06:50:D8:EE:B9:95:2F:34:FC:64:16:A0:83:42:E6:1D:BE:A8:8A:04:96:B2:3F:CF:44:E5']),
        admin.put_client(r, 'robot', 'confidential'), admin.put_service_account(r, 'robot', 'robot'),
-       admin.put_test_identity(r, 'review@example.com', 'app'), admin.suppress_address(r, 'eve@example.com')
+       admin.put_test_identity(r, 'review@example.com', 'app'), admin.suppress_address(r, 'eve@example.com'),
+       admin.put_channel(r, 'sms', 'gateway', 'webhook', 'https://hooks.example/sms'),
+       admin.put_address_rule(r, 'example.org', 'deny'), admin.set_pre_send_hook(r, 'https://hooks.example/check')
            FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
 INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private) SELECT id, 'k', 'ES256', '{}', '\x00'
     FROM postern.realm;

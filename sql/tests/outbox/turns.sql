@@ -127,7 +127,9 @@ SELECT is(pg_temp.take(1, pg_temp.realm()), 'b', 'and its turn');
 
 -- Figures.
 SELECT results_eq($$SELECT queue, realm, queued, oldest > 0 FROM postern.queue_figures(1) ORDER BY 1, 2$$,
-    $$VALUES ('mail', 'a', 10000::bigint, false), ('mail', NULL, 10001, false), ('requests', NULL, 0, false)$$,
+    $$VALUES ('mail', 'a', 10000::bigint, false), ('mail', NULL, 10001, false), ('push', NULL, 0, false),
+             ('requests', NULL, 0, false), ('sms', NULL, 0, false), ('voice', NULL, 0, false),
+             ('whatsapp', NULL, 0, false)$$,
         'the worst realms by name, all in one figure');
 SELECT pg_temp.empty() \g /dev/null
 SELECT pg_temp.mail('o', 'o@x.example', 'totp-added', '90 seconds'),

@@ -5,7 +5,7 @@ import Testing
 @testable import Delivery
 
 @Suite("Turns of realms at the mail server")
-struct MailTurnsTests {
+struct RealmTurnsTests {
     @Test func `a realm whose recipients are slow leaves senders to the others`() async throws {
         try await OutboxFixture.run { outbox in
             let quick = try await outbox.another("quick")

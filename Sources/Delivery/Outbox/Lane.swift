@@ -1,0 +1,54 @@
+import Persistence
+
+/// One channel at a sender: whose turn it is, and how many messages it may take.
+///
+/// All mails go to one server, so its trouble is everybody's. Each realm has its own providers, so a provider's trouble
+/// is that of its realm: while it lasts, the realm has one message of the channel in hand, and the others have the rest.
+struct Lane: Sendable {
+    let channel: Channel
+    private var turns = RealmTurns()
+    private var pace: SendingPace
+    private var troubled: Set<UUIDValue> = []
+
+    init(_ channel: Channel, concurrency: Int, mailsPerSecond: Int? = nil) {
+        self.channel = channel
+        pace = SendingPace(concurrency: concurrency, mailsPerSecond: mailsPerSecond)
+    }
+
+    /// True while no message is in hand.
+    var isIdle: Bool { pace.isIdle }
+
+    /// What to ask the outbox for; `nil` when nothing may be taken now.
+    mutating func wish(share: Int, at now: ContinuousClock.Instant) -> OutboxStore.Wish? {
+        let allowance = pace.allowance(at: now)
+        guard allowance > 0 else { return nil }
+        let occupied = troubled.flatMap { realm in
+            Array(repeating: (realm: realm, registers: false), count: max(share - 1, 0))
+        }
+        return OutboxStore.Wish(
+            channel: channel, limit: allowance, after: turns.last, held: turns.held + occupied)
+    }
+
+    /// When the rate has room again; see ``SendingPace``.
+    func nextRoom(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? { pace.nextRoom(at: now) }
+
+    /// Messages of several channels were taken.
+    mutating func take(_ messages: [LeasedMessage]) {
+        let own = messages.filter { $0.channel == channel }
+        pace.take(own.count)
+        turns.take(own)
+    }
+
+    /// A message of this channel is out of hand.
+    mutating func finish(_ message: LeasedMessage, _ outcome: DeliveryOutcome, at now: ContinuousClock.Instant) {
+        turns.finish(message)
+        if channel == .email { return pace.finish(outcome, at: now) }
+        pace.finish(.accepted, at: now)
+        switch outcome {
+        case .accepted: troubled.remove(message.realm)
+        case .temporary(let failure) where failure.concernsServer: troubled.insert(message.realm)
+        case .inDoubt: troubled.insert(message.realm)
+        case .temporary, .permanent: break
+        }
+    }
+}

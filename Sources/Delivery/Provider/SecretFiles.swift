@@ -1,0 +1,69 @@
+public import Foundation
+import Glibc
+
+/// The credentials of providers: files of one folder, that only their owner may read.
+///
+/// A file is read for each message, so a new content is used at once and none stays in memory.
+public actor SecretFiles {
+    /// Why a file is of no use. The text names the file, never its content.
+    public enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
+        /// `POSTERN_SECRETS_DIR` is not set.
+        case noFolder
+        /// There is no such file, or it cannot be read.
+        case unreadable(String)
+        /// Others than its owner may read or write it.
+        case mode(String)
+        /// It is empty, too long, or not one line of text.
+        case content(String)
+
+        /// What is wrong, and what to do.
+        public var description: String {
+            switch self {
+            case .noFolder: "POSTERN_SECRETS_DIR is not set: it must name the folder with the credentials of providers"
+            case .unreadable(let name): "\(name) is not a file in POSTERN_SECRETS_DIR that this process can read"
+            case .mode(let name): "\(name) in POSTERN_SECRETS_DIR must have mode 0400 or 0600"
+            case .content(let name): "\(name) in POSTERN_SECRETS_DIR must hold one line of text, 4,096 bytes at most"
+            }
+        }
+    }
+
+    private let folder: String?
+    private nonisolated let executor = BlockingExecutor(label: "postern.secrets")
+
+    /// The executor, which may block.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private static let longest = 4096
+
+    /// - Parameter folder: `POSTERN_SECRETS_DIR`.
+    public init(folder: String?) {
+        self.folder = folder
+    }
+
+    /// The line in a file. - Parameter name: without a folder.
+    public func secret(_ name: String) throws(Fault) -> String {
+        guard let folder else { throw .noFolder }
+        guard !name.isEmpty, !name.contains("/"), name != ".", name != ".." else { throw .unreadable(name) }
+        let descriptor = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .unreadable(name) }
+        defer { close(descriptor) }
+        var facts = stat()
+        guard fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else { throw .unreadable(name) }
+        guard facts.st_mode & 0o177 == 0 else { throw .mode(name) }
+        var bytes = [UInt8](repeating: 0, count: Self.longest + 2)
+        var count = 0
+        while count < bytes.count {
+            let got = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress! + count, $0.count - count) }
+            guard got >= 0 else { throw .unreadable(name) }
+            if got == 0 { break }
+            count += got
+        }
+        var line = bytes[..<count]
+        if line.last == 0x0A { line.removeLast() }
+        if line.last == 0x0D { line.removeLast() }
+        guard (1...Self.longest).contains(line.count), line.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }),
+            let text = String(validating: line, as: UTF8.self)
+        else { throw .content(name) }
+        return text
+    }
+}

@@ -1,0 +1,56 @@
+-- Queues a message of any channel, in the caller's transaction.
+SET LOCAL ROLE postern_owner;
+
+-- Queues one message. What it says (code, link, text) is in p_payload, sealed by the caller for this realm and p_id
+-- (MailPayload.sealed); a notice, which holds no secret, has p_detail (JSON) in its place, and its text is made when it
+-- is sent. Call it in the transaction that makes the code or link.
+--   p_id         the message's id: Message-ID of a mail, id and jti of a call to a provider; the same on every retry.
+--   p_channel    email, sms, voice, whatsapp or push. Whether the realm has a provider for it is asked of the
+--                configuration (Realm.channels) before anything is counted, not here.
+--   p_recipient  a mail address; an E.164 number; for push the handle of a device.
+--   p_template   otp, magic-link, approval, or the name of a notice (queue_notice). It decides the envelope's kind.
+--   p_purpose    sign-in, register, verify, identifier, possession, notice or approval. register, verify and possession
+--                are for addresses without an account: they leave after all others and fill 4/5 of the queue at most.
+--   p_request    the handle (auth_session.id) that asked: gives client, App and locale, unless they are given.
+--   p_expires_at when the message is useless, by the database clock; NULL: 24 hours. A code or link ends with the
+--                realm's lifetime of codes or links, whatever is given.
+--   p_client, p_app  who asked: the client's key, the App's slug. The text names them.
+--   p_locale     BCP 47 tag of the language; NULL: English.
+-- A realm's queue is bounded (trigger mail_admission): beyond it a message is dropped, audited, without an error.
+CREATE OR REPLACE FUNCTION postern.queue_message(
+    p_realm uuid, p_id uuid, p_channel text, p_recipient text, p_template text, p_purpose text, p_payload bytea,
+    p_request bytea DEFAULT NULL, p_detail jsonb DEFAULT NULL, p_expires_at timestamptz DEFAULT NULL,
+    p_client uuid DEFAULT NULL, p_app text DEFAULT NULL, p_locale text DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_request record;
+BEGIN
+    SELECT a.client, a.app, a.locale INTO v_request
+      FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_request;
+    INSERT INTO postern.mail_outbox (realm_id, id, channel, recipient, template, purpose, payload, detail, expires_at,
+                                     client, app, locale)
+    VALUES (p_realm, p_id, p_channel, p_recipient, p_template, p_purpose, p_payload, p_detail,
+            coalesce(p_expires_at, now() + interval '24 hours'), coalesce(p_client, v_request.client),
+            coalesce(p_app, v_request.app), coalesce(p_locale, v_request.locale));
+END
+$$;
+COMMENT ON FUNCTION postern.queue_message IS 'Queues a message of any channel, sealed or a notice';
+GRANT EXECUTE ON FUNCTION postern.queue_message TO postern_app;
+
+-- Used in place of p_source in a statement that records a request. It puts the language into a setting that the
+-- column's default reads, so that no function that records a request needs a parameter for it.
+CREATE OR REPLACE FUNCTION postern.requested_in(p_source text, p_locale text) RETURNS text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.locale', coalesce(p_locale, ''), true);
+    RETURN p_source;
+END
+$$;
+COMMENT ON FUNCTION postern.requested_in IS
+    'The source as it is; the request recorded by this statement notes the language';
+GRANT EXECUTE ON FUNCTION postern.requested_in TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,128 @@
+-- What a sender takes: messages of all its channels in one call, with what it needs to send them.
+SET LOCAL ROLE postern_owner;
+
+-- Leases due messages (lease_messages). Per channel: how many, and the realm served last. p_held_…: one entry for
+-- each message that the caller has in hand. Commit before sending.
+-- recipient: mail address, number, or handle of a device. payload: sealed; NULL for a notice, which has detail.
+-- realm_name: the App or realm as people know it; asked_by: the client. page_host: the host of the App or realm.
+-- provider, provider_failures, refused_by: how the message fared so far. providers: who carries the channel now, in
+-- order; NULL for mail. hook: what to ask before sending; NULL: nothing, or it was allowed. texts: what the App or
+-- realm puts in the place of our texts, by key.
+CREATE OR REPLACE FUNCTION postern.take_messages(
+    p_channels text[], p_limits integer[], p_after uuid[], p_lease interval, p_share integer, p_held_channel text[],
+    p_held_realm uuid[], p_held_priority integer[])
+RETURNS TABLE (realm_id uuid, id uuid, channel text, recipient text, template text, kind text, purpose text,
+               payload bytea, detail jsonb, attempts integer, created_at timestamptz, expires_at timestamptz,
+               last_error text, priority smallint, locale text, realm text, realm_name text, app text, client_id text,
+               asked_by text, page_host text, sms_hash text, provider text, provider_failures smallint,
+               refused_by text[], providers jsonb, hook jsonb, mail_from text, reply_to text, texts jsonb)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_key record;
+BEGIN
+    PERFORM postern.end_waits();
+    FOR v_key IN
+        SELECT l.realm_id, l.id
+          FROM unnest(p_channels, p_limits, p_after) WITH ORDINALITY AS c (channel, wanted, after, place),
+               LATERAL postern.lease_messages(
+                   c.channel, c.wanted, p_lease, c.after, p_share,
+                   ARRAY(SELECT h.realm FROM unnest(p_held_channel, p_held_realm) AS h (channel, realm)
+                          WHERE h.channel = c.channel),
+                   ARRAY(SELECT h.realm FROM unnest(p_held_channel, p_held_realm, p_held_priority)
+                                                 AS h (channel, realm, priority)
+                          WHERE h.channel = c.channel AND h.priority = 2),
+                   false) AS l
+         WHERE c.wanted > 0
+    LOOP
+        RETURN QUERY
+        SELECT m.realm_id, m.id, m.channel, m.recipient, m.template, postern.message_kind(m.template), m.purpose,
+               m.payload, m.detail, m.attempts, m.created_at, m.expires_at, m.last_error, m.priority,
+               coalesce(m.locale, p.default_locale, r.default_locale), r.slug,
+               coalesce(p.display_name, r.display_name), p.slug, k.client_id, k.display_name,
+               coalesce(p.subdomain, postern.origin_host(postern.issuer(r.public_origin, r.primary_domain))),
+               (SELECT a.sms_hash FROM postern.client_android_app AS a
+                 WHERE a.realm_id = m.realm_id AND a.client = m.client AND a.sms_hash IS NOT NULL
+                 ORDER BY a.package_name LIMIT 1),
+               m.provider, m.provider_failures, m.refused_by, postern.providers(m.realm_id, m.channel),
+               (SELECT jsonb_build_object('url', h.url, 'on_failure', h.on_failure)
+                  FROM postern.pre_send_hook AS h WHERE h.realm_id = m.realm_id AND NOT m.is_allowed),
+               s.mail_from, s.reply_to, postern.message_texts(
+                   m.realm_id, p.slug, coalesce(m.locale, p.default_locale, r.default_locale))
+          FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
+          LEFT JOIN postern.app AS p ON p.realm_id = m.realm_id AND p.slug = coalesce(m.detail ->> 'app', m.app)
+          LEFT JOIN postern.client AS k ON k.realm_id = m.realm_id AND k.id = m.client
+          LEFT JOIN LATERAL postern.mail_sender(m.realm_id, p.slug) AS s ON true
+         WHERE m.realm_id = v_key.realm_id AND m.id = v_key.id;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.take_messages IS
+    'Leases due messages of several channels, realms in turn, with all that is needed to send them';
+GRANT EXECUTE ON FUNCTION postern.take_messages TO postern_app;
+
+-- The sender of a realm's mails, and where answers go; NULL: the server's. What the App has goes before the realm's.
+CREATE OR REPLACE FUNCTION postern.mail_sender(p_realm uuid, p_app text, OUT mail_from text, OUT reply_to text)
+LANGUAGE sql STABLE
+AS $$
+    SELECT (array_agg(b.mail_from ORDER BY b.app) FILTER (WHERE b.mail_from IS NOT NULL))[1],
+           (array_agg(b.mail_reply_to ORDER BY b.app) FILTER (WHERE b.mail_reply_to IS NOT NULL))[1]
+      FROM postern.branding AS b WHERE b.realm_id = p_realm AND coalesce(b.app = p_app, b.app IS NULL)
+$$;
+COMMENT ON FUNCTION postern.mail_sender IS 'From and Reply-To of the mails of a realm or App';
+
+CREATE OR REPLACE FUNCTION postern.message_texts(p_realm uuid, p_app text, p_locale text) RETURNS jsonb
+LANGUAGE sql STABLE
+AS $$
+    SELECT jsonb_object_agg(t.key, t.value ORDER BY t.app NULLS FIRST)
+      FROM postern.text_override AS t
+     WHERE t.realm_id = p_realm AND coalesce(t.app = p_app, t.app IS NULL) AND t.locale = p_locale
+       AND t.key ~ '\A(mail|sms|voice)-'
+$$;
+COMMENT ON FUNCTION postern.message_texts IS 'The texts of messages that a realm or App replaces, in one language';
+
+-- Kept for older binaries. They know mail only.
+
+CREATE OR REPLACE FUNCTION postern.take_mail(
+    p_limit integer, p_lease interval, p_after uuid, p_share integer, p_in_hand uuid[], p_registering uuid[],
+    p_sealed_only boolean DEFAULT false)
+RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, detail jsonb, attempts integer,
+               created_at timestamptz, last_error text, priority smallint, realm_name text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_key record;
+BEGIN
+    PERFORM postern.end_waits();
+    FOR v_key IN
+        SELECT l.realm_id, l.id
+          FROM postern.lease_messages('email', p_limit, p_lease, p_after, p_share, p_in_hand, p_registering,
+                                      p_sealed_only) AS l
+    LOOP
+        RETURN QUERY
+        SELECT m.realm_id, m.id, m.recipient, m.template, m.payload, m.detail, m.attempts, m.created_at, m.last_error,
+               m.priority, coalesce(p.display_name, r.display_name)
+          FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
+          LEFT JOIN postern.app AS p ON p.realm_id = m.realm_id AND p.slug = m.detail ->> 'app'
+         WHERE m.realm_id = v_key.realm_id AND m.id = v_key.id;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.take_mail IS 'Leases due mail for a binary from before channels';
+GRANT EXECUTE ON FUNCTION postern.take_mail TO postern_app;
+
+-- These binaries know no detail and keep no place in the circle.
+CREATE OR REPLACE FUNCTION postern.outbox_take(p_limit integer, p_lease interval)
+RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, attempts integer,
+               created_at timestamptz, last_error text)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    SELECT t.realm_id, t.id, t.recipient, t.template, t.payload, t.attempts, t.created_at, t.last_error
+      FROM postern.take_mail(p_limit, p_lease, gen_random_uuid(), p_limit, '{}', '{}', true) AS t
+$$;
+COMMENT ON FUNCTION postern.outbox_take IS 'Leases due mail for a binary from before realms took turns';
+GRANT EXECUTE ON FUNCTION postern.outbox_take TO postern_app;
+
+RESET ROLE;
