@@ -13,21 +13,28 @@ struct MailNotice: Sendable, Equatable {
         case recoveryCodesUsedUp = "recovery-codes-used-up"
         case addressChanged = "address-changed"
         case accountDeleted = "account-deleted"
+        case identifierAdded = "identifier-added"
+        case identifierRemoved = "identifier-removed"
+        case identifierMoved = "identifier-moved"
     }
 
     /// The members of `mail_outbox.detail` that a text is made from; others are ignored.
     private struct Detail: Decodable {
         let aaguid: String?
+        let identifier: String?
     }
 
     let template: Template
     /// The product name of the passkey that the notice is about. Its holder chose the display name, so that is never
     /// quoted.
     let passkey: String
+    /// The address, or the phone number without its middle, that the notice is about.
+    let identifier: String
 
-    init(_ template: Template, aaguid: UUIDValue? = nil) {
+    init(_ template: Template, aaguid: UUIDValue? = nil, identifier: String? = nil) {
         self.template = template
         passkey = AuthenticatorNames.name(of: aaguid)
+        self.identifier = identifier ?? "unknown"
     }
 
     /// - Parameter detail: JSON text.
@@ -35,6 +42,6 @@ struct MailNotice: Sendable, Equatable {
     init?(template: String, detail: String) {
         guard let template = Template(rawValue: template) else { return nil }
         let detail = try? JSONDecoder().decode(Detail.self, from: Data(detail.utf8))
-        self.init(template, aaguid: detail?.aaguid.flatMap { UUIDValue($0) })
+        self.init(template, aaguid: detail?.aaguid.flatMap { UUIDValue($0) }, identifier: detail?.identifier)
     }
 }

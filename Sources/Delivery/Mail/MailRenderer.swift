@@ -65,6 +65,7 @@ public struct MailRenderer: Sendable {
     func render(_ notice: MailNotice, realmName: String) throws(Failure) -> Rendered {
         var values = Self.values(realmName: realmName)
         values["passkey"] = notice.passkey
+        values["identifier"] = DisplayText.clean(notice.identifier)
         return try render(notice.template.rawValue, values)
     }
 

@@ -9,10 +9,12 @@ public struct AccountStore: Sendable {
 
     /// What the account holds. `createdAt` is in seconds since the epoch.
     public struct Account: Sendable {
-        /// The address as it was given.
-        public let email: String
-        /// Whether the mailbox was proven.
+        /// The primary e-mail address as it was given; `nil` when there is none.
+        public let email: String?
+        /// Whether that mailbox was proven.
         public let emailVerified: Bool
+        /// The primary phone number, E.164; `nil` when there is none.
+        public let phone: String?
         /// `nil` when there is none.
         public let firstName: String?
         /// `nil` when there is none.
@@ -87,12 +89,12 @@ extension AccountStore.Deletion: ColumnValue {}
 
 extension AccountStore {
     struct Calls: Sendable {
-        let account = FunctionCall<Account>("account", ["realm", "user"], effect: .readOnly) {
+        let account = FunctionCall<Account>("own_account", ["realm", "user"], effect: .readOnly) {
             (row) throws(StoreError) in
             Account(
-                email: try row("email"), emailVerified: try row("email_verified"), firstName: try row("first_name"),
-                lastName: try row("last_name"), createdAt: try row("created_at"), hasTOTP: try row("has_totp"),
-                passkeys: try row("passkeys"), sessions: try row("sessions"))
+                email: try row("email"), emailVerified: try row("email_verified"), phone: try row("phone"),
+                firstName: try row("first_name"), lastName: try row("last_name"), createdAt: try row("created_at"),
+                hasTOTP: try row("has_totp"), passkeys: try row("passkeys"), sessions: try row("sessions"))
         }
         let setNames = FunctionCall<Bool>(
             "set_own_names",

@@ -148,9 +148,9 @@ public struct LiveSession: Sendable {
     public let authTime: Double
     /// The session row's salt, 16 bytes.
     public let tokenSalt: [UInt8]
-    /// The user's address.
-    public let email: String
-    /// Whether the address was proven.
+    /// The user's primary address; `nil` when there is none.
+    public let email: String?
+    /// Whether that address was proven.
     public let emailVerified: Bool
     /// Given name.
     public let firstName: String?

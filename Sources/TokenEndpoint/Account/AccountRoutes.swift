@@ -27,8 +27,10 @@ struct AccountRoutes: Sendable {
         }
         var object = JSONWriter()
         object.member("Sub", user.description)
-        object.member("Email", account.email)
+        object.nullable("Email", account.email)
         object.member("EmailVerified", account.emailVerified)
+        object.nullable("Phone", account.phone)
+        object.member("PhoneVerified", account.phone != nil)
         object.nullable("FirstName", account.firstName)
         object.nullable("LastName", account.lastName)
         object.member("CreatedAt", Timestamp.text(account.createdAt))

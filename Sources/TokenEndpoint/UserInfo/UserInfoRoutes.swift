@@ -38,8 +38,8 @@ struct UserInfoRoutes: Sendable {
         var claims = JSONWriter()
         claims.member("sub", session.user.description)
         claims.testIdentity(session.user)
-        if verified.token.scope.contains("email") {
-            claims.member("email", session.email)
+        if verified.token.scope.contains("email"), let email = session.email {
+            claims.member("email", email)
             claims.member("email_verified", session.emailVerified)
         }
         if verified.token.scope.contains("profile") {

@@ -68,21 +68,33 @@ END
 $$;
 COMMENT ON FUNCTION postern.admin_client IS 'Client by client_id, or a refusal';
 
+CREATE OR REPLACE FUNCTION postern.user_by_id(p_realm uuid, p_id text) RETURNS uuid
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF p_id ~* '\A[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z' THEN
+        RETURN (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_id::uuid);
+    END IF;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION postern.user_by_id IS 'User by the text of an id; NULL when there is none, and for any other text';
+
 CREATE OR REPLACE FUNCTION postern.admin_user(p_realm uuid, email text) RETURNS uuid
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
 DECLARE
-    v_id uuid := postern.find_user(p_realm, email);
+    v_id uuid := coalesce(postern.user_by_id(p_realm, email), postern.find_user(p_realm, email));
 BEGIN
     IF v_id IS NULL THEN
         PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
-                               'SELECT email FROM admin.users WHERE realm = … lists them.');
+            'SELECT id, email, phone FROM admin.users WHERE realm = … lists them: give one of the three.');
     END IF;
     RETURN v_id;
 END
 $$;
-COMMENT ON FUNCTION postern.admin_user IS 'User by address, or a refusal';
+COMMENT ON FUNCTION postern.admin_user IS 'User by e-mail address, phone number or id, or a refusal';
 
 CREATE OR REPLACE FUNCTION postern.admin_audit(
     p_realm uuid, event text, client uuid DEFAULT NULL, user_id uuid DEFAULT NULL, detail jsonb DEFAULT NULL)
@@ -193,5 +205,17 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.check_email IS 'Refuses what is no address';
+
+CREATE OR REPLACE FUNCTION postern.check_phone(argument text, value text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF value IS NULL OR NOT postern.is_phone(value) THEN
+        PERFORM postern.refuse(format('%s %s is not a phone number', argument, postern.shown(value)),
+            'Allowed is E.164: + and 7 to 15 digits without blanks, such as +4366412345678.');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.check_phone IS 'Refuses what is no phone number in E.164 form';
 
 RESET ROLE;

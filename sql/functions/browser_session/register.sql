@@ -9,8 +9,8 @@ AS $$
 DECLARE
     v_handle bytea := decode(postern.page() ->> 'profile_handle', 'hex');
 BEGIN
-    IF v_handle IS NULL OR EXISTS (SELECT FROM postern.user_account AS u
-                                    WHERE u.realm_id = p_realm AND u.email_key = p_email_key AND u.email_verified) THEN
+    IF v_handle IS NULL OR EXISTS (SELECT FROM postern.user_identifier AS i
+                                    WHERE i.realm_id = p_realm AND i.proven_key = p_email_key) THEN
         RETURN false;
     END IF;
     UPDATE postern.auth_session AS a

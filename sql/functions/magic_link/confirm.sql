@@ -77,7 +77,7 @@ BEGIN
       INTO v_link
       FROM postern.login_link AS l JOIN postern.realm AS r ON r.id = l.realm_id
       LEFT JOIN postern.user_account AS u ON u.realm_id = l.realm_id AND u.id = l.user_id AND u.enabled
-          AND u.email_key = l.email_key
+          AND postern.has_identifier(p_realm, u.id, l.email_key)
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash;
     outcome := CASE WHEN NOT FOUND OR NOT v_link.usable THEN 'unknown' WHEN v_link.ended IS NOT NULL THEN v_link.ended
                     WHEN NOT v_link.live THEN 'expired'

@@ -39,14 +39,15 @@ BEGIN
         outcome := 'busy';
         RETURN;
     END IF;
-    SELECT u.id, u.security_stamp, u.email_key, u.has_totp, k.client_id, now() + r.session_lifetime AS session_end,
+    SELECT u.id, u.security_stamp, l.email_key, u.has_totp, k.client_id, now() + r.session_lifetime AS session_end,
            l.handle, l.device
       INTO v_link
       FROM postern.login_link AS l, postern.user_account AS u, postern.client AS k, postern.realm AS r
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash
        AND l.ended IS NULL AND l.expires_at > now() AND (l.client IS NULL OR l.client = p_client)
        AND (p_handle IS NULL OR l.handle = p_handle)
-       AND u.realm_id = p_realm AND u.id = p_user AND u.enabled AND u.email_key = l.email_key
+       AND u.realm_id = p_realm AND u.id = p_user AND u.enabled
+       AND postern.has_identifier(p_realm, u.id, l.email_key)
        AND u.security_stamp = l.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
@@ -83,7 +84,7 @@ BEGIN
     END IF;
     IF outcome = 'ok' THEN
         user_id := v_link.id;
-        PERFORM postern.confirm_mailbox(p_realm, user_id);
+        PERFORM postern.confirm_identifier(p_realm, user_id, v_link.email_key);
         v_opened := postern.open_session(
             p_realm, p_client, v_link.client_id, user_id, v_link.security_stamp, v_link.session_end,
             ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
@@ -101,18 +102,6 @@ END
 $$;
 COMMENT ON FUNCTION postern.redeem_link IS 'Redeems a link by its token: consumes it and opens the session in one call';
 GRANT EXECUTE ON FUNCTION postern.redeem_link TO postern_app;
-
--- A link proves the mailbox that it was sent to.
-CREATE OR REPLACE FUNCTION postern.confirm_mailbox(p_realm uuid, p_user uuid) RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    UPDATE postern.user_account AS u SET email_verified = true
-     WHERE u.realm_id = p_realm AND u.id = p_user AND NOT u.email_verified;
-END
-$$;
-COMMENT ON FUNCTION postern.confirm_mailbox IS 'The address of a user is confirmed from now on';
-GRANT EXECUTE ON FUNCTION postern.confirm_mailbox TO postern_app;
 
 -- Kept for older binaries.
 
@@ -156,7 +145,8 @@ $$;
 COMMENT ON FUNCTION postern.redeem_magic IS 'redeem_link without the key of the session and the handle';
 GRANT EXECUTE ON FUNCTION postern.redeem_magic TO postern_app;
 
--- Replaced by open_session; no binary called it.
+-- Replaced by confirm_identifier and open_session; no binary called them.
+DROP FUNCTION IF EXISTS postern.confirm_mailbox(uuid, uuid);
 DROP FUNCTION IF EXISTS postern.open_link_session(uuid, uuid, text, uuid, uuid, text, timestamptz, uuid, bytea, bytea,
     text[], text[], text[], integer, integer, text, bytea, uuid, text);
 

@@ -83,8 +83,9 @@ BEGIN
         RETURN;
     END IF;
     SELECT u.id INTO v_user
-      FROM postern.user_account AS u
-     WHERE u.realm_id = p_realm AND u.email_key = v_request.email_key AND u.enabled AND u.email_verified;
+      FROM postern.user_identifier AS i
+      JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = i.user_id AND u.enabled
+     WHERE i.realm_id = p_realm AND i.proven_key = v_request.email_key;
     IF FOUND AND NOT postern.try_hold_user(p_realm, v_user) THEN
         outcome := 'busy';
         RETURN;
@@ -134,8 +135,11 @@ BEGIN
     UPDATE postern.auth_session AS a SET pending = false
       FROM postern.realm AS r, postern.user_account AS u
      WHERE a.realm_id = p_realm AND a.id = p_request AND r.id = p_realm AND u.realm_id = p_realm AND u.id = p_user
-    RETURNING a.email_key, a.client, a.app, a.source, a.created_at, r.magic_link_lifetime, u.email, u.security_stamp,
-              a.device INTO STRICT v_request;
+    RETURNING a.email_key, a.client, a.app, a.source, a.created_at, r.magic_link_lifetime, u.security_stamp, a.device,
+              -- As the account has it, which may be spelled otherwise than in the request.
+              coalesce((SELECT i.value FROM postern.user_identifier AS i
+                         WHERE i.realm_id = p_realm AND i.proven_key = a.email_key), a.email) AS email
+         INTO STRICT v_request;
     INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, client, app, email_key, source, device,
                                     security_stamp, asked_at, expires_at)
     VALUES (p_realm, p_user, p_token_hash, p_request, v_request.client, v_request.app, v_request.email_key,

@@ -73,8 +73,9 @@ BEGIN
         UPDATE postern.auth_session AS a
            SET attempts = a.attempts + 1
           FROM postern.realm AS r
-          LEFT JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.email_key = p_email_key
-          LEFT JOIN postern.device_guard AS g ON g.realm_id = p_realm AND g.user_id = u.id AND g.device = v_device
+          LEFT JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.proven_key = p_email_key
+          LEFT JOIN postern.device_guard AS g
+                 ON g.realm_id = p_realm AND g.user_id = i.user_id AND g.device = v_device
          WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device = v_device
            AND r.id = p_realm AND a.attempts < r.otp_attempts AND coalesce(g.locked_until <= now(), true)
@@ -143,8 +144,10 @@ BEGIN
                              WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND v_codes @> ARRAY[c.id]
                                AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
                                AND c.mac = sha256(c.salt || v_keyed)
-                               AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = p_email_key AND u.enabled
-                               AND (u.email_verified OR c.is_test)
+                               AND u.realm_id = p_realm AND u.id = c.user_id AND u.enabled
+                               AND (c.is_test OR EXISTS (SELECT FROM postern.user_identifier AS i
+                                                          WHERE i.realm_id = p_realm AND i.proven_key = p_email_key
+                                                            AND i.user_id = u.id))
                                AND k.realm_id = p_realm AND k.id = p_client AND k.enabled
                                AND p_permission = ANY (k.permissions)
                                AND r.id = p_realm AND r.enabled
@@ -176,8 +179,10 @@ BEGIN
          WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND v_codes @> ARRAY[c.id]
            AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
            AND EXISTS (SELECT FROM unnest(p_keyed) AS x (keyed) WHERE c.mac = sha256(c.salt || x.keyed))
-           AND u.realm_id = p_realm AND u.id = c.user_id AND u.email_key = p_email_key AND u.enabled
-           AND (u.email_verified OR c.is_test) AND (u.has_totp OR p_factor IS NOT NULL)
+           AND u.realm_id = p_realm AND u.id = c.user_id AND u.enabled
+           AND (c.is_test OR EXISTS (SELECT FROM postern.user_identifier AS i
+                                      WHERE i.realm_id = p_realm AND i.proven_key = p_email_key AND i.user_id = u.id))
+           AND (u.has_totp OR p_factor IS NOT NULL)
            AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
            AND r.id = p_realm AND r.enabled
            AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)

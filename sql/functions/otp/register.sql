@@ -90,32 +90,50 @@ COMMENT ON FUNCTION postern.register_by_code IS
     'Makes a presented registration code that of a user, created or confirmed by it; false when there is none';
 GRANT EXECUTE ON FUNCTION postern.register_by_code TO postern_app;
 
--- The user of an address that was proven: created, or confirmed, or an enabled one as it is. NULL: a disabled one.
+-- The user of an address or phone number that was proven just now: created, or confirmed, or an enabled one as it is.
+-- NULL: a disabled one.
 CREATE OR REPLACE FUNCTION postern.register_user(
     p_realm uuid, p_client uuid, p_email text, p_first text, p_last text, p_app text, p_source text) RETURNS uuid
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_user record;
+    v_kind text := CASE WHEN postern.is_phone(p_email) THEN 'phone' ELSE 'email' END;
+    v_account record;
+    v_user uuid;
+    v_is_new boolean := false;
 BEGIN
-    INSERT INTO postern.user_account AS u (realm_id, email, first_name, last_name)
-    VALUES (p_realm, p_email, p_first, p_last)
-        ON CONFLICT (realm_id, email_key) DO UPDATE
-       SET email_verified = true, first_name = coalesce(u.first_name, excluded.first_name),
-           last_name = coalesce(u.last_name, excluded.last_name)
-     WHERE u.enabled AND NOT u.email_verified
-    RETURNING u.id, CASE WHEN u.xmax = 0 THEN 'user_registered' ELSE 'user_confirmed' END AS event INTO v_user;
-    IF NOT FOUND THEN
-        RETURN (SELECT u.id FROM postern.user_account AS u
-                 WHERE u.realm_id = p_realm AND u.email_key = postern.email_key(p_email) AND u.enabled);
+    LOOP
+        SELECT a.user_id, a.proven, u.enabled INTO v_account
+          FROM postern.account_of(p_realm, postern.email_key(p_email)) AS a
+          JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
+        v_user := v_account.user_id;
+        EXIT WHEN v_user IS NOT NULL;
+        BEGIN
+            v_user := postern.create_user(p_realm, v_kind, p_email, p_first, p_last);
+            v_is_new := true;
+            EXIT;
+        EXCEPTION WHEN unique_violation THEN
+            -- An administrator has put the address at this moment: it is found now.
+            CONTINUE;
+        END;
+    END LOOP;
+    IF NOT v_is_new AND (v_account.proven OR NOT v_account.enabled) THEN
+        RETURN CASE WHEN v_account.enabled THEN v_user END;
+    END IF;
+    IF NOT v_is_new THEN
+        PERFORM postern.prove_identifier(p_realm, v_user, v_kind, p_email);
+        UPDATE postern.user_account AS u
+           SET first_name = coalesce(u.first_name, p_first), last_name = coalesce(u.last_name, p_last)
+         WHERE u.realm_id = p_realm AND u.id = v_user;
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
-    VALUES (p_realm, v_user.event, p_client, v_user.id, p_source, jsonb_build_object('app', p_app));
-    RETURN v_user.id;
+    VALUES (p_realm, CASE WHEN v_is_new THEN 'user_registered' ELSE 'user_confirmed' END, p_client, v_user, p_source,
+            jsonb_build_object('app', p_app));
+    RETURN v_user;
 END
 $$;
 COMMENT ON FUNCTION postern.register_user IS
-    'Creates or confirms the user of a proven address; NULL for a disabled one';
+    'Creates or confirms the user of a proven address or phone number; NULL for a disabled one';
 GRANT EXECUTE ON FUNCTION postern.register_user TO postern_app;
 
 RESET ROLE;

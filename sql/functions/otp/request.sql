@@ -91,8 +91,9 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key)) THEN
         RETURN 'busy';
     END IF;
-    SELECT u.id, u.email, u.enabled, u.enabled AND u.email_verified AS confirmed INTO v_user
-      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = v_request.email_key;
+    SELECT a.user_id AS id, a.value AS email, u.enabled, u.enabled AND a.proven AS confirmed INTO v_user
+      FROM postern.account_of(p_realm, v_request.email_key) AS a
+      JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
     v_registers := NOT coalesce(v_user.confirmed, false) AND coalesce(v_user.enabled, true) AND v_request.live
         AND v_request.open
         AND coalesce(v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint'

@@ -54,8 +54,8 @@ BEGIN
     v_wrong := p_consecutive + compared;
     IF p_device IS NOT NULL THEN
         INSERT INTO postern.device_guard AS g (realm_id, user_id, device, consecutive)
-        SELECT p_realm, u.id, p_device, compared
-          FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key
+        SELECT p_realm, i.user_id, p_device, compared
+          FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.proven_key = p_email_key
             ON CONFLICT (realm_id, user_id, device) DO UPDATE
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();
@@ -68,8 +68,8 @@ BEGIN
     IF v_wrong >= 100 THEN
         INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
         VALUES (p_realm, 'code_lockout', p_client,
-                (SELECT u.id FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.email_key = p_email_key),
-                p_source, jsonb_build_object('wrong', v_wrong, 'known_device', p_device IS NOT NULL));
+                postern.find_user(p_realm, p_email_key), p_source,
+                jsonb_build_object('wrong', v_wrong, 'known_device', p_device IS NOT NULL));
     END IF;
     because := CASE WHEN v_wrong >= 100 THEN 'lockout'
                     WHEN v_seen = 0 THEN 'unknown'
@@ -134,7 +134,7 @@ COMMENT ON FUNCTION postern.report_wrong_codes IS
 GRANT EXECUTE ON FUNCTION postern.report_wrong_codes TO postern_app;
 
 -- A sign-in by other means than a code resets the count of wrong codes: that of the known device p_device, else that of
--- strangers.
+-- strangers at all addresses and phone numbers of the user.
 CREATE OR REPLACE FUNCTION postern.forget_wrong_codes(p_realm uuid, p_email_key text, p_user uuid, p_device uuid)
 RETURNS void
 LANGUAGE plpgsql
@@ -142,7 +142,8 @@ AS $$
 BEGIN
     IF p_device IS NULL THEN
         UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
-         WHERE g.realm_id = p_realm AND g.email_key = p_email_key AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
+         WHERE g.realm_id = p_realm AND g.email_key IN (SELECT postern.identifier_keys(p_realm, p_user))
+           AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
     ELSE
         UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
          WHERE g.realm_id = p_realm AND g.user_id = p_user AND g.device = p_device
@@ -154,30 +155,28 @@ COMMENT ON FUNCTION postern.forget_wrong_codes IS
     'After a success: resets the wrong codes of that device, or of strangers, and their lock';
 GRANT EXECUTE ON FUNCTION postern.forget_wrong_codes TO postern_app;
 
--- For admin.unlock_codes: resets the counts of strangers and of all devices, and the failure budget of the address.
--- True when something was locked.
-CREATE OR REPLACE FUNCTION postern.unlock_codes(p_realm uuid, p_email_key text) RETURNS boolean
+-- For admin.unlock_codes: resets the counts of strangers and the failure budget at some addresses, and the counts of
+-- all devices of a user. True when something was locked.
+CREATE OR REPLACE FUNCTION postern.unlock_codes(p_realm uuid, p_user uuid, p_keys text[]) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_closed boolean;
 BEGIN
     SELECT EXISTS (SELECT FROM postern.code_guard AS g
-                    WHERE g.realm_id = p_realm AND g.email_key = p_email_key AND g.locked_until > now())
-        OR EXISTS (SELECT FROM postern.device_guard AS g JOIN postern.user_account AS u ON u.realm_id = p_realm
-                   AND u.id = g.user_id
-                    WHERE g.realm_id = p_realm AND u.email_key = p_email_key AND g.locked_until > now())
+                    WHERE g.realm_id = p_realm AND g.email_key = ANY (p_keys) AND g.locked_until > now())
+        OR EXISTS (SELECT FROM postern.device_guard AS g
+                    WHERE g.realm_id = p_realm AND g.user_id = p_user AND g.locked_until > now())
       INTO v_closed;
     UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL, failures_tat = '-infinity'
-     WHERE g.realm_id = p_realm AND g.email_key = p_email_key;
+     WHERE g.realm_id = p_realm AND g.email_key = ANY (p_keys);
     UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
-      FROM postern.user_account AS u
-     WHERE g.realm_id = p_realm AND u.realm_id = p_realm AND u.email_key = p_email_key AND g.user_id = u.id;
+     WHERE g.realm_id = p_realm AND g.user_id = p_user;
     RETURN v_closed;
 END
 $$;
-COMMENT ON FUNCTION postern.unlock_codes IS
-    'Unlocks the codes of an address, for strangers and known devices; true when they were locked';
+COMMENT ON FUNCTION postern.unlock_codes(uuid, uuid, text[]) IS
+    'Unlocks codes at some addresses for strangers, and of a user''s known devices; true when they were locked';
 
 CREATE OR REPLACE FUNCTION admin.unlock_codes(realm text, email text)
 RETURNS boolean
@@ -187,27 +186,27 @@ AS $$
 DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_key text := postern.email_key(email);
-    v_user uuid;
+    v_user uuid := coalesce(postern.user_by_id(v_realm, email), postern.find_user(v_realm, email));
     v_closed boolean;
 BEGIN
-    v_user := postern.find_user(v_realm, email);
     -- Codes of an address without a user can be locked too.
     IF v_user IS NULL AND NOT EXISTS (SELECT FROM postern.code_guard AS g WHERE g.realm_id = v_realm
                                       AND g.email_key = v_key) THEN
         PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
-            'SELECT email FROM admin.users WHERE realm = … AND codes_locked_until IS NOT NULL lists whose codes are '
-            'closed.');
+            'SELECT id, email, phone FROM admin.users WHERE realm = … AND codes_locked_until IS NOT NULL lists whose '
+            'codes are closed.');
     END IF;
-    v_closed := postern.unlock_codes(v_realm, v_key);
+    v_closed := postern.unlock_codes(v_realm, v_user,
+                                     v_key || ARRAY(SELECT postern.identifier_keys(v_realm, v_user)));
     PERFORM postern.admin_audit(v_realm, 'codes_unlocked', user_id => v_user,
                                 detail => jsonb_build_object('locked', v_closed));
     RETURN v_closed;
 END
 $$;
 COMMENT ON FUNCTION admin.unlock_codes IS
-'Opens the codes of an address again that too many wrong ones had closed, for strangers and for known devices, and
-forgets
+'Opens the codes of a user again that too many wrong ones had closed, for strangers and for known devices, and forgets
 the wrong tries. True when they were closed.
+email: any e-mail address, the phone number in E.164 form or the id of the user; or an address without a user.
 Example: SELECT admin.unlock_codes(''acme'', ''ada@example.com'');';
 
 RESET ROLE;

@@ -1,11 +1,12 @@
--- Notices: what an account's mailbox is told about changes to the account.
+-- Notices: what the addresses of an account are told about changes to the account.
 SET LOCAL ROLE postern_owner;
 
 -- Queues a notice in the caller's transaction. Its text is made when it is sent, from the template, p_detail and the
 -- realm's name.
--- p_detail, all optional: aaguid of the passkey (the text names the product); app, the slug of the App to name in place
--- of the realm. p_recipient: for what goes to another mailbox than the account's present one (the old address; a
--- deleted account).
+-- p_detail, all optional: aaguid of the passkey (the text names the product); identifier, an address or masked number;
+-- app, the slug of the App to name in place of the realm. p_recipient: for what goes to another mailbox than the
+-- account's present ones (a removed address; a deleted account). NULL: every proven e-mail address of the account,
+-- but for the address p_detail ->> 'identifier', which needs no notice of itself.
 -- Nothing is sent to a test identity, nor to an unconfirmed address of the account, except the notice that it became
 -- the address.
 CREATE OR REPLACE FUNCTION postern.queue_notice(
@@ -13,29 +14,33 @@ CREATE OR REPLACE FUNCTION postern.queue_notice(
 RETURNS void
 LANGUAGE plpgsql
 AS $$
-DECLARE
-    v_user record;
-    v_recipient text;
 BEGIN
     IF p_template NOT IN ('passkey-added', 'passkey-removed', 'totp-added', 'totp-removed', 'recovery-codes-used-up',
-                          'address-changed', 'account-deleted') THEN
+                          'address-changed', 'account-deleted', 'identifier-added', 'identifier-removed',
+                          'identifier-moved') THEN
         RAISE EXCEPTION 'there is no notice %', p_template;
     END IF;
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT u.email, u.email_key, u.email_verified INTO v_user
-      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
-    v_recipient := coalesce(p_recipient, v_user.email);
-    IF v_recipient IS NULL OR postern.is_test_identity(p_user)
-        OR (p_template <> 'address-changed'
-            AND v_user.email_key = postern.email_key(v_recipient) AND NOT v_user.email_verified) THEN
+    IF postern.is_test_identity(p_user) THEN
         RETURN;
     END IF;
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail)
-    VALUES (p_realm, gen_random_uuid(), v_recipient, p_template, coalesce(p_detail, '{}'));
+    SELECT p_realm, gen_random_uuid(), t.recipient, p_template, coalesce(p_detail, '{}')
+      FROM (SELECT p_recipient AS recipient
+             WHERE p_template = 'address-changed'
+                OR NOT EXISTS (SELECT FROM postern.user_identifier AS i
+                                WHERE i.realm_id = p_realm AND i.user_id = p_user
+                                  AND i.key = postern.email_key(p_recipient) AND i.proven_key IS NULL)
+            UNION ALL
+            SELECT i.value FROM postern.user_identifier AS i
+             WHERE p_recipient IS NULL AND i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
+               AND i.proven_key IS NOT NULL
+               AND i.key IS DISTINCT FROM postern.email_key(p_detail ->> 'identifier')) AS t
+     WHERE t.recipient IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION postern.queue_notice IS
-    'Queues a notice to an account''s mailbox (or to p_recipient) about a change of the account';
+    'Queues a notice to every proven address of an account (or to p_recipient) about a change of the account';
 GRANT EXECUTE ON FUNCTION postern.queue_notice TO postern_app;
 
 -- For p_detail: the App that a client belongs to, if it is one App only.

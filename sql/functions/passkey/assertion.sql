@@ -78,7 +78,8 @@ BEGIN
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
        AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
-    RETURNING u.id, u.security_stamp, u.email_key, k.client_id, now() + r.session_lifetime AS expires_at INTO v_user;
+    RETURNING u.id, u.security_stamp, coalesce(u.email_key, '') AS email_key, k.client_id,
+              now() + r.session_lifetime AS expires_at INTO v_user;
     IF NOT FOUND THEN
         SELECT CASE WHEN p.sign_count >= p_sign_count AND p.sign_count > 0 THEN 'sign_count' ELSE 'disabled' END,
                p.user_id

@@ -1,18 +1,22 @@
 -- Passkeys are enrolled, listed, renamed and deleted.
 SET LOCAL ROLE postern_owner;
 
--- What creation options need of a user: the handle, the names, and the credentials of this RP ID to exclude.
+-- What creation options need of a user: the handle, the names, and the credentials of this RP ID to exclude. email is
+-- the name of the account: the primary phone number of a user without an address.
 CREATE OR REPLACE FUNCTION postern.enrolment_options(p_realm uuid, p_user uuid, p_rp_id text)
 RETURNS TABLE (user_handle bytea, email text, display_name text, credential_ids bytea[], total integer)
 LANGUAGE sql STABLE ROWS 1
 AS $$
-    SELECT u.user_handle, u.email, coalesce(nullif(concat_ws(' ', u.first_name, u.last_name), ''), u.email),
+    SELECT u.user_handle, n.name, coalesce(nullif(concat_ws(' ', u.first_name, u.last_name), ''), n.name),
            (SELECT coalesce(array_agg(p.credential_id), '{}') FROM postern.passkey AS p
              WHERE p.realm_id = tenant.realm AND p.user_id = u.id AND p.rp_id = p_rp_id),
            (SELECT count(*)::integer FROM postern.passkey AS p WHERE p.realm_id = tenant.realm AND p.user_id = u.id)
       FROM (SELECT set_config('postern.realm', p_realm::text, true)::uuid AS realm OFFSET 0) AS tenant,
            LATERAL (SELECT * FROM postern.user_account AS a WHERE a.realm_id = tenant.realm AND a.id = p_user
-                    AND a.enabled OFFSET 0) AS u
+                    AND a.enabled OFFSET 0) AS u,
+           LATERAL (SELECT coalesce(u.email, (SELECT i.value FROM postern.user_identifier AS i
+                                               WHERE i.realm_id = tenant.realm AND i.user_id = u.id
+                                                 AND i.primary_kind = 'phone'), u.id::text) AS name) AS n
 $$;
 COMMENT ON FUNCTION postern.enrolment_options IS 'What the creation options of a passkey are made from';
 GRANT EXECUTE ON FUNCTION postern.enrolment_options TO postern_app;
@@ -35,8 +39,9 @@ COMMENT ON FUNCTION postern.spend_ceremony IS
     'Spends an enrolment ceremony; false when it was spent before or is expired';
 GRANT EXECUTE ON FUNCTION postern.spend_ceremony TO postern_app;
 
--- Stores a verified credential of a live session's user, and queues the notice. NULL when the session ended meanwhile,
--- the credential is registered in this realm already, or the user has twenty.
+-- Stores a verified credential of a live session's user, and queues the notices (p_mail_id and p_payload are for one
+-- address and not used any more). NULL when the session ended meanwhile, the credential is registered in this realm
+-- already, or the user has twenty.
 CREATE OR REPLACE FUNCTION postern.add_passkey(
     p_realm uuid, p_session uuid, p_rp_id text, p_credential_id bytea, p_public_key bytea, p_sign_count bigint,
     p_aaguid uuid, p_backup_eligible boolean, p_backup_state boolean, p_uv_initialized boolean, p_transports text[],
@@ -66,9 +71,8 @@ BEGIN
     IF v_id IS NULL THEN
         RETURN NULL;
     END IF;
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
-    SELECT p_realm, p_mail_id, v_user.email, 'passkey-added', p_payload
-     WHERE v_user.email_verified AND NOT postern.is_test_identity(v_user.id);
+    PERFORM postern.queue_notice(p_realm, v_user.id, 'passkey-added', postern.app_named(p_realm, v_user.client)
+                                 || jsonb_strip_nulls(jsonb_build_object('aaguid', p_aaguid)));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_added', v_user.client, v_user.id, p_session, p_source,
             jsonb_build_object('passkey', v_id));
@@ -120,17 +124,17 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     v_client uuid;
+    v_aaguid uuid;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    DELETE FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = p_user AND p.id = p_id;
+    DELETE FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = p_user AND p.id = p_id
+    RETURNING p.aaguid INTO v_aaguid;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
-    SELECT p_realm, p_mail_id, u.email, 'passkey-removed', p_payload FROM postern.user_account AS u
-     WHERE u.realm_id = p_realm AND u.id = p_user
-       AND u.email_verified AND NOT postern.is_test_identity(u.id);
     SELECT s.client INTO v_client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
+    PERFORM postern.queue_notice(p_realm, p_user, 'passkey-removed', postern.app_named(p_realm, v_client)
+                                 || jsonb_strip_nulls(jsonb_build_object('aaguid', v_aaguid)));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_deleted', v_client, p_user, p_session, p_source, jsonb_build_object('passkey', p_id));
     RETURN true;

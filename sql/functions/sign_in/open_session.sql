@@ -2,8 +2,8 @@
 SET LOCAL ROLE postern_owner;
 
 -- p_end: when the session ends at the latest. p_detail: of the audit event, what signed in.
--- p_email_key: a sign-in by other means than a code ends the count of wrong codes of that address, or of the known
--- device p_device. NULL: the caller has done it.
+-- p_email_key: not NULL for a sign-in by other means than a code, which ends the count of wrong codes of the user's
+-- addresses, or of the known device p_device. NULL: the caller has done it.
 -- On a page (postern.page) the browser's session is opened instead; expires_at is its end.
 CREATE OR REPLACE FUNCTION postern.open_session(
     p_realm uuid, p_client uuid, p_client_id text, p_user uuid, p_stamp uuid, p_end timestamptz,

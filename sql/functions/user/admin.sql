@@ -1,10 +1,13 @@
 -- Provisioning: people.
 SET LOCAL ROLE postern_owner;
 
+-- The form without phone: a call by some of the arguments would be ambiguous.
+DROP FUNCTION IF EXISTS admin.put_user(text, text, text, text, boolean, boolean, uuid, text);
+
 CREATE OR REPLACE FUNCTION admin.put_user(
-    realm text, email text, first_name text DEFAULT NULL, last_name text DEFAULT NULL,
+    realm text, email text DEFAULT NULL, first_name text DEFAULT NULL, last_name text DEFAULT NULL,
     email_verified boolean DEFAULT NULL, enabled boolean DEFAULT NULL, id uuid DEFAULT NULL,
-    new_email text DEFAULT NULL)
+    new_email text DEFAULT NULL, phone text DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -15,8 +18,22 @@ DECLARE
     v_created boolean := false;
     v_changed boolean := false;
     v_taken text;
+    v_name text;
 BEGIN
-    PERFORM postern.check_email('email', email);
+    IF postern.is_phone(email) AND phone IS NULL THEN
+        phone := email;
+        email := NULL;
+    END IF;
+    v_id := postern.user_by_id(v_realm, email);
+    IF v_id IS NOT NULL THEN
+        email := NULL;
+    ELSIF email IS NOT NULL OR phone IS NULL THEN
+        PERFORM postern.check_email('email', email);
+    END IF;
+    IF phone IS NOT NULL THEN
+        PERFORM postern.check_phone('phone', phone);
+    END IF;
+    v_name := coalesce(email, phone, v_id::text);
     IF new_email IS NOT NULL THEN
         PERFORM postern.check_email('new_email', new_email);
     END IF;
@@ -26,17 +43,17 @@ BEGIN
     IF last_name <> '' THEN
         PERFORM postern.check_text('last_name', last_name, 100);
     END IF;
-    v_id := postern.find_user(v_realm, email);
+    v_id := coalesce(v_id, postern.find_user(v_realm, coalesce(email, phone)));
     IF new_email IS NOT NULL THEN
         -- When the call is repeated after the change, the user is found by the new address.
         v_id := coalesce(v_id, postern.find_user(v_realm, new_email));
         IF v_id IS NULL THEN
-            PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
+            PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(v_name)),
                 'new_email changes the address of a user who exists. A new user is put with email alone.');
         END IF;
     END IF;
     IF id <> v_id THEN
-        PERFORM postern.refuse(format('id "%s" is not that of the user %s', id, postern.shown(email)),
+        PERFORM postern.refuse(format('id "%s" is not that of the user %s', id, postern.shown(v_name)),
             'id counts only when a user is created, and stays: leave it out, or delete the user first.');
     END IF;
     IF new_email IS NOT NULL THEN
@@ -46,18 +63,20 @@ BEGIN
     END IF;
     -- A concurrent registration by code may commit between the two statements.
     LOOP
+        v_id := coalesce(v_id, postern.find_user(v_realm, coalesce(email, phone)));
         UPDATE postern.user_account AS u
            SET first_name = CASE WHEN first_name = '' THEN NULL ELSE coalesce(first_name, u.first_name) END,
                last_name = CASE WHEN last_name = '' THEN NULL ELSE coalesce(last_name, u.last_name) END,
                email_verified = coalesce(email_verified, u.email_verified), enabled = coalesce(enabled, u.enabled)
-         WHERE u.realm_id = v_realm AND u.id = coalesce(v_id, postern.find_user(v_realm, email))
+         WHERE u.realm_id = v_realm AND u.id = v_id
         RETURNING u.id INTO v_id;
         EXIT WHEN FOUND;
         IF postern.is_test_identity(id) THEN
             PERFORM postern.refuse(format('id "%s" is a UUID of version 8', id),
                 'Version 8 marks test identities. Give a UUID of another version; NULL draws one at random.');
         END IF;
-        SELECT u.email INTO v_taken FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.id = id;
+        SELECT coalesce(u.email, u.id::text) INTO v_taken
+          FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.id = id;
         IF FOUND THEN
             PERFORM postern.refuse(format('id "%s" is that of the user %s', id, postern.shown(v_taken)),
                 'An id belongs to one user. To change the address of that user, put it by its present address with '
@@ -65,12 +84,15 @@ BEGIN
         END IF;
         INSERT INTO postern.user_account AS u (realm_id, id, email, first_name, last_name, email_verified, enabled)
         VALUES (v_realm, coalesce(id, gen_random_uuid()), email, NULLIF(first_name, ''), NULLIF(last_name, ''),
-                coalesce(email_verified, true), coalesce(enabled, true))
+                email IS NOT NULL AND coalesce(email_verified, true), coalesce(enabled, true))
             ON CONFLICT DO NOTHING
         RETURNING u.id INTO v_id;
         v_created := FOUND;
         EXIT WHEN v_created;
     END LOOP;
+    IF phone IS NOT NULL THEN
+        PERFORM postern.admin_identifier(v_realm, v_id, 'phone', phone, true, NULL);
+    END IF;
     IF NOT enabled THEN
         PERFORM postern.end_access(v_realm, v_id);
     END IF;
@@ -81,14 +103,15 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION admin.put_user IS
-'Creates or updates a user and returns the id. The address identifies (ASCII letters in any case). NULL leaves a setting
-as it is; a name '''' removes it.
+'Creates or updates a user and returns the id. NULL leaves a setting as it is; a name '''' removes it.
+email identifies (ASCII letters in any case): any address of the user. A phone number or the id finds a user too.
+phone: E.164. With an address it is added to the user, as proven; without one it identifies the user.
 email_verified, enabled: default true. Without a verified address nobody is sent a code.
 id: of a new user, so that an import keeps the sub of its tokens; NULL draws one. It never changes.
 new_email: the address the user has from now on. It counts as unverified unless email_verified is true. Sessions, codes
-and links end; both mailboxes
-are told.
+and links end; both mailboxes are told.
 Example: SELECT admin.put_user(''acme'', ''ada@example.com'', ''Ada'', ''Lovelace'');
+Example: SELECT admin.put_user(''acme'', phone => ''+4366412345678'', first_name => ''Ada'');
 Example: SELECT admin.put_user(''acme'', ''ada@example.com'', new_email => ''ada@new.example'',
     email_verified => true);';
 
@@ -107,6 +130,7 @@ END
 $$;
 COMMENT ON FUNCTION admin.delete_user IS
 'Deletes a user with sessions, passkeys, codes and mail; tokens die at once. The audit log keeps the bare id.
+email: an address, the phone number or the id of the user.
 Example: SELECT admin.delete_user(''acme'', ''ada@example.com'');';
 
 CREATE OR REPLACE FUNCTION admin.set_user_enabled(realm text, email text, enabled boolean)
@@ -134,6 +158,7 @@ END
 $$;
 COMMENT ON FUNCTION admin.set_user_enabled IS
 'Disables a user (sessions and tokens die at once, no new sign-in) or enables the user again.
+email: an address, the phone number or the id of the user.
 Example: SELECT admin.set_user_enabled(''acme'', ''ada@example.com'', false);';
 
 CREATE OR REPLACE FUNCTION admin.sign_out_everywhere(realm text, email text)
@@ -156,13 +181,21 @@ END
 $$;
 COMMENT ON FUNCTION admin.sign_out_everywhere IS
 'Ends all sessions of a user at once and returns how many there were; the user may sign in again.
+email: an address, the phone number or the id of the user.
 Example: SELECT admin.sign_out_everywhere(''acme'', ''ada@example.com'');';
 
 CREATE OR REPLACE VIEW admin.users AS
 SELECT r.slug AS realm, u.id, u.email, u.first_name, u.last_name, u.email_verified, u.enabled,
-       g.locked_until AS codes_locked_until, u.created_at, u.has_totp
+       g.locked_until AS codes_locked_until, u.created_at, u.has_totp,
+       p.value AS phone
   FROM postern.user_account AS u JOIN postern.realm AS r ON r.id = u.realm_id
-  LEFT JOIN postern.code_guard AS g ON g.realm_id = u.realm_id AND g.email_key = u.email_key AND g.locked_until > now();
-COMMENT ON VIEW admin.users IS 'Users of each realm';
+  LEFT JOIN LATERAL (
+      SELECT max(x.locked_until) AS locked_until
+        FROM postern.user_identifier AS i
+        JOIN postern.code_guard AS x ON x.realm_id = i.realm_id AND x.email_key = i.key AND x.locked_until > now()
+       WHERE i.realm_id = u.realm_id AND i.user_id = u.id) AS g ON true
+  LEFT JOIN postern.user_identifier AS p
+         ON p.realm_id = u.realm_id AND p.user_id = u.id AND p.primary_kind = 'phone';
+COMMENT ON VIEW admin.users IS 'Users of each realm; email and phone: the primary ones, NULL when there is none';
 
 RESET ROLE;

@@ -26,8 +26,15 @@ BEGIN
     -- Before the change, since codes are found by the address.
     PERFORM postern.end_access(p_realm, p_user);
     BEGIN
-        UPDATE postern.user_account AS u SET email = p_email, email_verified = p_verified
-         WHERE u.realm_id = p_realm AND u.id = p_user;
+        -- The address replaces the former one, also if it was a further address of this user before.
+        DELETE FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.key = v_key;
+        UPDATE postern.user_account AS u
+           SET email = p_email, email_verified = p_verified, security_stamp = gen_random_uuid()
+         WHERE u.realm_id = p_realm AND u.id = p_user
+           AND postern.identifier_holder(p_realm, v_key, p_user) IS NULL;
+        IF NOT FOUND THEN
+            RAISE unique_violation;
+        END IF;
     EXCEPTION WHEN unique_violation THEN
         PERFORM postern.refuse(format('new_email %s is the address of another user', postern.shown(p_email)),
             'An address belongs to one user of a realm: choose another, or delete that user first.');
@@ -58,8 +65,8 @@ DECLARE
     v_ended integer;
 BEGIN
     PERFORM postern.lock_links(p_realm, p_user);
-    DELETE FROM postern.login_code AS c USING postern.user_account AS u
-     WHERE u.realm_id = p_realm AND u.id = p_user AND c.realm_id = p_realm AND c.email_key = u.email_key;
+    DELETE FROM postern.login_code AS c
+     WHERE c.realm_id = p_realm AND c.email_key IN (SELECT postern.identifier_keys(p_realm, p_user));
     UPDATE postern.auth_session AS a SET expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.confirmed_user = p_user
        AND a.id IN (SELECT l.handle FROM postern.login_link AS l WHERE l.realm_id = p_realm AND l.user_id = p_user);

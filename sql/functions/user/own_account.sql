@@ -1,22 +1,26 @@
 -- What a person sees, changes and deletes of the own account.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION postern.account(p_realm uuid, p_user uuid)
-RETURNS TABLE (email text, email_verified boolean, first_name text, last_name text, created_at double precision,
-               has_totp boolean, passkeys integer, sessions integer)
+CREATE OR REPLACE FUNCTION postern.own_account(p_realm uuid, p_user uuid)
+RETURNS TABLE (email text, email_verified boolean, phone text, first_name text, last_name text,
+               created_at double precision, has_totp boolean, passkeys integer, sessions integer)
 LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     RETURN QUERY
-    SELECT u.email, u.email_verified, u.first_name, u.last_name, date_part('epoch', u.created_at), u.has_totp,
+    SELECT u.email, u.email_verified,
+           (SELECT i.value FROM postern.user_identifier AS i
+             WHERE i.realm_id = p_realm AND i.user_id = u.id AND i.primary_kind = 'phone'
+               AND i.proven_key IS NOT NULL),
+           u.first_name, u.last_name, date_part('epoch', u.created_at), u.has_totp,
            (SELECT count(*)::integer FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = u.id),
            (SELECT count(*)::integer FROM postern.live_sessions(p_realm, u.id))
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled;
 END
 $$;
-COMMENT ON FUNCTION postern.account IS 'A user''s own data; no row if no enabled user has this id';
-GRANT EXECUTE ON FUNCTION postern.account TO postern_app;
+COMMENT ON FUNCTION postern.own_account IS 'A user''s own data; no row if no enabled user has this id';
+GRANT EXECUTE ON FUNCTION postern.own_account TO postern_app;
 
 -- p_set_first, p_set_last: which name to change; NULL removes it. False when the user is gone.
 CREATE OR REPLACE FUNCTION postern.set_own_names(
@@ -53,10 +57,14 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
     v_user record;
+    v_addresses text[] := ARRAY(SELECT i.value FROM postern.user_identifier AS i
+                                 WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
+                                   AND i.proven_key IS NOT NULL ORDER BY NOT i.is_primary, i.added_at);
+    v_address text;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     PERFORM FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR UPDATE;
-    SELECT u.email, u.email_verified, s.client, s.auth_time INTO v_user
+    SELECT s.client, s.auth_time INTO v_user
       FROM postern.user_account AS u JOIN postern.session AS s ON s.realm_id = u.realm_id AND s.user_id = u.id
      WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled AND s.id = p_session AND s.revoked_at IS NULL
        AND s.expires_at > now() AND s.security_stamp = u.security_stamp;
@@ -78,15 +86,28 @@ BEGIN
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
     VALUES (p_realm, CASE WHEN postern.is_test_identity(p_user) THEN 'test_identity_emptied' ELSE 'account_deleted' END,
             v_user.client, p_user, p_session, p_source);
-    -- After the deletion, which takes the mail of the address with it.
-    IF v_user.email_verified THEN
-        PERFORM postern.queue_notice(p_realm, p_user, 'account-deleted', p_recipient => v_user.email);
-    END IF;
+    -- After the deletion, which takes the mail of the addresses with it.
+    FOREACH v_address IN ARRAY v_addresses LOOP
+        PERFORM postern.queue_notice(p_realm, p_user, 'account-deleted', p_recipient => v_address);
+    END LOOP;
     RETURN 'deleted';
 END
 $$;
 COMMENT ON FUNCTION postern.delete_own_account IS
-    'Deletes the account of a session that is fresh enough, with all it has, and notifies its mailbox';
+    'Deletes the account of a session that is fresh enough, with all it has, and tells its addresses';
 GRANT EXECUTE ON FUNCTION postern.delete_own_account TO postern_app;
+
+-- Kept for older binaries.
+
+CREATE OR REPLACE FUNCTION postern.account(p_realm uuid, p_user uuid)
+RETURNS TABLE (email text, email_verified boolean, first_name text, last_name text, created_at double precision,
+               has_totp boolean, passkeys integer, sessions integer)
+LANGUAGE sql
+AS $$
+    SELECT o.email, o.email_verified, o.first_name, o.last_name, o.created_at, o.has_totp, o.passkeys, o.sessions
+      FROM postern.own_account(p_realm, p_user) AS o
+$$;
+COMMENT ON FUNCTION postern.account IS 'As own_account, without the phone number';
+GRANT EXECUTE ON FUNCTION postern.account TO postern_app;
 
 RESET ROLE;

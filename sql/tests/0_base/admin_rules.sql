@@ -36,9 +36,10 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' has the published 
                 'boolean DEFAULT NULL::boolean'),
     ('set_registration_fields',
      'realm text, firstname text DEFAULT NULL::text, lastname text DEFAULT NULL::text, app text DEFAULT NULL::text'),
-    ('put_user', 'realm text, email text, first_name text DEFAULT NULL::text, last_name text DEFAULT NULL::text, '
+    ('put_user', 'realm text, email text DEFAULT NULL::text, first_name text DEFAULT NULL::text, '
+                 'last_name text DEFAULT NULL::text, '
                  'email_verified boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, id uuid DEFAULT '
-                 'NULL::uuid, new_email text DEFAULT NULL::text'),
+                 'NULL::uuid, new_email text DEFAULT NULL::text, phone text DEFAULT NULL::text'),
     ('delete_user', 'realm text, email text'), ('set_user_enabled', 'realm text, email text, enabled boolean'),
         ('sign_out_everywhere', 'realm text, email text'),
     ('unlock_codes', 'realm text, email text'), ('end_session', 'realm text, id uuid'),

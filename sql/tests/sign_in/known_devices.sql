@@ -64,8 +64,8 @@ SELECT is(pg_temp.close_for_strangers('ada@example.com'), '1', 'closed for stran
 SELECT is(pg_temp.sql($$UPDATE postern.device_guard SET consecutive = 100, locked_until = now() + interval '1 day'
                       RETURNING 1$$), '1', 'and for the device');
 RESET ROLE;
-SELECT is(postern.unlock_codes(pg_temp.realm(), 'ada@example.com'), true, 'are unlocked');
-SELECT is(postern.unlock_codes(pg_temp.realm(), 'ada@example.com'), false, 'once');
+SELECT is(postern.unlock_codes(pg_temp.realm(), pg_temp.sub('ada@example.com'), '{ada@example.com}'), true, 'are unlocked');
+SELECT is(postern.unlock_codes(pg_temp.realm(), pg_temp.sub('ada@example.com'), '{ada@example.com}'), false, 'once');
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.devices(), '0 false', 'the device');
 SELECT is(pg_temp.ask('u1', 'ada@example.com', '1'), 'sent', 'and strangers');
