@@ -37,7 +37,7 @@ COMMENT ON COLUMN postern.user_identifier.proved_at IS
     'When its owner showed to receive messages there; of a phone number the last time, within an hour. NULL: never';
 COMMENT ON COLUMN postern.user_identifier.key IS 'As compared: ASCII letters folded. A phone''s begins with +, an address has an @';
 
-SELECT postern.tenant_table('user_identifier', 'SELECT', 'cascade');
+DO $$ BEGIN PERFORM postern.tenant_table('user_identifier', 'SELECT', 'cascade'); END $$;
 
 -- A person needs one identifier, and no longer an e-mail address.
 ALTER TABLE postern.user_account

@@ -70,6 +70,7 @@ BEGIN
         'otp_lifetime', postern.seconds(r.otp_lifetime),
         'otp_attempts', r.otp_attempts,
         'otp_digits', r.otp_digits,
+        'phones', postern.configured_phones(r.id),
         'magic_link_lifetime', postern.seconds(r.magic_link_lifetime),
         'resend_cooldown', postern.seconds(r.resend_cooldown),
         'ceremony_lifetime', postern.seconds(r.ceremony_lifetime),

@@ -150,6 +150,33 @@ COMMENT ON FUNCTION postern.confirm_identifier IS
     'An identifier of a user is proven, or a phone number proven again, by a sign-in with it';
 GRANT EXECUTE ON FUNCTION postern.confirm_identifier TO postern_app;
 
+-- A phone number that its holder last proved long ago goes to the person who proves it now. Codes that were sent there
+-- stay: one of them is being redeemed. The holder keeps sessions and other ways to sign in, and is told.
+CREATE OR REPLACE FUNCTION postern.release_number(p_realm uuid, p_holder uuid, p_phone text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_id uuid;
+BEGIN
+    -- Unproven, so that its removal takes no code with it.
+    UPDATE postern.user_identifier AS i SET proved_at = NULL
+     WHERE i.realm_id = p_realm AND i.user_id = p_holder AND i.proven_key = p_phone AND i.kind = 'phone'
+       AND i.proved_at < postern.stale_before(p_realm)
+    RETURNING i.id INTO v_id;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    PERFORM postern.remove_identifier(p_realm, v_id);
+    INSERT INTO postern.audit_event (realm_id, event, user_id, detail)
+    VALUES (p_realm, 'identifier_moved', p_holder, jsonb_build_object('identifier', v_id, 'kind', 'phone'));
+    PERFORM postern.queue_notice(p_realm, p_holder, 'identifier-moved',
+                                 jsonb_build_object('identifier', postern.masked_identifier(p_phone)));
+END
+$$;
+COMMENT ON FUNCTION postern.release_number IS
+    'Takes a phone number from a holder who has not proven it for long, and tells the holder';
+GRANT EXECUTE ON FUNCTION postern.release_number TO postern_app;
+
 -- The account that a first proof of an address makes. Names that cannot be stored are the caller's to drop.
 CREATE OR REPLACE FUNCTION postern.create_user(
     p_realm uuid, p_kind text, p_value text, p_first_name text, p_last_name text) RETURNS uuid

@@ -63,7 +63,7 @@ DECLARE
     v_device uuid;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.email_key, a.source, a.created_at, r.resend_cooldown,
+    SELECT a.email_key, a.source, a.created_at, a.channel, r.resend_cooldown,
            a.expires_at > now() AND a.confirmed_user IS NULL AND NOT a.denied AS live,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
                           OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open,
@@ -85,13 +85,16 @@ BEGIN
     SELECT u.id INTO v_user
       FROM postern.user_identifier AS i
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = i.user_id AND u.enabled
-     WHERE i.realm_id = p_realm AND i.proven_key = v_request.email_key;
+     WHERE i.realm_id = p_realm AND i.proven_key = v_request.email_key
+       -- A link has no place for a second proof.
+       AND (i.kind = 'email' OR i.proved_at >= postern.stale_before(p_realm));
     IF FOUND AND NOT postern.try_hold_user(p_realm, v_user) THEN
         outcome := 'busy';
         RETURN;
     END IF;
     SELECT d.admitted, d.device INTO v_admitted, v_device
-      FROM postern.admit_request(p_realm, 'magic-link', p_request, v_user) AS d;
+      FROM postern.admit_request(p_realm, CASE WHEN v_request.channel IS NULL THEN 'magic-link' ELSE 'phone-otp' END,
+                                 p_request, v_user) AS d;
     outcome := CASE
         WHEN v_user IS NULL OR NOT v_admitted OR NOT v_request.live OR NOT v_request.open THEN 'ignored'
         WHEN EXISTS (SELECT FROM postern.login_link AS l
@@ -135,7 +138,8 @@ BEGIN
     UPDATE postern.auth_session AS a SET pending = false
       FROM postern.realm AS r, postern.user_account AS u
      WHERE a.realm_id = p_realm AND a.id = p_request AND r.id = p_realm AND u.realm_id = p_realm AND u.id = p_user
-    RETURNING a.email_key, a.client, a.app, a.source, a.created_at, r.magic_link_lifetime, u.security_stamp, a.device,
+    RETURNING a.email_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime, u.security_stamp,
+              a.device,
               -- As the account has it, which may be spelled otherwise than in the request.
               coalesce((SELECT i.value FROM postern.user_identifier AS i
                          WHERE i.realm_id = p_realm AND i.proven_key = a.email_key), a.email) AS email
@@ -146,7 +150,8 @@ BEGIN
             coalesce(v_request.source, 'unknown'), v_request.device, v_request.security_stamp, v_request.created_at,
             now() + v_request.magic_link_lifetime);
     PERFORM postern.queue_message(
-        p_realm, p_mail_id, 'email', v_request.email, 'magic-link', 'sign-in', p_payload, p_request);
+        p_realm, p_mail_id, coalesce(v_request.channel, 'email'), v_request.email, 'magic-link', 'sign-in', p_payload,
+        p_request);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
     VALUES (p_realm, 'link_requested', v_request.client, p_user);
 END

@@ -41,6 +41,8 @@ DECLARE
     v_expires_at timestamptz;
     v_opened record;
     v_refusal record;
+    v_region text;
+    v_asked_from text;
 BEGIN
     db_now := date_part('epoch', now());
     compared := 0;
@@ -138,7 +140,7 @@ BEGIN
                 WITH spent AS (
                     DELETE FROM postern.login_code AS d
                      USING (SELECT u.id, u.security_stamp, u.email, u.email_verified, u.has_totp, k.client_id,
-                                   now() + r.session_lifetime AS expires_at
+                                   now() + r.session_lifetime AS expires_at, c.region, c.source
                               FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k,
                                    postern.realm AS r
                              WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND v_codes @> ARRAY[c.id]
@@ -147,7 +149,9 @@ BEGIN
                                AND u.realm_id = p_realm AND u.id = c.user_id AND u.enabled
                                AND (c.is_test OR EXISTS (SELECT FROM postern.user_identifier AS i
                                                           WHERE i.realm_id = p_realm AND i.proven_key = p_email_key
-                                                            AND i.user_id = u.id))
+                                                            AND i.user_id = u.id
+                                                            AND (i.kind = 'email'
+                                                                 OR i.proved_at >= postern.stale_before(p_realm))))
                                AND k.realm_id = p_realm AND k.id = p_client AND k.enabled
                                AND p_permission = ANY (k.permissions)
                                AND r.id = p_realm AND r.enabled
@@ -155,9 +159,10 @@ BEGIN
                              LIMIT 1) AS hit
                      -- Accounts with a second factor, and requests that present one, are handled below.
                      WHERE d.realm_id = p_realm AND d.email_key = p_email_key AND NOT hit.has_totp AND p_factor IS NULL
-                    RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at)
-                SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at
-                  INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at
+                    RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at,
+                              hit.region, hit.source)
+                SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at, s.region, s.source
+                  INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at, v_region, v_asked_from
                   FROM spent AS s LIMIT 1;
                 EXIT WHEN FOUND;
             END LOOP;
@@ -173,8 +178,9 @@ BEGIN
     -- Second factor. The code may be right for an account that has one. Every refused try runs this query, so that its
     -- time is the same.
     IF user_id IS NULL AND reason IS NULL THEN
-        SELECT u.id, u.security_stamp, u.email, u.email_verified, k.client_id, now() + r.session_lifetime, u.has_totp
-          INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at, v_has_totp
+        SELECT u.id, u.security_stamp, u.email, u.email_verified, k.client_id, now() + r.session_lifetime, u.has_totp,
+               c.region, c.source
+          INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at, v_has_totp, v_region, v_asked_from
           FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
          WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND v_codes @> ARRAY[c.id]
            AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
@@ -219,6 +225,10 @@ BEGIN
 
     IF user_id IS NOT NULL THEN
         compared := 0;
+        IF v_region IS NOT NULL THEN
+            PERFORM postern.give_back(p_realm, p_email_key, v_region, v_asked_from),
+                    postern.confirm_identifier(p_realm, user_id, p_email_key);
+        END IF;
         IF v_device IS NOT NULL THEN
             IF v_consecutive > 0 OR v_locked_until IS NOT NULL THEN
                 UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL

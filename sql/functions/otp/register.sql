@@ -103,12 +103,17 @@ DECLARE
     v_is_new boolean := false;
 BEGIN
     LOOP
-        SELECT a.user_id, a.proven, u.enabled INTO v_account
+        SELECT a.user_id, a.proven, u.enabled,
+               a.kind = 'phone' AND a.proved_at < postern.stale_before(p_realm) AS stale INTO v_account
           FROM postern.account_of(p_realm, postern.email_key(p_email)) AS a
           JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
         v_user := v_account.user_id;
-        EXIT WHEN v_user IS NOT NULL;
+        EXIT WHEN v_user IS NOT NULL AND NOT coalesce(v_account.stale, false);
         BEGIN
+            -- The number has passed to another person, whose account this becomes.
+            IF v_user IS NOT NULL THEN
+                PERFORM postern.release_number(p_realm, v_user, p_email);
+            END IF;
             v_user := postern.create_user(p_realm, v_kind, p_email, p_first, p_last);
             v_is_new := true;
             EXIT;

@@ -78,7 +78,7 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.source, a.code_ids,
-           a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown, p.registration,
+           a.channel, a.region, a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown, p.registration,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
                           OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open
       INTO v_request
@@ -91,11 +91,16 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key)) THEN
         RETURN 'busy';
     END IF;
-    SELECT a.user_id AS id, a.value AS email, u.enabled, u.enabled AND a.proven AS confirmed INTO v_user
+    SELECT a.user_id AS id, a.value AS email, u.enabled, u.enabled AND a.proven AS confirmed,
+           -- A number that may have passed to another person. With a second factor its owner signs in all the same;
+           -- else the code registers where the posture lets it.
+           a.kind = 'phone' AND a.proved_at < postern.stale_before(p_realm)
+               AND (v_request.kind = 'register' OR NOT u.has_totp) AS stale
+      INTO v_user
       FROM postern.account_of(p_realm, v_request.email_key) AS a
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
-    v_registers := NOT coalesce(v_user.confirmed, false) AND coalesce(v_user.enabled, true) AND v_request.live
-        AND v_request.open
+    v_registers := (NOT coalesce(v_user.confirmed, false) OR v_user.stale) AND coalesce(v_user.enabled, true)
+        AND v_request.live AND v_request.open
         AND coalesce(v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint'
                      ELSE 'JitOnOtp' END, false);
     IF v_registers AND NOT pg_try_advisory_xact_lock(postern.lock_of_registrations(p_realm, v_request.source)) THEN
@@ -103,7 +108,8 @@ BEGIN
     END IF;
     -- For known and unknown addresses, so that permits do not reveal which addresses have accounts.
     SELECT t.admitted, t.device INTO v_admitted, v_device
-      FROM postern.admit_request(p_realm, 'native-otp', p_request, v_user.id) AS t;
+      FROM postern.admit_request(p_realm, CASE WHEN v_request.channel IS NULL THEN 'native-otp' ELSE 'phone-otp' END,
+                                 p_request, v_user.id) AS t;
     IF postern.answer_test_identity(p_realm, p_request, v_request.email_key) THEN
         RETURN 'test_identity';
     END IF;
@@ -146,17 +152,18 @@ BEGIN
                                                        AND k.device = v_device
                                                      ORDER BY k.created_at DESC, k.id LIMIT 7));
     INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, device, expires_at, salt, mac, app, email,
-                                    first_name, last_name)
+                                    first_name, last_name, region, source)
     VALUES (p_realm, v_request.email_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
             v_device, now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),
             CASE WHEN v_registers THEN v_request.app END, CASE WHEN v_registers
                 THEN coalesce(v_user.email, v_request.email) END,
-            CASE WHEN v_registers THEN v_request.first_name END, CASE WHEN v_registers THEN v_request.last_name END);
+            CASE WHEN v_registers THEN v_request.first_name END, CASE WHEN v_registers THEN v_request.last_name END,
+            v_request.region, CASE WHEN v_request.region IS NOT NULL THEN v_request.source END);
     UPDATE postern.auth_session AS a
        SET pending = false, code_ids = a.code_ids[greatest(cardinality(a.code_ids), 1):] || p_code_id
      WHERE a.realm_id = p_realm AND a.id = p_request;
     PERFORM postern.queue_message(
-        p_realm, p_mail_id, 'email', coalesce(v_user.email, v_request.email), p_template,
+        p_realm, p_mail_id, coalesce(v_request.channel, 'email'), coalesce(v_user.email, v_request.email), p_template,
         CASE WHEN v_registers THEN 'register' ELSE 'sign-in' END, p_payload, p_request);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
     VALUES (p_realm, CASE WHEN v_registers THEN 'registration_requested' ELSE 'otp_requested' END, v_request.client,

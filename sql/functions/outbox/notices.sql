@@ -6,7 +6,8 @@ SET LOCAL ROLE postern_owner;
 -- p_detail, all optional: aaguid of the passkey (the text names the product); identifier, an address or masked number;
 -- app, the slug of the App to name in place of the realm. p_recipient: for what goes to another mailbox than the
 -- account's present ones (a removed address; a deleted account). NULL: every proven e-mail address of the account,
--- but for the address p_detail ->> 'identifier', which needs no notice of itself.
+-- but for the address p_detail ->> 'identifier', which needs no notice of itself; without any, the primary phone.
+-- undo: the id of an undo_link, for the link in a notice of an added factor.
 -- Nothing is sent to a test identity, nor to an unconfirmed address of the account, except the notice that it became
 -- the address.
 CREATE OR REPLACE FUNCTION postern.queue_notice(
@@ -31,17 +32,51 @@ BEGIN
                 OR NOT EXISTS (SELECT FROM postern.user_identifier AS i
                                 WHERE i.realm_id = p_realm AND i.user_id = p_user
                                   AND i.key = postern.email_key(p_recipient) AND i.proven_key IS NULL)
-            UNION ALL
+             UNION ALL
             SELECT i.value FROM postern.user_identifier AS i
              WHERE p_recipient IS NULL AND i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
                AND i.proven_key IS NOT NULL
                AND i.key IS DISTINCT FROM postern.email_key(p_detail ->> 'identifier')) AS t
      WHERE t.recipient IS NOT NULL;
+    IF p_recipient IS NULL AND NOT EXISTS (SELECT FROM postern.user_identifier AS i
+                                            WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
+                                              AND i.proven_key IS NOT NULL) THEN
+        PERFORM postern.queue_notice_by_sms(p_realm, i.value, p_template, p_detail)
+           FROM postern.user_identifier AS i
+          WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.primary_kind = 'phone' AND i.proven_key IS NOT NULL
+            -- An identifier that was just added gets no notice of itself.
+            AND p_detail ->> 'identifier' IS DISTINCT FROM postern.masked_identifier(i.value);
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION postern.queue_notice IS
     'Queues a notice to every proven address of an account (or to p_recipient) about a change of the account';
 GRANT EXECUTE ON FUNCTION postern.queue_notice TO postern_app;
+
+-- For a user without an address. It takes a unit of the day's budget, no other limit.
+CREATE OR REPLACE FUNCTION postern.queue_notice_by_sms(p_realm uuid, p_phone text, p_template text, p_detail jsonb)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NOT postern.configured_channels(p_realm) ? 'sms' THEN
+        RETURN;
+    END IF;
+    PERFORM postern.queue_message(p_realm, gen_random_uuid(), 'sms', p_phone, p_template, 'notice', NULL,
+                                  p_detail => coalesce(p_detail, '{}'))
+       FROM (SELECT array_agg('phone-otp|spend|all') AS keys,
+                    array_agg(CASE WHEN l.mode = 'enforce' THEN 1 ELSE -1 END) AS wanted,
+                    array_agg(l.permits) AS permits,
+                    array_agg(extract(epoch FROM l.per)::float8) AS per, array_agg(l.burst) AS burst
+               FROM postern.effective_rate_limits(p_realm) AS l
+              WHERE l.policy = 'phone-otp' AND l.dimension = 'spend') AS w,
+            LATERAL postern.take_realm_permits(p_realm, w.keys, w.wanted, w.permits, w.per, w.burst) AS t
+      WHERE t.limit_ord IS NULL;
+END
+$$;
+COMMENT ON FUNCTION postern.queue_notice_by_sms IS
+    'Queues a notice to a phone, where the realm has SMS and budget is left';
+GRANT EXECUTE ON FUNCTION postern.queue_notice_by_sms TO postern_app;
 
 -- For p_detail: the App that a client belongs to, if it is one App only.
 CREATE OR REPLACE FUNCTION postern.app_named(p_realm uuid, p_client uuid)

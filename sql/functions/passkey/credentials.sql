@@ -72,7 +72,8 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM postern.queue_notice(p_realm, v_user.id, 'passkey-added', postern.app_named(p_realm, v_user.client)
-                                 || jsonb_strip_nulls(jsonb_build_object('aaguid', p_aaguid)));
+                                 || jsonb_strip_nulls(jsonb_build_object('aaguid', p_aaguid))
+                                 || postern.offer_undo(p_realm, v_user.id, 'passkey', v_id, p_aaguid::text, p_source));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_added', v_user.client, v_user.id, p_session, p_source,
             jsonb_build_object('passkey', v_id));

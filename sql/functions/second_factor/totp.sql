@@ -176,7 +176,8 @@ BEGIN
       FROM unnest(p_recovery) AS m (mac);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
     VALUES (p_realm, 'totp_enrolled', v_user.client, v_user.id, p_session, p_source);
-    PERFORM postern.queue_notice(p_realm, v_user.id, 'totp-added', postern.app_named(p_realm, v_user.client));
+    PERFORM postern.queue_notice(p_realm, v_user.id, 'totp-added', postern.app_named(p_realm, v_user.client)
+                                 || postern.offer_undo(p_realm, v_user.id, 'totp', p_factor, NULL, p_source));
     RETURN 'enrolled';
 END
 $$;

@@ -1,0 +1,115 @@
+-- The owner takes back a factor that somebody added, by the link in the notice about it.
+SET LOCAL ROLE postern_owner;
+
+-- p_kind: passkey, totp, identifier or device; p_target: its id. p_label: what the page calls it: the AAGUID of a
+-- passkey, an identifier (masked), or NULL. Returns the member undo of the notice's detail.
+CREATE OR REPLACE FUNCTION postern.offer_undo(
+    p_realm uuid, p_user uuid, p_kind text, p_target uuid, p_label text, p_source text)
+RETURNS jsonb
+LANGUAGE sql
+AS $$
+    INSERT INTO postern.undo_link AS l (realm_id, user_id, kind, target, label, source)
+    VALUES (p_realm, p_user, p_kind, p_target, coalesce(p_label, ''), p_source)
+    RETURNING jsonb_build_object('undo', l.id)
+$$;
+COMMENT ON FUNCTION postern.offer_undo IS
+    'Offers, for seven days, to take an added factor away; for the notice about it';
+GRANT EXECUTE ON FUNCTION postern.offer_undo TO postern_app;
+
+-- What the page says. Changes nothing but the limits. Outcomes: shown, gone (used, expired, unknown, or the factor is
+-- not there any more), rate_limited.
+CREATE OR REPLACE FUNCTION postern.undo_page(
+    p_realm uuid, p_id uuid,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT outcome text, OUT kind text, OUT label text, OUT added_at double precision, OUT source text,
+    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
+    END IF;
+    SELECT l.kind, l.label, date_part('epoch', l.created_at), l.source INTO kind, label, added_at, source
+      FROM postern.undo_link AS l
+     WHERE l.realm_id = p_realm AND l.id = p_id AND l.used_at IS NULL AND l.expires_at > now()
+       AND postern.has_factor(p_realm, l.user_id, l.kind, l.target);
+    outcome := CASE WHEN FOUND THEN 'shown' ELSE 'gone' END;
+END
+$$;
+COMMENT ON FUNCTION postern.undo_page IS 'What an undo link would take away; changes nothing but the rate limits';
+GRANT EXECUTE ON FUNCTION postern.undo_page TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.has_factor(p_realm uuid, p_user uuid, p_kind text, p_target uuid) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT CASE p_kind
+        WHEN 'passkey' THEN EXISTS (SELECT FROM postern.passkey AS x
+                                     WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
+        WHEN 'totp' THEN EXISTS (SELECT FROM postern.totp_factor AS x
+                                  WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
+        WHEN 'identifier' THEN EXISTS (SELECT FROM postern.user_identifier AS x
+                                        WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
+        ELSE false END
+$$;
+COMMENT ON FUNCTION postern.has_factor IS 'Whether a user still has a factor';
+GRANT EXECUTE ON FUNCTION postern.has_factor TO postern_app;
+
+-- Takes the factor away and ends all access of the account, once. Outcomes: undone, gone, rate_limited.
+-- SECURITY DEFINER: it removes what the app role may only add, and makes a new security stamp.
+CREATE OR REPLACE FUNCTION postern.undo_factor(
+    p_realm uuid, p_id uuid, p_source text,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_link record;
+    v_identifier record;
+    v_aaguid uuid;
+BEGIN
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
+    END IF;
+    UPDATE postern.undo_link AS l SET used_at = now()
+     WHERE l.realm_id = p_realm AND l.id = p_id AND l.used_at IS NULL AND l.expires_at > now()
+       AND postern.has_factor(p_realm, l.user_id, l.kind, l.target)
+    RETURNING l.user_id, l.kind, l.target INTO v_link;
+    IF NOT FOUND THEN
+        outcome := 'gone';
+        RETURN;
+    END IF;
+    outcome := 'undone';
+    UPDATE postern.user_account AS u SET security_stamp = gen_random_uuid()
+     WHERE u.realm_id = p_realm AND u.id = v_link.user_id;
+    PERFORM postern.end_access(p_realm, v_link.user_id);
+    IF v_link.kind = 'passkey' THEN
+        DELETE FROM postern.passkey AS x WHERE x.realm_id = p_realm AND x.id = v_link.target
+        RETURNING x.aaguid INTO v_aaguid;
+        PERFORM postern.queue_notice(p_realm, v_link.user_id, 'passkey-removed',
+                                     jsonb_strip_nulls(jsonb_build_object('aaguid', v_aaguid)));
+    ELSIF v_link.kind = 'totp' THEN
+        DELETE FROM postern.totp_factor AS x WHERE x.realm_id = p_realm AND x.user_id = v_link.user_id
+           AND x.id = v_link.target;
+        PERFORM postern.queue_notice(p_realm, v_link.user_id, 'totp-removed');
+    ELSE
+        SELECT i.kind, i.value, i.proven_key IS NOT NULL AS proven INTO v_identifier
+          FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.id = v_link.target;
+        PERFORM postern.remove_identifier(p_realm, v_link.target);
+        PERFORM postern.tell_of_removed_identifier(p_realm, v_link.user_id, v_identifier.kind, v_identifier.value,
+                                                   v_identifier.proven);
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, user_id, source, detail)
+    VALUES (p_realm, 'factor_undone', v_link.user_id, p_source,
+            jsonb_build_object('kind', v_link.kind, 'target', v_link.target));
+END
+$$;
+COMMENT ON FUNCTION postern.undo_factor IS
+    'Takes an added factor away and ends every session, code and link of the account; once per link';
+GRANT EXECUTE ON FUNCTION postern.undo_factor TO postern_app;
+
+RESET ROLE;

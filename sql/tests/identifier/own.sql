@@ -1,0 +1,88 @@
+\ir ../helpers/fixture.psql
+SELECT no_plan();
+SELECT admin.set_phone_policy('a', '{AT}'), admin.put_channel('a', 'sms', 'main', 'webhook', 'https://sms.example/'),
+       admin.set_code_policy('a', resend_cooldown => '0 seconds') \g /dev/null
+SELECT pg_temp.sign_in('ada'), pg_temp.sign_in('bob', 'bob@example.com') \g /dev/null
+CREATE FUNCTION pg_temp.who(address text DEFAULT 'ada@example.com') RETURNS uuid LANGUAGE sql STABLE
+    SECURITY DEFINER AS $$ SELECT postern.find_user(pg_temp.realm(), address) $$;
+CREATE FUNCTION pg_temp.begins(handle text, address text, code text, who text DEFAULT 'ada@example.com', resend boolean DEFAULT false)
+RETURNS text LANGUAGE sql AS $$
+    SELECT concat_ws(' ', outcome, sends_left) FROM postern.begin_identifier(pg_temp.realm(), pg_temp.who(who), pg_temp.b16(handle),
+        CASE WHEN resend THEN pg_temp.b16(handle) END, address, lower(address), CASE WHEN address LIKE '+%' THEN 'sms' END,
+        CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(), NULL, '192.0.2.1', 600, 3, pg_temp.b16('salt'), pg_temp.h(code),
+        gen_random_uuid(), '\x01', '{}', '{}', '{}', '{}', '{}') $$;
+CREATE FUNCTION pg_temp.adds(handle text, code text, who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql AS $$
+    SELECT outcome FROM postern.add_identifier(pg_temp.realm(), pg_temp.who(who),
+        pg_temp.uu(CASE who WHEN 'ada@example.com' THEN 'ada' ELSE 'bob' END), pg_temp.b16(handle), ARRAY[pg_temp.h(code)], '192.0.2.1') $$;
+CREATE FUNCTION pg_temp.has(who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT string_agg(CASE WHEN is_primary THEN '*' ELSE '' END || value, ' ' ORDER BY kind, added_at)
+      FROM postern.user_identifier WHERE user_id = pg_temp.who(who) $$;
+CREATE FUNCTION pg_temp.removes(value_ text, who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT postern.remove_own_identifier(pg_temp.realm(), pg_temp.who(who), pg_temp.uu('ada'),
+        (SELECT id FROM postern.user_identifier WHERE value = value_ AND realm_id = pg_temp.realm()), '192.0.2.1') $$;
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.begins('h1', '+4366412345678', '111111'), 'sent 2', 'a code is sent');
+SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, purpose), ',') FROM postern.mail_outbox$$),
+    'sms +4366412345678 identifier', 'to the number');
+SELECT is(pg_temp.redeem('+4366412345678', 'h1', '111111'), 'refused attempts', 'the code signs nobody in by its handle');
+SELECT is(pg_temp.redeem('+4366412345678', NULL, '111111'), 'refused unknown', 'nor by number');
+SELECT is(pg_temp.adds('h1', '999999'), 'refused', 'a wrong code');
+SELECT is(pg_temp.adds('h1', '111111', 'bob@example.com'), 'refused', 'another user');
+SELECT is(pg_temp.adds('h1', '111111'), 'added', 'the right one adds it');
+SELECT is(pg_temp.adds('h1', '111111'), 'refused', 'once');
+SELECT is(pg_temp.has(), '*Ada@example.com *+4366412345678', 'proven');
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || template || ' ' || (detail ? 'undo'), ',') FROM postern.mail_outbox
+    WHERE template LIKE 'identifier%'$$), 'Ada@example.com identifier-added true', 'the other address is told, with a way back');
+SELECT is(pg_temp.begins('h2', 'bob@example.com', '222222'), 'sent 2', 'what another account holds gets a code as ever');
+SELECT is(pg_temp.adds('h2', '000000'), 'refused', 'a wrong code tells nothing');
+SELECT is(pg_temp.adds('h2', '222222'), 'in_use', 'the right one does');
+SELECT is(pg_temp.begins('h3', 'a@x.example', '333333'), 'sent 2', 'the first');
+SELECT is(pg_temp.begins('h3', 'a@x.example', '444444', resend => true), 'sent 1', 'second');
+SELECT is(pg_temp.adds('h3', '333333'), 'refused', 'the former code is replaced');
+SELECT is(pg_temp.begins('h3', 'a@x.example', '555555', resend => true), 'sent 0', 'and third message');
+SELECT is(pg_temp.begins('h3', 'a@x.example', '666666', resend => true), 'send_limit', 'no fourth');
+SELECT is(pg_temp.adds('h3', '555555'), 'added', 'the last code works');
+SELECT ok(postern.set_primary_identifier(pg_temp.realm(), pg_temp.who(),
+    (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who(), NULL) WHERE value = 'a@x.example')), 'made primary');
+SELECT is(pg_temp.has(), 'Ada@example.com *a@x.example *+4366412345678', 'one is');
+SELECT ok(NOT postern.set_primary_identifier(pg_temp.realm(), pg_temp.who('bob@example.com'),
+    (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who(), NULL) WHERE value = 'a@x.example')), 'not by another user');
+SELECT is(pg_temp.removes('Ada@example.com', 'bob@example.com'), 'unknown', 'nor removed');
+SELECT is(pg_temp.removes('Ada@example.com'), 'removed', 'by its owner');
+SELECT is(pg_temp.has('a@x.example'), '*a@x.example *+4366412345678', 'the rest stays');
+SELECT ok(pg_temp.alive('ada'), 'and the session');
+SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - interval '91 days' WHERE kind = 'phone'; SELECT 1$$) \g /dev/null
+SELECT is(pg_temp.removes('a@x.example', 'a@x.example'), 'last_way_in', 'an old number is no way in');
+SELECT is(pg_temp.removes('+4366412345678', 'a@x.example'), 'removed', 'it may go');
+SELECT is(pg_temp.removes('a@x.example', 'a@x.example'), 'last_way_in', 'the last one stays');
+
+-- Guessing costs the guesser.
+SELECT is((SELECT count(*)::int FROM generate_series(1, 100) AS n, LATERAL (SELECT pg_temp.begins('g' || n, 'v@x.example', '1', 'bob@example.com')) AS b,
+    LATERAL (SELECT pg_temp.adds('g' || n, '2', 'bob@example.com')) AS a), 100, 'a hundred wrong codes');
+SELECT is(pg_temp.adds('g1', '1', 'bob@example.com'), 'refused', 'close this for the guesser');
+SELECT is(pg_temp.ask('mine', 'v@x.example', '121212'), 'ignored', 'and nobody else');
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.code_guard$$), '1', 'the address is not counted against');
+
+-- Undo.
+CREATE FUNCTION pg_temp.undo(n text) RETURNS text LANGUAGE sql AS $$
+    SELECT outcome FROM postern.undo_factor(pg_temp.realm(), n::uuid, '192.0.2.9', '{}', '{}', '{}', '{}', '{}') $$;
+SELECT pg_temp.sql($$UPDATE postern.device_guard SET locked_until = NULL, consecutive = 0; SELECT 1$$) \g /dev/null
+SELECT is(pg_temp.begins('u1', '+4366400000000', '1', 'bob@example.com'), 'sent 2', 'a thief');
+SELECT is(pg_temp.adds('u1', '1', 'bob@example.com'), 'added', 'adds a number');
+SELECT set_config('test.undo', pg_temp.sql($$SELECT detail ->> 'undo' FROM postern.mail_outbox
+    WHERE recipient = 'bob@example.com' AND template = 'identifier-added'$$), true) \g /dev/null
+SELECT results_eq($$SELECT outcome, kind, label, source FROM postern.undo_page(pg_temp.realm(), current_setting('test.undo')::uuid, '{}', '{}', '{}', '{}', '{}')$$,
+    $$VALUES ('shown', 'identifier', '+43···0000', '192.0.2.1')$$, 'the page says what and from where') FROM generate_series(1, 3);
+SELECT ok(pg_temp.alive('bob'), 'looking changes nothing');
+SELECT is((SELECT outcome FROM postern.undo_factor(pg_temp.other(), current_setting('test.undo')::uuid, '', '{}', '{}', '{}', '{}', '{}')), 'gone', 'not in another realm');
+SELECT is(pg_temp.undo(current_setting('test.undo')), 'undone', 'undone');
+SELECT is(pg_temp.has('bob@example.com'), '*bob@example.com', 'the number is gone');
+SELECT ok(NOT pg_temp.alive('bob'), 'so is every session');
+SELECT is(pg_temp.undo(current_setting('test.undo')), 'gone', 'once');
+SELECT is(pg_temp.undo(gen_random_uuid()::text), 'gone', 'an unknown one');
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.audit_event WHERE event = 'factor_undone'$$), '1', 'audited');
+SELECT is(postern.offer_undo(pg_temp.realm(), pg_temp.who('bob@example.com'), 'identifier',
+    (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who('bob@example.com'), NULL)), 'x', NULL) ? 'undo', true, 'an old offer');
+SELECT is(pg_temp.undo(pg_temp.sql($$UPDATE postern.undo_link SET expires_at = now() WHERE used_at IS NULL AND label = 'x' RETURNING id::text$$)), 'gone', 'has ended');
+SELECT finish();
+ROLLBACK;
