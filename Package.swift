@@ -53,6 +53,8 @@ let package = Package(
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CEpoll"),  // epoll's C union, which Swift does not set without a detour
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        // libphonenumber's C++ behind one C function; Debian's package brings the headers of protobuf that it needs.
+        .target(name: "CPhoneNumber", linkerSettings: [.linkedLibrary("phonenumber")]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .target(
             name: "WebAuthnVerify",
@@ -105,7 +107,7 @@ let package = Package(
         .target(
             name: "Grants",
             dependencies: [
-                "Persistence", "WebAuthnVerify", "COpenSSL",
+                "Persistence", "WebAuthnVerify", "COpenSSL", "CPhoneNumber",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -202,7 +204,8 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: settings),
-    ]
+    ],
+    cxxLanguageStandard: .cxx17
 )
 
 // Tools that ordinary builds do not see. With fuzzing or the step proof the package holds the verifier alone, so that it is quick.

@@ -3,7 +3,7 @@ import Persistence
 
 /// What an unsealed row of the outbox says: a notice about a change to an account (`postern.queue_notice`). Nothing in
 /// it is secret, so SQL alone can queue it.
-struct MailNotice: Sendable, Equatable {
+struct MailNotice: Sendable {
     /// The change.
     enum Template: String, Sendable, CaseIterable {
         case passkeyAdded = "passkey-added"
@@ -22,6 +22,8 @@ struct MailNotice: Sendable, Equatable {
     private struct Detail: Decodable {
         let aaguid: String?
         let identifier: String?
+        let undo: String?
+        let origin: String?
     }
 
     let template: Template
@@ -30,6 +32,9 @@ struct MailNotice: Sendable, Equatable {
     let passkey: String
     /// The address, or the phone number without its middle, that the notice is about.
     let identifier: String
+
+    /// What takes the added factor away again, and where; `nil` where nothing was added.
+    var undo: (token: UndoToken, origin: String)?
 
     init(_ template: Template, aaguid: UUIDValue? = nil, identifier: String? = nil) {
         self.template = template
@@ -43,5 +48,8 @@ struct MailNotice: Sendable, Equatable {
         guard let template = Template(rawValue: template) else { return nil }
         let detail = try? JSONDecoder().decode(Detail.self, from: Data(detail.utf8))
         self.init(template, aaguid: detail?.aaguid.flatMap { UUIDValue($0) }, identifier: detail?.identifier)
+        if let id = detail?.undo.flatMap({ UUIDValue($0) }), let origin = detail?.origin {
+            undo = (UndoToken(id), origin)
+        }
     }
 }

@@ -61,11 +61,17 @@ public struct MailRenderer: Sendable {
     }
 
     /// The words of a notice.
-    /// - Parameter realmName: The realm or App as people know it.
-    func render(_ notice: MailNotice, realmName: String) throws(Failure) -> Rendered {
+    /// - Parameters:
+    ///   - realmName: The realm or App as people know it.
+    ///   - undo: The link that takes an added factor away again.
+    func render(_ notice: MailNotice, realmName: String, undo: String? = nil) throws(Failure) -> Rendered {
         var values = Self.values(realmName: realmName)
         values["passkey"] = notice.passkey
         values["identifier"] = DisplayText.clean(notice.identifier)
+        if let undo {
+            guard Self.isLink(undo) else { throw .link }
+            values["undo"] = undo
+        }
         return try render(notice.template.rawValue, values)
     }
 

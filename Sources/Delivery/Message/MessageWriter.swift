@@ -27,9 +27,13 @@ struct MessageWriter: Sendable {
         catalogue = try TextCatalogue()
     }
 
-    /// - Parameter payload: what is secret; `nil` for a notice, whose key is its template.
+    /// - Parameters:
+    ///   - payload: what is secret; `nil` for a notice, whose key is its template.
+    ///   - undo: the link in a notice of an added factor.
     /// - Throws: when there is no text for it.
-    func words(of message: LeasedMessage, _ payload: MailPayload?) throws(MailRenderer.Failure) -> MessageWords {
+    func words(
+        of message: LeasedMessage, _ payload: MailPayload?, undo: String? = nil
+    ) throws(MailRenderer.Failure) -> MessageWords {
         if message.channel == .push { return MessageWords() }
         let language = message.locale.flatMap { Language(tag: $0) } ?? .english
         let texts = catalogue.texts(in: language, replacedBy: message.texts)
@@ -47,7 +51,8 @@ struct MessageWriter: Sendable {
         case .passkeyAdded, .passkeyRemoved, nil:
             let key = "sms-\(message.template)"
             guard catalogue.text(key, in: .english) != nil else { throw .template }
-            return MessageWords(text: fitting(message, language, tail: "") { texts.filling(["name": $0])[key] })
+            let tail = undo.map { "\n\($0)" } ?? ""
+            return MessageWords(text: fitting(message, language, tail: tail) { texts.filling(["name": $0])[key] })
         }
     }
 

@@ -50,7 +50,8 @@ struct MailDelivery: Sendable {
         guard let notice = MailNotice(template: mail.template, detail: mail.detail ?? "") else {
             return .failure(Refusal(outcome: .temporary(.payload)))
         }
-        let words = try renderer.render(notice, realmName: mail.realmName)
+        let undo = try notice.undo.map { try $0.token.link(origin: $0.origin, realm: mail.realm, keyring: keyring) }
+        let words = try renderer.render(notice, realmName: mail.realmName, undo: undo)
         return .success(OutgoingMail(message: message(words, of: mail, to: recipient, realmName: mail.realmName)))
     }
 

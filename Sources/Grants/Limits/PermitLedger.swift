@@ -212,7 +212,7 @@ struct PermitLedger {
     /// blocks of at most a sixty-fourth of the burst.
     private static func maximumBlock(_ limit: RateLimit, _ dimension: RateLimit.Dimension) -> Int {
         switch dimension {
-        case .target, .targetTotal, .failures, .registrations, .wrongCodes: 1
+        case .target, .targetTotal, .failures, .registrations, .wrongCodes, .prefix, .country, .spend: 1
         case .source, .client, .app: max(1, min(limit.burst / 64, 4096))
         }
     }

@@ -18,17 +18,20 @@ public final class RateLimiter: Sendable {
         let dimension: RateLimit.Dimension
         let value: String
         let part: RateLimit.Part
+        /// Permits that one request takes.
+        let amount: Int
 
         /// Counts `value` (an address, a client key …) under `dimension`.
         public init(_ dimension: RateLimit.Dimension, _ value: String) {
             self.init(dimension, value, part: .whole)
         }
 
-        /// Counts `value` under a part of the budget of `dimension`.
-        init(_ dimension: RateLimit.Dimension, _ value: String, part: RateLimit.Part) {
+        /// Counts `value` under a part of the budget of `dimension`, `amount` times.
+        init(_ dimension: RateLimit.Dimension, _ value: String, part: RateLimit.Part, amount: Int = 1) {
             self.dimension = dimension
             self.value = value
             self.part = part
+            self.amount = amount
         }
 
         /// The key of the budget in the database.
@@ -188,8 +191,9 @@ public final class RateLimiter: Sendable {
         var permits = PermitRequest()
         for (budget, wanted) in asking {
             let limit = budget.limit
+            let amount = wanted * budget.key.subject.amount
             permits.append(
-                key: budget.key.subject.key(budget.key.policy), wanted: limit.enforced ? wanted : -wanted,
+                key: budget.key.subject.key(budget.key.policy), wanted: limit.enforced ? amount : -amount,
                 permits: limit.permits, per: limit.per, burst: limit.burst)
         }
         return Reservation(realmSlug: realm.slug, budgets: asking.map(\.budget), permits: permits)
@@ -230,7 +234,9 @@ public final class RateLimiter: Sendable {
                 guard index < verdict.granted.count else { break }
                 let limit = budget.limit
                 if verdict.granted[index] > 0 {
-                    ledger.granted(Int(verdict.granted[index]), budget.key, limit, now)
+                    // Of a request that takes several, the last one before a refusal may have got fewer.
+                    let amount = budget.key.subject.amount
+                    ledger.granted(max(1, Int(verdict.granted[index]) / amount), budget.key, limit, now)
                     continue
                 }
                 guard index == verdict.refused || !limit.enforced else { continue }
@@ -257,8 +263,8 @@ public final class RateLimiter: Sendable {
         let subject = budget.key.subject
         let value: String? =
             switch subject.dimension {
-            case .source, .client, .app: subject.value
-            case .target, .targetTotal, .failures, .registrations, .wrongCodes: nil
+            case .source, .client, .app, .country: subject.value
+            case .target, .targetTotal, .failures, .registrations, .wrongCodes, .prefix, .spend: nil
             }
         observe(Excess(realm: realm, limit: limit, subject: value, enforced: budget.limit.enforced, isNew: isNew))
     }

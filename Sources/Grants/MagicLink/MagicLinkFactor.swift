@@ -14,12 +14,18 @@ public struct MagicLinkFactor: Factor {
         self.keyring = keyring
     }
 
+    /// The handle of a request, and what carried its link to a phone.
+    public struct Handle: Sendable {
+        let id: [UInt8]
+        let channel: Channel?
+    }
+
     /// What an app can present.
     public enum Presented: Sendable {
         /// The link itself, and the handle that it must belong to if the app names one.
-        case link(MagicLink, handle: [UInt8]?)
+        case link(MagicLink, handle: Handle?)
         /// The handle of a request whose link was confirmed elsewhere.
-        case handle([UInt8])
+        case handle(Handle)
     }
 
     /// `user_id` and `magic_token`, or `auth_session` alone. With all three the link must belong to the handle.
@@ -37,12 +43,12 @@ public struct MagicLinkFactor: Factor {
 
     /// `nil` for any spelling of a link or handle but the one that was given out.
     public func read(_ form: FormParameters, _ context: RequestContext) -> Presented? {
-        var handle: [UInt8]?
+        var handle: Handle?
         if let presented = form["auth_session"] {
             guard let opened = AuthSessionHandle(presented, realm: context.realm.id, keyring: keyring) else {
                 return nil
             }
-            handle = opened.id
+            handle = Handle(id: opened.id, channel: opened.channel)
         }
         guard form["magic_token"] != nil else { return handle.map(Presented.handle) }
         return MagicLink(userID: form["user_id"], token: form["magic_token"]).map { .link($0, handle: handle) }
@@ -52,12 +58,17 @@ public struct MagicLinkFactor: Factor {
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
         switch presented {
         case .link(let link, _): .whenBusy(link.turn(realm: context.realm))
-        case .handle(let id): .whenBusy(Approval.turn(ofHandle: id, in: context.realm))
+        case .handle(let handle): .whenBusy(Approval.turn(ofHandle: handle.id, in: context.realm))
         }
     }
 
     /// A secret from the mailbox that works once, as a code does; nothing more.
-    public func amr(of presented: Presented) -> [String] { ["otp"] }
+    public func amr(of presented: Presented) -> [String] {
+        switch presented {
+        case .link(_, let handle): MessageAddress.amr(by: handle?.channel)
+        case .handle(let handle): MessageAddress.amr(by: handle.channel)
+        }
+    }
 
     /// Consumes the link, or its confirmation, and opens the session.
     public func redeem(
@@ -70,10 +81,10 @@ public struct MagicLinkFactor: Factor {
             case .link(let link, let handle):
                 try await links.redeem(
                     realm: realm, client: client, permission: context.permission(for: grantType), user: link.user,
-                    tokenHash: link.tokenHash, handle: handle, session: session, permits: permits, secondFactor: proof)
+                    tokenHash: link.tokenHash, handle: handle?.id, session: session, permits: permits, secondFactor: proof)
             case .handle(let handle):
                 try await links.poll(
-                    realm: realm, client: client, permission: context.permission(for: grantType), handle: handle,
+                    realm: realm, client: client, permission: context.permission(for: grantType), handle: handle.id,
                     session: session,
                     permits: permits, secondFactor: proof)
             }

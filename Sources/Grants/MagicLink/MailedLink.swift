@@ -1,11 +1,13 @@
 public import Persistence
 
-/// A magic link by mail.
+/// A magic link by mail or SMS.
 public struct MailedLink: SentFactor {
     /// `magic`.
     public let kind = "magic"
     /// The policy of links.
     public let policy = RateLimit.Policy.magicLink
+    /// A link is tapped.
+    public let phoneChannels = [Channel.sms]
     /// A link does not register anybody.
     public let takesNames = false
 
@@ -30,7 +32,8 @@ public struct MailedLink: SentFactor {
     public func record(
         _ request: SignInRequest, permits: PermitRequest
     ) async throws(StoreError) -> (SignInRequestStore.Recorded?, PermitVerdict) {
-        try await requests.recordLink(request.record(lifetime: lifetime(in: request.realm)), permits: permits)
+        try await requests.record(
+            request.record(lifetime: lifetime(in: request.realm)), kind: .magic, permits: permits)
     }
 
     /// Makes a link and its mail when the statement decided to send one.

@@ -6,6 +6,8 @@ public struct RateLimit: Sendable, Equatable {
         case nativeOTP = "native-otp"
         /// `magic-link/request`.
         case magicLink = "magic-link"
+        /// Codes and links to phones, whatever asks for them.
+        case phoneOTP = "phone-otp"
         /// `passkey/begin`.
         case passkeyBegin = "passkey-begin"
         /// `POST /connect/token`.
@@ -36,6 +38,12 @@ public struct RateLimit: Sendable, Equatable {
         case registrations
         /// Codes of the realm that were compared and wrong.
         case wrongCodes = "wrong-codes"
+        /// A phone number without its last four digits.
+        case prefix
+        /// The country of a phone number.
+        case country
+        /// Units of the day's budget for messages to phones.
+        case spend
     }
 
     /// Sustained permits per `per`.

@@ -1,11 +1,13 @@
 public import Persistence
 
-/// A code by mail: to sign in, or to register.
+/// A code by mail or to a phone: to sign in, or to register.
 public struct MailedCode: SentFactor {
     /// `otp` or `register`.
     public var kind: String { purpose.rawValue }
     /// One policy for both.
     public let policy = RateLimit.Policy.nativeOTP
+    /// A code is read or heard.
+    public let phoneChannels = [Channel.sms, .voice, .whatsapp]
     /// A code may register its owner.
     public let takesNames = true
 
@@ -31,7 +33,7 @@ public struct MailedCode: SentFactor {
         _ request: SignInRequest, permits: PermitRequest
     ) async throws(StoreError) -> (SignInRequestStore.Recorded?, PermitVerdict) {
         let realm = request.realm
-        return try await requests.recordCode(
+        return try await requests.record(
             request.record(lifetime: lifetime(in: realm)), kind: purpose, firstName: request.firstName?.text,
             lastName: request.lastName?.text, brake: .brake(of: realm), permits: permits)
     }

@@ -1,6 +1,6 @@
 public import Persistence
 
-/// `urn:cocoar:otp`: a code from the mailbox.
+/// `urn:cocoar:otp`: a code from the mailbox or the phone.
 public struct OTPFactor: Factor {
     /// `urn:cocoar:otp`.
     public let grantType = GrantType.otp
@@ -32,6 +32,8 @@ public struct OTPFactor: Factor {
     public struct Presented: Sendable {
         let emailKey: String
         let handle: [UInt8]?
+        /// What carried the code to a phone; `nil`: mail.
+        let channel: Channel?
         let keyed: [[UInt8]]
     }
 
@@ -52,14 +54,18 @@ public struct OTPFactor: Factor {
             emailKey = opened.emailKey
         }
         if let username = form["username"] {
-            guard let address = EmailAddress(username), handle == nil || address.key == emailKey else { return nil }
-            emailKey = address.key
+            guard let key = EmailAddress(username)?.key ?? (PhoneNumber.isKey(username) ? username : nil),
+                handle == nil || key == emailKey
+            else { return nil }
+            emailKey = key
         }
         guard let emailKey else { return nil }
         // Blanks around the digits come from copying; nothing else is forgiven.
         let code = (form["otp_code"] ?? "").utf8.drop { $0 == 0x20 }.reversed().drop { $0 == 0x20 }.reversed()
         return Presented(
             emailKey: emailKey, handle: handle?.id,
+            // A number alone does not tell: most codes come by SMS.
+            channel: handle.map(\.channel) ?? (PhoneNumber.isKey(emailKey) ? .sms : nil),
             keyed: OneTimeCode.candidates(
                 String(decoding: code, as: UTF8.self), realm: realm, emailKey: emailKey, keyring: keyring))
     }
@@ -70,8 +76,8 @@ public struct OTPFactor: Factor {
         return .atOnce("code|\(context.realm.id)|\(subject)")
     }
 
-    /// Possession of the mailbox, nothing more.
-    public func amr(of presented: Presented) -> [String] { ["otp"] }
+    /// Possession of the mailbox or phone, nothing more.
+    public func amr(of presented: Presented) -> [String] { MessageAddress.amr(by: presented.channel) }
 
     /// Counts the try, compares, consumes the address's codes and opens the session.
     public func redeem(

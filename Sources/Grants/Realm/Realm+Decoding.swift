@@ -21,7 +21,7 @@ extension Realm {
             accessTokenLifetime: record.accessTokenLifetime, refreshTokenLifetime: record.refreshTokenLifetime,
             refreshRetryWindow: record.refreshRetryWindow, sessionLifetime: record.sessionLifetime,
             otpLifetime: record.otpLifetime, magicLinkLifetime: record.magicLinkLifetime,
-            otpAttempts: record.otpAttempts, resendCooldown: record.resendCooldown,
+            otpDigits: record.otpDigits, otpAttempts: record.otpAttempts, resendCooldown: record.resendCooldown,
             ceremonyLifetime: record.ceremonyLifetime)
         clients = Dictionary(record.clients.map { ($0.clientId, Client($0)) }) { first, _ in first }
         scopes = Dictionary(record.scopes.map { ($0.name, Scope($0)) }) { first, _ in first }
@@ -37,6 +37,7 @@ extension Realm {
         rateLimits = limits
         registrationFields = RegistrationFields(record.registrationFirstname, record.registrationLastname)
         signingKeys = record.signingKeys.map(SealedSigningKey.init)
+        phones = record.phones.map(PhonePolicy.init)
         // A channel of a newer schema is not this binary's to use.
         channels = Set(record.channels.compactMap(Channel.init))
         addressRules = AddressRules(
@@ -164,6 +165,7 @@ private struct RealmRecord: Decodable {
     let sessionLifetime: Int
     let otpLifetime: Int
     let magicLinkLifetime: Int
+    let otpDigits: Int
     let otpAttempts: Int
     let resendCooldown: Int
     let ceremonyLifetime: Int
@@ -177,6 +179,7 @@ private struct RealmRecord: Decodable {
     let hintKeys: [HintKeyRecord]
     let testCodeKeys: [DataKeyRecord]
     let channels: [String]
+    let phones: PhonePolicyRecord?
     let addressRules: [AddressRuleRecord]
 }
 

@@ -37,6 +37,8 @@ public struct Realm: Sendable {
     public internal(set) var channels: Set<Channel> = []
     /// Which e-mail addresses it accepts.
     public internal(set) var addressRules = AddressRules()
+    /// Where messages to phones may go; `nil`: nowhere.
+    public internal(set) var phones: PhonePolicy?
     /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
     var hintKeys: [HintKey] = []
     /// What the codes of test identities are compared under; empty in a realm that never had one.
@@ -64,6 +66,8 @@ public struct Realm: Sendable {
         public let otpLifetime: Int
         /// Lifetime of a magic link and of the handle that polls for it.
         public let magicLinkLifetime: Int
+        /// Digits of a code, 6 to 8.
+        public let otpDigits: Int
         /// Tries per `auth_session` handle.
         public let otpAttempts: Int
         /// Time between two mails to one address.

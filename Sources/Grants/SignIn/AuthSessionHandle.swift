@@ -9,20 +9,22 @@ package struct AuthSessionHandle: Equatable {
     /// 16 random bytes: `auth_session.id`.
     package let id: [UInt8]
     let emailKey: String
+    /// What carried the message to a phone; `nil`: mail.
+    let channel: Channel?
 
-    package init(emailKey: String) {
-        id = randomBytes(16)
-        self.emailKey = emailKey
+    package init(emailKey: String, channel: Channel? = nil) {
+        self.init(id: randomBytes(16), emailKey: emailKey, channel: channel)
     }
 
-    private init(id: [UInt8], emailKey: String) {
+    private init(id: [UInt8], emailKey: String, channel: Channel?) {
         self.id = id
         self.emailKey = emailKey
+        self.channel = channel
     }
 
     /// The same address under the id the database answered with.
     func with(id: [UInt8]) -> AuthSessionHandle {
-        AuthSessionHandle(id: id, emailKey: emailKey)
+        AuthSessionHandle(id: id, emailKey: emailKey, channel: channel)
     }
 
     /// Opens a presented handle; `nil` when this server did not make it for the realm.
@@ -31,14 +33,18 @@ package struct AuthSessionHandle: Equatable {
             let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
             let opened = try? keyring.open(sealed, for: .authSession, realm: realm, aad: Self.aad(realm)),
             opened.count > 16,
-            let emailKey = String(validating: opened[16...], as: UTF8.self)
+            let text = String(validating: opened[16...], as: UTF8.self)
         else { return nil }
         id = Array(opened[..<16])
-        self.emailKey = emailKey
+        // A handle of a request by mail has the address alone.
+        let fields = text.split(separator: "|", maxSplits: 1)
+        let channel = fields.count == 2 && text.first == "+" ? Channel(rawValue: String(fields[1])) : nil
+        self.channel = channel
+        emailKey = channel == nil ? text : String(fields[0])
     }
 
     package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
-        let fields = id + Array(emailKey.utf8)
+        let fields = id + Array((channel.map { "\(emailKey)|\($0.rawValue)" } ?? emailKey).utf8)
         guard let sealed = try? keyring.seal(fields, for: .authSession, realm: realm, aad: Self.aad(realm)) else {
             throw .unavailable("seal")
         }

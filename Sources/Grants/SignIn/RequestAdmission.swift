@@ -2,8 +2,8 @@ import Persistence
 
 /// Takes the permits of a request for a code or a link, and records the request with them (docs/decisions/0025).
 ///
-/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client and
-/// the App. One with an ID-token hint is counted under the hint's own session instead of the address, and may take from
+/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client, the
+/// App and, for phones, of prefix, country and budget. One with an ID-token hint is counted under the hint's own session instead of the address, and may take from
 /// the fifth that strangers leave. Whether the hint fits the address only a worker may look up, so a hint that does not
 /// fit gains nothing here that its holder can use against others: the worker takes the address's permits afterwards,
 /// before any mail.
@@ -30,7 +30,7 @@ struct RequestAdmission: Sendable {
                     policy, Self.subjects(of: request, fromReserve: reserved), realm: request.realm, statement)
             } catch let error as TokenError {
                 guard request.hint != nil, let dimension = error.limit?.dimension,
-                    dimension == .client || dimension == .app, !reserved.contains(dimension),
+                    Self.reservable.contains(dimension), !reserved.contains(dimension),
                     request.realm.rateLimits[policy]?[dimension]?.part(.reserve) != nil
                 else { throw error }
                 reserved.insert(dimension)
@@ -38,23 +38,32 @@ struct RequestAdmission: Sendable {
         }
     }
 
+    /// The broad limits, which strangers cannot use up for known devices.
+    private static let reservable: Set<RateLimit.Dimension> = [.client, .app, .prefix, .country, .spend]
+
     /// Always in the same order, so that two requests never deadlock over permits.
     private static func subjects(
         of request: SignInRequest, fromReserve reserved: Set<RateLimit.Dimension>
     ) -> [RateLimiter.Subject] {
         var subjects: [RateLimiter.Subject] = []
         if request.hint == nil {
-            subjects.append(.init(.target, "\(request.email.key)|\(request.source)"))
-            subjects.append(.init(.targetTotal, request.email.key))
+            subjects.append(.init(.target, "\(request.address.key)|\(request.source)"))
+            subjects.append(.init(.targetTotal, request.address.key))
         }
         subjects.append(.init(.source, request.source))
-        func add(_ dimension: RateLimit.Dimension, _ value: String) {
-            subjects.append(.init(dimension, value, part: reserved.contains(dimension) ? .reserve : .open))
+        func add(_ dimension: RateLimit.Dimension, _ value: String, amount: Int = 1) {
+            subjects.append(
+                .init(dimension, value, part: reserved.contains(dimension) ? .reserve : .open, amount: amount))
         }
         if let client = request.client { add(.client, client.clientID) }
         if let app = request.realm.app { add(.app, app.slug) }
+        if case .phone(let number, _) = request.address {
+            add(.prefix, String(number.text.dropLast(4)))
+            add(.country, number.region)
+            add(.spend, "all", amount: request.realm.phones?.cost(of: number.text) ?? 1)
+        }
         if let hint = request.hint {
-            // No address has these keys: they hold no "@". One account takes no more from the reserve than one device
+            // No address has these keys: they hold no "@" and begin with no "+". One account takes no more from the reserve than one device
             // may ask for.
             if !reserved.isEmpty { subjects.append(.init(.targetTotal, "reserve|\(hint.user)")) }
             subjects.append(.init(.targetTotal, "device|\(hint.session)"))

@@ -7,8 +7,10 @@ public import Persistence
 public protocol SentFactor: Sendable {
     /// `auth_session.kind` of its requests.
     var kind: String { get }
-    /// The limits of its requests.
+    /// The limits of its requests by mail.
     var policy: RateLimit.Policy { get }
+    /// What may carry it to a phone; the first is the default.
+    var phoneChannels: [Channel] { get }
     /// Whether a request may hold the names of a new user.
     var takesNames: Bool { get }
     /// How long the handle of a request lives, in seconds.
@@ -33,7 +35,7 @@ public struct SignInRequest: Sendable {
     let id: [UInt8]
     /// The handle to send again for, if the app presented one of this address.
     let resendOf: [UInt8]?
-    let email: EmailAddress
+    let address: MessageAddress
     let firstName: PersonName?
     let lastName: PersonName?
     let client: Client?
@@ -47,8 +49,9 @@ public struct SignInRequest: Sendable {
     /// As the store takes it.
     func record(lifetime: Int) -> SignInRequestStore.Request {
         SignInRequestStore.Request(
-            realm: realm.id, id: id, resendOf: resendOf, email: email.text, emailKey: email.key, client: client?.key,
-            app: realm.app?.slug, source: source, lifetime: Int32(clamping: lifetime),
+            realm: realm.id, id: id, resendOf: resendOf, address: address.text, addressKey: address.key,
+            channel: address.channel, region: address.region, client: client?.key, app: realm.app?.slug, source: source,
+            lifetime: Int32(clamping: lifetime), sends: Int32(clamping: address.sends(in: realm)),
             hint: hint.map { (user: $0.user, session: $0.session) }, locale: locale)
     }
 }

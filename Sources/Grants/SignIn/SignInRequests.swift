@@ -1,11 +1,11 @@
 public import Persistence
 
 /// `POST /api/account/native/otp/request`, `…/register` and `/api/account/magic-link/request`: records a request for a factor that is
-/// sent by mail. Never reads the users table.
+/// sent by mail or to a phone. Never reads the users table.
 public struct SignInRequests: Sendable {
     /// What a request holds, decoded and bounded.
     public struct Form: Sendable {
-        let email: EmailAddress
+        let address: MessageAddress
         let firstName: PersonName?
         let lastName: PersonName?
         let clientID: String?
@@ -15,10 +15,10 @@ public struct SignInRequests: Sendable {
 
         /// A decoded request. - Parameter locale: the language that the message is to be in.
         public init(
-            email: EmailAddress, firstName: PersonName?, lastName: PersonName?, clientID: String?,
+            address: MessageAddress, firstName: PersonName?, lastName: PersonName?, clientID: String?,
             authSession: String?, idTokenHint: String?, locale: String? = nil
         ) {
-            self.email = email
+            self.address = address
             self.firstName = firstName
             self.lastName = lastName
             self.clientID = clientID
@@ -38,7 +38,12 @@ public struct SignInRequests: Sendable {
         public let resendAfter: Int
         /// `nil` where the app does not poll.
         public let polling: Approval.Polling?
+        /// How many messages the handle may still cause.
+        public let sendsLeft: Int
     }
+
+    /// The presented handle has caused all messages that it may.
+    public struct SendLimit: Error {}
 
     private let admission: RequestAdmission
     private let turns: Turns
@@ -54,24 +59,24 @@ public struct SignInRequests: Sendable {
     }
 
     /// Records a request for `factor`.
-    /// - Throws: `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for another App's, or what the
+    /// - Throws: ``SendLimit``, `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for another App's, or what the
     ///   database threw.
     public func record(
         _ form: Form, for factor: any SentFactor, realm: Realm, source: String
     ) async throws -> Receipt {
         let client = try form.clientID.map { clientID throws(TokenError) in try Self.client(clientID, realm) }
         let presented = form.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
-        let handle = AuthSessionHandle(emailKey: form.email.key)
+        let handle = AuthSessionHandle(emailKey: form.address.key, channel: form.address.channel)
         let request = SignInRequest(
-            realm: realm, id: handle.id, resendOf: presented?.emailKey == form.email.key ? presented?.id : nil,
-            email: form.email, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
+            realm: realm, id: handle.id, resendOf: presented?.emailKey == form.address.key ? presented?.id : nil,
+            address: form.address, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
             hint: form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) }, locale: form.locale)
-        let answered = try await record(request, for: factor)
+        let (answered, sendsLeft) = try await record(request, for: factor)
         wakeWorker()
         return Receipt(
             authSession: try handle.with(id: answered).text(realm: realm.id, keyring: keyring),
             expiresIn: factor.lifetime(in: realm), resendAfter: realm.policy.resendCooldown,
-            polling: factor.polling(ofHandle: answered))
+            polling: factor.polling(ofHandle: answered), sendsLeft: sendsLeft)
     }
 
     private static func client(_ clientID: String, _ realm: Realm) throws(TokenError) -> Client {
@@ -82,17 +87,28 @@ public struct SignInRequests: Sendable {
         return client
     }
 
-    /// - Returns: the id of the handle to answer with.
-    private func record(_ request: SignInRequest, for factor: any SentFactor) async throws -> [UInt8] {
-        let first = try await admission.admit(request, factor.policy) { permits in
+    /// - Returns: the id of the handle to answer with, and how many messages it may still cause.
+    private func record(
+        _ request: SignInRequest, for factor: any SentFactor
+    ) async throws -> (id: [UInt8], sendsLeft: Int) {
+        let first = try await admission.admit(request, request.address.policy(or: factor.policy)) { permits in
             try await factor.record(request, permits: permits)
         }
-        if case .handle(let id) = first { return id }
+        if let answer = try Self.answer(to: first) { return answer }
         // The presented handle is polled for, or decided about, at this moment. The permits were taken above.
         let turn = Approval.turn(ofHandle: request.resendOf ?? [], in: request.realm)
         return try await turns.untilFree(.whenBusy(turn)) {
             let (recorded, _) = try await factor.record(request, permits: PermitRequest())
-            return if case .handle(let id) = recorded { id } else { nil }
+            return try Self.answer(to: recorded)
+        }
+    }
+
+    /// - Returns: `nil` while another transaction has the handle. - Throws: ``SendLimit``.
+    private static func answer(to recorded: SignInRequestStore.Recorded?) throws -> (id: [UInt8], sendsLeft: Int)? {
+        switch recorded {
+        case .handle(let id, let sendsLeft): (id, sendsLeft)
+        case .sendLimit: throw SendLimit()
+        case .busy, nil: nil
         }
     }
 }

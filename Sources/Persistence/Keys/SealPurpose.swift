@@ -17,6 +17,8 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
     case authorizationRequest
     /// Data keys, which protect what must outlive a line.
     case dataKey
+    /// Links that take an added factor away.
+    case undo
 
     /// What the key is derived with; never to be changed.
     var label: String {
@@ -29,6 +31,7 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
         case .mail: "mail"
         case .authorizationRequest: "authorization request"
         case .dataKey: "data key"
+        case .undo: "undo"
         }
     }
 }

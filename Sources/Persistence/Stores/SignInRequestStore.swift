@@ -15,10 +15,14 @@ public struct SignInRequestStore: Sendable {
         let id: [UInt8]
         /// The handle to send again for, if one was presented.
         public let resendOf: [UInt8]?
-        /// The address as typed.
-        let email: String
-        /// The folded address.
-        let emailKey: String
+        /// The address as typed, or a phone number.
+        let address: String
+        /// The folded address, or the number.
+        let addressKey: String
+        /// What carries a message to a phone; `nil`: mail.
+        let channel: Channel?
+        /// The country that a number counts to.
+        let region: String?
         /// Set when the request named a client.
         let client: UUIDValue?
         /// The App whose host was asked.
@@ -27,6 +31,8 @@ public struct SignInRequestStore: Sendable {
         let source: String
         /// Seconds the handle lives.
         let lifetime: Int32
+        /// Messages that the handle may cause.
+        let sends: Int32
         /// `sub` and `sid` of the ID token that came with it.
         let hint: (user: UUIDValue, session: UUIDValue)?
         /// The language that was asked for.
@@ -34,41 +40,47 @@ public struct SignInRequestStore: Sendable {
 
         /// Takes the parts as they are.
         public init(
-            realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, email: String, emailKey: String, client: UUIDValue?,
-            app: String?, source: String, lifetime: Int32, hint: (user: UUIDValue, session: UUIDValue)?,
-            locale: String? = nil
+            realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, address: String, addressKey: String, channel: Channel?,
+            region: String?, client: UUIDValue?, app: String?, source: String, lifetime: Int32, sends: Int32,
+            hint: (user: UUIDValue, session: UUIDValue)?, locale: String? = nil
         ) {
             self.realm = realm
             self.id = id
             self.resendOf = resendOf
-            self.email = email
-            self.emailKey = emailKey
+            self.address = address
+            self.addressKey = addressKey
+            self.channel = channel
+            self.region = region
             self.client = client
             self.app = app
             self.source = source
             self.lifetime = lifetime
+            self.sends = sends
             self.hint = hint
             self.locale = locale
         }
 
-        /// What a code is asked for.
+        /// What is asked for.
         public enum Kind: String, Sendable {
-            /// To sign in, and under posture `JitOnOtp` to register.
+            /// A code to sign in, and under posture `JitOnOtp` to register.
             case otp
-            /// To register, under posture `ExplicitEndpoint`.
+            /// A code to register, under posture `ExplicitEndpoint`.
             case register
+            /// A link.
+            case magic
         }
 
         static let arguments: [Argument] = [
-            "realm", "id", "resend_of", "email", "email_key", "client", "app",
+            "realm", "id", "resend_of", "email", "email_key", "channel", "region", "client", "app",
             Argument("source", of: ["source", "locale"]) { "postern.requested_in(\($0[0]), \($0[1]))" }, "lifetime",
-            "hint_user", "hint_session",
+            "sends", "hint_user", "hint_session",
         ]
 
         var arguments: Arguments {
             [
-                "realm": realm, "id": id, "resend_of": resendOf, "email": email, "email_key": emailKey,
-                "client": client, "app": app, "source": source, "locale": locale, "lifetime": lifetime, "hint_user": hint?.user,
+                "realm": realm, "id": id, "resend_of": resendOf, "email": address, "email_key": addressKey,
+                "channel": channel?.rawValue, "region": region, "client": client, "app": app, "source": source,
+                "locale": locale, "lifetime": lifetime, "sends": sends, "hint_user": hint?.user,
                 "hint_session": hint?.session,
             ]
         }
@@ -76,35 +88,30 @@ public struct SignInRequestStore: Sendable {
 
     /// The outcome of recording a request.
     public enum Recorded: Sendable {
-        /// The id of the handle to answer with.
-        case handle([UInt8])
+        /// The id of the handle to answer with, and how many messages it may still cause.
+        case handle([UInt8], sendsLeft: Int)
+        /// The handle to send again for has caused all messages that it may. Nothing was counted.
+        case sendLimit
         /// Another transaction has the handle to send again for; nothing was recorded.
         case busy
     }
 
-    /// Records a request for a code.
+    /// Records a request.
     /// - Parameters:
     ///   - firstName: given name, for a registration.
     ///   - lastName: family name, for a registration.
-    ///   - brake: the realm's limit of wrong codes; `nil` while it is only watched.
+    ///   - brake: the realm's limit of wrong codes; `nil` while it is only watched, and for links.
     ///   - permits: what must be granted first.
     /// - Returns: no outcome when a limit refused it.
-    public func recordCode(
-        _ request: Request, kind: Request.Kind, firstName: String?, lastName: String?, brake: Budget?,
-        permits: PermitRequest
+    public func record(
+        _ request: Request, kind: Request.Kind, firstName: String? = nil, lastName: String? = nil,
+        brake: Budget? = nil, permits: PermitRequest
     ) async throws(StoreError) -> (Recorded?, PermitVerdict) {
-        let code: Arguments = [
+        let what: Arguments = [
             "kind": kind.rawValue, "first": firstName, "last": lastName, "brake_permits": brake?.permits,
             "brake_per": brake?.per, "brake_burst": brake?.burst,
         ]
-        return try await database.one(Self.calls.recordCode, request.arguments + code + permits.arguments)
-    }
-
-    /// Records a request for a link. - Returns: no outcome when a limit refused it.
-    public func recordLink(
-        _ request: Request, permits: PermitRequest
-    ) async throws(StoreError) -> (Recorded?, PermitVerdict) {
-        try await database.one(Self.calls.recordLink, request.arguments + permits.arguments)
+        return try await database.one(Self.calls.record, request.arguments + what + permits.arguments)
     }
 
     /// A request waiting for its decision.
@@ -183,14 +190,11 @@ public struct SignInRequestStore: Sendable {
 
 extension SignInRequestStore {
     struct Calls: Sendable {
-        let recordCode = FunctionCall(
-            "record_code_request",
+        let record = FunctionCall(
+            "record_sent_request",
             Request.arguments + ["kind", "first", "last", "brake_permits", "brake_per", "brake_burst"]
                 + PermitRequest.arguments,
             effect: .once, returns: Recorded.columns)
-        let recordLink = FunctionCall(
-            "record_link_request", Request.arguments + PermitRequest.arguments, effect: .once,
-            returns: Recorded.columns)
         let takeUndecided = FunctionCall<PendingRequest>(
             "take_undecided", ["limit", "after"], effect: .once
         ) { (row) throws(StoreError) in
@@ -221,8 +225,13 @@ extension SignInRequestStore {
 extension SignInRequestStore.Recorded {
     fileprivate static func columns(_ columns: inout Columns) -> RowDecoder<(Self?, PermitVerdict)> {
         let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)
+        let sendsLeft = columns("sends_left", Int.self)
         return columns.limited { (row) throws(StoreError) in
-            try row[outcome] == "busy" ? .busy : .handle(try row[handle])
+            switch try row[outcome] {
+            case "busy": .busy
+            case "send_limit": .sendLimit
+            default: .handle(try row[handle], sendsLeft: try row[sendsLeft])
+            }
         }
     }
 }

@@ -74,6 +74,9 @@ extension Server {
         let requests = SignInRequests(
             limiter: limiter, turns: turns, keyring: keyring, wakeWorker: wakeWorker.signal)
         let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
+        let identifiers = Identifiers(
+            store: IdentifierStore(database), limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery)
+        let undo = UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
 
         let routes =
@@ -87,10 +90,12 @@ extension Server {
             + SignInRequestRoutes(requests: requests, code: code, registration: registration, link: link).routes
             + AppInfoRoutes().routes
             + MagicLoginRoutes(confirmation: confirmation).routes
-            + UserInfoRoutes(bearer: bearer).routes
+            + UserInfoRoutes(bearer: bearer, identifiers: identifiers).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
             + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
             + AccountRoutes(account: OwnAccount(AccountStore(database)), bearer: bearer).routes
+            + IdentifierRoutes(identifiers: identifiers, bearer: bearer).routes
+            + UndoRoutes(offers: undo).routes
             + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
             + IntrospectionRoutes(clients: clients, verifier: verifier, refreshTokens: refreshTokens, clock: clock)

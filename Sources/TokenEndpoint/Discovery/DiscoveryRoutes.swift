@@ -66,7 +66,8 @@ struct DiscoveryRoutes: Sendable {
                 "iss", "sub", "aud", "exp", "iat", "auth_time", "amr", "sid", "realm", "at_hash", "email",
                 "email_verified",
                 "name", "given_name", "family_name",
-            ] + (realm.hosted.isEnabled ? ["nonce", "acr"] : []))
+            ] + (realm.scopes["phone"]?.enabled == true ? ["phone_number", "phone_number_verified"] : [])
+                + (realm.hosted.isEnabled ? ["nonce", "acr"] : []))
         return object.finish()
     }
 

@@ -9,6 +9,7 @@ struct JSONMembers: Sendable {
     private enum Value: Sendable {
         case string(String)
         case null
+        case bool(Bool)
         /// The bytes of an object.
         case object(ArraySlice<UInt8>)
         case other
@@ -33,7 +34,13 @@ struct JSONMembers: Sendable {
                 values[name] = .null
             } else {
                 let range = try json.skip(in: members)
-                values[name] = bytes[range.lowerBound] == UInt8(ascii: "{") ? .object(bytes[range]) : .other
+                values[name] =
+                    switch bytes[range.lowerBound] {
+                    case UInt8(ascii: "{"): .object(bytes[range])
+                    case UInt8(ascii: "t"): .bool(true)
+                    case UInt8(ascii: "f"): .bool(false)
+                    default: .other
+                    }
             }
         }
         try json.finish()
@@ -44,7 +51,16 @@ struct JSONMembers: Sendable {
         switch values[name.lowercased()] {
         case .string(let text): return text
         case .null, nil: return nil
-        case .object, .other: throw Refusal(.error(.badRequest, "\(name) is invalid."))
+        case .bool, .object, .other: throw Refusal(.error(.badRequest, "\(name) is invalid."))
+        }
+    }
+
+    /// A Boolean member; `nil` when absent or null. - Throws: a 400 when it is something else.
+    func bool(_ name: String) throws(Refusal) -> Bool? {
+        switch values[name.lowercased()] {
+        case .bool(let value): return value
+        case .null, nil: return nil
+        case .string, .object, .other: throw Refusal(.error(.badRequest, "\(name) is invalid."))
         }
     }
 

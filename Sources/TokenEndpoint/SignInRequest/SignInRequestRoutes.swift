@@ -24,14 +24,24 @@ struct SignInRequestRoutes: Sendable {
         static let code = "If your email is registered, you will receive a verification code."
         static let register = "If registration is available, you will receive a verification code."
         static let link = "If your email is registered, you will receive a login link."
+
+        static func text(_ message: String, for address: MessageAddress) -> String {
+            if case .email = address { return message }
+            return message.replacing("email", with: "phone number")
+        }
     }
 
     private func request(_ factor: any SentFactor, _ message: String, _ exchange: Exchange) async throws -> Answer {
-        let form = try await Self.decode(exchange, takesNames: factor.takesNames)
-        let receipt = try await requests.record(
-            form, for: factor, realm: exchange.realm, source: try exchange.sourceOfAnonymous())
+        let form = try await Self.decode(exchange, factor)
+        let receipt: SignInRequests.Receipt
+        do {
+            receipt = try await requests.record(
+                form, for: factor, realm: exchange.realm, source: try exchange.sourceOfAnonymous())
+        } catch is SignInRequests.SendLimit {
+            throw Refusal(.error(.badRequest, "send_limit"))
+        }
         var object = JSONWriter()
-        object.member("Message", message)
+        object.member("Message", Message.text(message, for: form.address))
         object.member("AuthSession", receipt.authSession)
         object.member("ExpiresIn", receipt.expiresIn)
         object.member("ResendAfter", receipt.resendAfter)
@@ -39,22 +49,19 @@ struct SignInRequestRoutes: Sendable {
             object.member("Interval", polling.interval)
             object.member("MatchNumber", polling.matchNumber)
         }
+        if case .phone = form.address { object.member("SendsLeft", receipt.sendsLeft) }
         return Answer(json: object.finish())
     }
 
-    private static func decode(_ exchange: Exchange, takesNames: Bool) async throws -> SignInRequests.Form {
+    private static func decode(_ exchange: Exchange, _ factor: any SentFactor) async throws -> SignInRequests.Form {
         let body = try await exchange.json()
         exchange.nameClient(try? body.string("ClientId"))
         try exchange.requireNativeGrants()
-        guard let email = try body.string("Email").flatMap({ EmailAddress($0) }) else {
-            throw Refusal(.error(.badRequest, "Email is invalid."))
-        }
-        guard exchange.realm.addressRules.accept(email.key, app: exchange.realm.app?.slug) else {
-            throw Refusal(.error(.badRequest, "Address is not accepted."))
-        }
+        let address = try MessageAddress(body, exchange.realm, channels: factor.phoneChannels)
         let fields = exchange.realm.registrationFields
+        let takesNames = factor.takesNames
         return SignInRequests.Form(
-            email: email,
+            address: address,
             firstName: takesNames ? try name(body, "FirstName", fields.firstName) : nil,
             lastName: takesNames ? try name(body, "LastName", fields.lastName) : nil,
             clientID: try body.string("ClientId"), authSession: try body.string("AuthSession"),

@@ -5,6 +5,7 @@ import Persistence
 /// `GET` and `POST /connect/userinfo` (OpenID Connect Core §5.3).
 struct UserInfoRoutes: Sendable {
     let bearer: BearerAuthentication
+    let identifiers: Identifiers
 
     var routes: [Route] {
         [
@@ -19,7 +20,13 @@ struct UserInfoRoutes: Sendable {
     }
 
     private func userInfo(_ exchange: Exchange, bodyToken: String?) async throws -> Answer {
-        Answer(json: Self.claims(try await bearer.authenticateForClaims(exchange, bodyToken: bodyToken)))
+        let verified = try await bearer.authenticateForClaims(exchange, bodyToken: bodyToken)
+        var phone: String?
+        if verified.token.scope.contains("phone") {
+            phone = try await identifiers.list(realm: exchange.realm, user: verified.session.user)
+                .first { $0.kind == "phone" && $0.isPrimary }?.value
+        }
+        return Answer(json: Self.claims(verified, phone: phone))
     }
 
     /// The token of a form body (RFC 6750 §2.2). No other endpoint reads one. - Throws: `invalid_request` for two tokens.
@@ -33,7 +40,7 @@ struct UserInfoRoutes: Sendable {
     }
 
     /// Only what the scopes ask for (OpenID Connect Core §5.4).
-    private static func claims(_ verified: VerifiedAccessToken) -> [UInt8] {
+    private static func claims(_ verified: VerifiedAccessToken, phone: String?) -> [UInt8] {
         let session = verified.session
         var claims = JSONWriter()
         claims.member("sub", session.user.description)
@@ -41,6 +48,10 @@ struct UserInfoRoutes: Sendable {
         if verified.token.scope.contains("email"), let email = session.email {
             claims.member("email", email)
             claims.member("email_verified", session.emailVerified)
+        }
+        if let phone {
+            claims.member("phone_number", phone)
+            claims.member("phone_number_verified", true)
         }
         if verified.token.scope.contains("profile") {
             let names = [session.firstName, session.lastName].compactMap { $0 }

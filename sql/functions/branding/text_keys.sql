@@ -384,6 +384,17 @@ INSERT INTO postern.text_key (key, default_text, placeholders) VALUES
     ('sms-code',
      '{code} is your code for {name}. Never share it.',
      '{code,name}'),
+    ('sms-identifier-added',
+     'A phone number or address was added to your {name} account. Not you? Sign in and '
+     'remove it.',
+     '{name}'),
+    ('sms-identifier-moved',
+     'A phone number left your {name} account. Not you? Sign in and look.',
+     '{name}'),
+    ('sms-identifier-removed',
+     'A phone number or address was removed from your {name} account. Not you? Sign in and '
+     'look.',
+     '{name}'),
     ('sms-link',
      'Sign in to {name} with this link. Never share it:',
      '{name}'),

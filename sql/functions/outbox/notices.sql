@@ -7,7 +7,7 @@ SET LOCAL ROLE postern_owner;
 -- app, the slug of the App to name in place of the realm. p_recipient: for what goes to another mailbox than the
 -- account's present ones (a removed address; a deleted account). NULL: every proven e-mail address of the account,
 -- but for the address p_detail ->> 'identifier', which needs no notice of itself; without any, the primary phone.
--- undo: the id of an undo_link, for the link in a notice of an added factor.
+-- undo, origin: of an undo_link, for the link in a notice of an added factor.
 -- Nothing is sent to a test identity, nor to an unconfirmed address of the account, except the notice that it became
 -- the address.
 CREATE OR REPLACE FUNCTION postern.queue_notice(

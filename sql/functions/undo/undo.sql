@@ -2,7 +2,8 @@
 SET LOCAL ROLE postern_owner;
 
 -- p_kind: passkey, totp, identifier or device; p_target: its id. p_label: what the page calls it: the AAGUID of a
--- passkey, an identifier (masked), or NULL. Returns the member undo of the notice's detail.
+-- passkey, an identifier (masked), or NULL. Returns what
+-- the notice's detail says of it: undo, the id, and origin, where the page is.
 CREATE OR REPLACE FUNCTION postern.offer_undo(
     p_realm uuid, p_user uuid, p_kind text, p_target uuid, p_label text, p_source text)
 RETURNS jsonb
@@ -10,7 +11,9 @@ LANGUAGE sql
 AS $$
     INSERT INTO postern.undo_link AS l (realm_id, user_id, kind, target, label, source)
     VALUES (p_realm, p_user, p_kind, p_target, coalesce(p_label, ''), p_source)
-    RETURNING jsonb_build_object('undo', l.id)
+    RETURNING jsonb_build_object('undo', l.id, 'origin', (
+                  SELECT coalesce(r.public_origin, 'https://' || r.primary_domain)
+                    FROM postern.realm AS r WHERE r.id = p_realm))
 $$;
 COMMENT ON FUNCTION postern.offer_undo IS
     'Offers, for seven days, to take an added factor away; for the notice about it';

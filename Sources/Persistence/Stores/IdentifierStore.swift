@@ -1,0 +1,163 @@
+/// A user's own e-mail addresses and phone numbers.
+public struct IdentifierStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// A proven identifier.
+    public struct Identifier: Sendable {
+        /// Management id.
+        public let id: UUIDValue
+        /// `email` or `phone`.
+        public let kind: String
+        /// As it was given; a number in E.164 form.
+        public let value: String
+        /// Whether it is the one in the claims.
+        public let isPrimary: Bool
+        /// Seconds since the epoch.
+        public let provedAt: Double
+    }
+
+    /// A code for an identifier that is to be added.
+    public struct Beginning: Sendable {
+        let request: SignInRequestStore.Request
+        let user: UUIDValue
+        /// 16 random bytes.
+        let salt: [UInt8]
+        /// HMAC of the code under the server's key.
+        let keyed: [UInt8]
+        let message: SealedMail
+
+        /// Takes the parts as they are.
+        public init(
+            _ request: SignInRequestStore.Request, user: UUIDValue, salt: [UInt8], keyed: [UInt8], message: SealedMail
+        ) {
+            self.request = request
+            self.user = user
+            self.salt = salt
+            self.keyed = keyed
+            self.message = message
+        }
+
+        var arguments: Arguments {
+            [
+                "realm": request.realm, "user": user, "id": request.id, "resend_of": request.resendOf,
+                "email": request.address, "email_key": request.addressKey, "channel": request.channel?.rawValue,
+                "region": request.region, "client": request.client, "app": request.app, "source": request.source,
+                "locale": request.locale, "lifetime": request.lifetime, "sends": request.sends, "salt": salt,
+                "keyed": keyed,
+            ] + message.arguments
+        }
+    }
+
+    /// The outcome of asking for a code.
+    public enum Begun: Sendable {
+        /// A code was sent, or a moment ago. The handle's id, and how many messages it may still cause.
+        case handle([UInt8], sendsLeft: Int, isSent: Bool)
+        /// The handle has caused all messages that it may.
+        case sendLimit
+        /// The user has five identifiers of the kind.
+        case tooMany
+    }
+
+    /// The outcome of a try.
+    public enum Added: Sendable, Equatable {
+        case added(UUIDValue)
+        /// Another account has proven it; told only to who gave the right code.
+        case inUse
+        case tooMany
+        case refused
+    }
+
+    /// The outcome of a removal.
+    public enum Removal: String, Sendable, CaseIterable, ColumnValue {
+        case removed
+        case unknown
+        case lastWayIn = "last_way_in"
+    }
+
+    /// The user's proven identifiers; only the one named by `id` when given.
+    public func list(
+        realm: UUIDValue, user: UUIDValue, id: UUIDValue? = nil
+    ) async throws(StoreError) -> [Identifier] {
+        try await database.all(Self.calls.list, ["realm": realm, "user": user, "id": id])
+    }
+
+    /// Sends a code. - Returns: no outcome when a limit refused it.
+    public func begin(
+        _ beginning: Beginning, permits: PermitRequest
+    ) async throws(StoreError) -> (Begun?, PermitVerdict) {
+        try await database.one(Self.calls.begin, beginning.arguments + permits.arguments)
+    }
+
+    /// Counts the try, compares, consumes and adds. - Parameter keyed: HMAC of the code under each server key.
+    public func add(
+        realm: UUIDValue, user: UUIDValue, session: UUIDValue, handle: [UInt8], keyed: [[UInt8]], source: String
+    ) async throws(StoreError) -> Added {
+        try await database.one(
+            Self.calls.add,
+            ["realm": realm, "user": user, "session": session, "handle": handle, "keyed": keyed, "source": source])
+    }
+
+    /// - Returns: whether the user has such an identifier.
+    public func makePrimary(realm: UUIDValue, user: UUIDValue, id: UUIDValue) async throws(StoreError) -> Bool {
+        try await database.one(Self.calls.makePrimary, ["realm": realm, "user": user, "id": id])
+    }
+
+    /// Removes an identifier with the codes and links that were sent there.
+    public func remove(
+        realm: UUIDValue, user: UUIDValue, session: UUIDValue, id: UUIDValue, source: String
+    ) async throws(StoreError) -> Removal {
+        try await database.one(
+            Self.calls.remove, ["realm": realm, "user": user, "session": session, "id": id, "source": source])
+    }
+
+    struct Calls: Sendable {
+        let list = FunctionCall<Identifier>(
+            "own_identifiers", ["realm", "user", "id"], effect: .readOnly
+        ) { (row) throws(StoreError) in
+            Identifier(
+                id: try row("id"), kind: try row("kind"), value: try row("value"), isPrimary: try row("is_primary"),
+                provedAt: try row("proved_at"))
+        }
+        let begin = FunctionCall<(Begun?, PermitVerdict)>(
+            "begin_identifier",
+            [
+                "realm", "user", "id", "resend_of", "email", "email_key", "channel", "region", "client", "app",
+                Argument("source", of: ["source", "locale"]) { "postern.requested_in(\($0[0]), \($0[1]))" }, "lifetime",
+                "sends", "salt", "keyed",
+            ] + SealedMail.arguments + PermitRequest.arguments,
+            effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)
+            let sendsLeft = columns("sends_left", Int.self)
+            return columns.limited { (row) throws(StoreError) in
+                switch try row[outcome] {
+                case "send_limit": .sendLimit
+                case "too_many": .tooMany
+                case let word: .handle(try row[handle], sendsLeft: try row[sendsLeft], isSent: word == "sent")
+                }
+            }
+        }
+        let add = FunctionCall<Added>(
+            "add_identifier", ["realm", "user", "session", "handle", "keyed", "source"], effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), id = columns("id", UUIDValue?.self)
+            return { (row) throws(StoreError) in
+                switch try row[outcome] {
+                case "added": .added(try row.some(row[id]))
+                case "in_use": .inUse
+                case "too_many": .tooMany
+                default: .refused
+                }
+            }
+        }
+        let makePrimary = FunctionCall<Bool>("set_primary_identifier", ["realm", "user", "id"], effect: .idempotent)
+        let remove = FunctionCall<Removal>(
+            "remove_own_identifier", ["realm", "user", "session", "id", "source"], effect: .once)
+    }
+    static let calls = Calls()
+}

@@ -1,0 +1,74 @@
+/// Offers to take an added factor away (`/undo/<token>`).
+public struct UndoStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// What was added.
+    public struct Offer: Sendable, Equatable {
+        /// Which factor.
+        public enum Kind: String, Sendable {
+            case passkey
+            case totp
+            case identifier
+            case device
+        }
+
+        /// Which factor; `nil` for one of a newer schema.
+        public let kind: Kind?
+        /// The AAGUID of a passkey, an identifier (a number without its middle), or empty.
+        public let label: String
+        /// When, in seconds since 1970.
+        public let addedAt: Double
+        /// The whole address where it was added from; `nil` when unknown.
+        public let source: String?
+    }
+
+    /// The outcome of a look at an offer.
+    public enum Looked: Sendable {
+        case shown(Offer)
+        /// It was used, has ended, or the factor is gone.
+        case gone
+    }
+
+    /// What an offer would take away. - Returns: no outcome when a limit refused it.
+    public func look(
+        at token: UndoToken, realm: UUIDValue, permits: PermitRequest
+    ) async throws(StoreError) -> (Looked?, PermitVerdict) {
+        try await database.one(Self.calls.page, ["realm": realm, "id": token.id] + permits.arguments)
+    }
+
+    /// Takes the factor away and ends all access of the account. - Returns: `true` exactly once.
+    public func undo(
+        _ token: UndoToken, realm: UUIDValue, source: String, permits: PermitRequest
+    ) async throws(StoreError) -> (Bool?, PermitVerdict) {
+        try await database.one(
+            Self.calls.undo, ["realm": realm, "id": token.id, "source": source] + permits.arguments)
+    }
+
+    struct Calls: Sendable {
+        let page = FunctionCall<(Looked?, PermitVerdict)>(
+            "undo_page", ["realm", "id"] + PermitRequest.arguments, effect: .readOnly
+        ) { columns in
+            let outcome = columns("outcome", String.self)
+            let offer = columns.record { (row) throws(StoreError) in
+                Offer(
+                    kind: Offer.Kind(rawValue: try row("kind")), label: try row("label"), addedAt: try row("added_at"),
+                    source: try row("source"))
+            }
+            return columns.limited { (row) throws(StoreError) in
+                try row[outcome] == "shown" ? .shown(try offer(row)) : .gone
+            }
+        }
+        let undo = FunctionCall<(Bool?, PermitVerdict)>(
+            "undo_factor", ["realm", "id", "source"] + PermitRequest.arguments, effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self)
+            return columns.limited { (row) throws(StoreError) in try row[outcome] == "undone" }
+        }
+    }
+    static let calls = Calls()
+}
