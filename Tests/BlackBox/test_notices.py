@@ -22,7 +22,9 @@ def notice(realm, email, count, subject):
     html = mail.message.get_body(("html",)).get_content()
     for part in (mail.text, html):
         assert f"Realm {realm.slug}" in part and "Not you?" in part, part
-    assert not re.search(r"https?://|[0-9]{6}|pat_|prt_", mail.text), mail.text
+    undo = re.compile(r"https://\S+/undo/[A-Za-z0-9_-]+")
+    assert bool(undo.search(mail.text)) == ("was added" in subject), mail.text
+    assert not re.search(r"https?://|[0-9]{6}|pat_|prt_", undo.sub("", mail.text)), mail.text
     return mail
 
 

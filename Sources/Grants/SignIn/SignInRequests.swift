@@ -5,7 +5,8 @@ public import Persistence
 public struct SignInRequests: Sendable {
     /// What a request holds, decoded and bounded.
     public struct Form: Sendable {
-        let address: MessageAddress
+        /// Where the code or link is to be sent.
+        public let address: MessageAddress
         let firstName: PersonName?
         let lastName: PersonName?
         let clientID: String?

@@ -1,5 +1,6 @@
 import Grants
 import HTTPTypes
+import Logging
 import Persistence
 
 /// `/undo/<token>`: the page behind the link in a notice of an added factor. GET changes nothing, so that mail scanners

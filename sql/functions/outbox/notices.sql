@@ -64,7 +64,7 @@ BEGIN
     END IF;
     PERFORM postern.queue_message(p_realm, gen_random_uuid(), 'sms', p_phone, p_template, 'notice', NULL,
                                   p_detail => coalesce(p_detail, '{}'))
-       FROM (SELECT array_agg('phone-otp|spend|all') AS keys,
+       FROM (SELECT array_agg('phone-otp|spend|all'::text) AS keys,
                     array_agg(CASE WHEN l.mode = 'enforce' THEN 1 ELSE -1 END) AS wanted,
                     array_agg(l.permits) AS permits,
                     array_agg(extract(epoch FROM l.per)::float8) AS per, array_agg(l.burst) AS burst

@@ -63,6 +63,16 @@ SELECT is(pg_temp.adds('g1', '1', 'bob@example.com'), 'refused', 'close this for
 SELECT is(pg_temp.ask('mine', 'v@x.example', '121212'), 'ignored', 'and nobody else');
 SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.code_guard$$), '1', 'the address is not counted against');
 
+-- A notice to a user without an address goes to the phone, and takes of the day's budget alone.
+RESET ROLE;
+SELECT set_config('test.eve', admin.put_user('a', phone => '+4366411111111')::text, true) \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT lives_ok($$SELECT postern.queue_notice(pg_temp.realm(), current_setting('test.eve')::uuid, 'passkey-added')$$, 'a notice');
+SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, template, purpose), ',') FROM postern.mail_outbox
+    WHERE recipient = '+4366411111111'$$), 'sms passkey-added notice', 'goes to the phone');
+SELECT is(pg_temp.sql($$SELECT string_agg(key, ',') FROM postern.rate_bucket WHERE key LIKE 'phone-otp%'$$), 'phone-otp|spend|all',
+    'and takes of the budget alone');
+
 -- Undo.
 CREATE FUNCTION pg_temp.undo(n text) RETURNS text LANGUAGE sql AS $$
     SELECT outcome FROM postern.undo_factor(pg_temp.realm(), n::uuid, '192.0.2.9', '{}', '{}', '{}', '{}', '{}') $$;
