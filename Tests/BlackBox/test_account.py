@@ -10,7 +10,9 @@ from harness import wire
 from harness.app import bearer
 from harness.holder import holder
 
-MEMBERS = ["Sub", "Email", "EmailVerified", "FirstName", "LastName", "CreatedAt", "HasTotp", "Passkeys", "Sessions"]
+MEMBERS = [
+    "Sub", "Email", "EmailVerified", "Phone", "PhoneVerified", "FirstName", "LastName", "CreatedAt", "HasTotp", "Passkeys", "Sessions",
+]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def test_the_account_as_its_owner_sees_it(realm, app):
     assert account["Sub"] == app.userinfo(tokens["access_token"]).json()["sub"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", account["CreatedAt"])
     assert {name: account[name] for name in MEMBERS if name not in ("Sub", "CreatedAt")} == {
-        "Email": email, "EmailVerified": True, "FirstName": "Ada", "LastName": "Lovelace", "HasTotp": False, "Passkeys": 0, "Sessions": 1,
+        "Email": email, "EmailVerified": True, "Phone": None, "PhoneVerified": False, "FirstName": "Ada", "LastName": "Lovelace", "HasTotp": False, "Passkeys": 0, "Sessions": 1,
     }
     app.sign_in(email)
     app.enroll(tokens["access_token"])

@@ -23,14 +23,17 @@ struct PhoneNumberTests {
     @Test(
         "what no message can be sent to is refused",
         arguments: [
-            "112", "+49", "+999123456789", "+1 415 555 2671 x12", "+4912345678901234567", "letters", "", "0900 1 123456",
+            "112", "+49", "+999123456789", "+1 415 555 2671 x12", "+4912345678901234567", "letters", "",
+            "0900 1 123456",
             "0800 1234567", "0180 5 123456", String(repeating: "1", count: 10_240), "0176 1234 5678\u{0}",
         ])
     func refused(_ typed: String) {
         #expect(PhoneNumber(typed: typed, defaultRegion: "DE") == nil)
     }
 
-    @Test("apps send E.164 alone", arguments: ["0176 12345678", "+49 176 12345678", "4917612345678", "+049176123456", "+49"])
+    @Test(
+        "apps send E.164 alone",
+        arguments: ["0176 12345678", "+49 176 12345678", "4917612345678", "+049176123456", "+49"])
     func strict(_ text: String) {
         #expect(PhoneNumber(e164: text) == nil)
     }

@@ -81,7 +81,8 @@ public struct MagicLinkFactor: Factor {
             case .link(let link, let handle):
                 try await links.redeem(
                     realm: realm, client: client, permission: context.permission(for: grantType), user: link.user,
-                    tokenHash: link.tokenHash, handle: handle?.id, session: session, permits: permits, secondFactor: proof)
+                    tokenHash: link.tokenHash, handle: handle?.id, session: session, permits: permits,
+                    secondFactor: proof)
             case .handle(let handle):
                 try await links.poll(
                     realm: realm, client: client, permission: context.permission(for: grantType), handle: handle.id,
