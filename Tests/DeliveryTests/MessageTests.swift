@@ -172,18 +172,19 @@ struct ProviderChoiceTests {
 struct LaneTests {
     private let now = ContinuousClock.now
 
-    @Test func `a realm whose provider fails has one message in hand, and the others go on`() throws {
+    @Test func `a realm whose provider fails has one message in hand, and the others go on`() {
         var lane = Lane(.sms, concurrency: 8)
         let message = LeasedMessage.sample(channel: .sms, template: "otp", locale: nil)
         lane.take([message, .sample(channel: .voice, template: "otp", locale: nil)])
-        #expect(try #require(lane.wish(share: 4, at: now)).limit == 7, "only its own channel")
+        let first = lane.wish(share: 4, at: now)
+        #expect(first?.limit == 7, "only its own channel")
         lane.finish(message, .temporary(.timeout), at: now)
-        var wish = try #require(lane.wish(share: 4, at: now))
-        #expect(wish.limit == 8 && wish.held.map(\.realm) == [message.realm, message.realm, message.realm])
+        let second = lane.wish(share: 4, at: now)
+        #expect(second?.limit == 8 && second?.held.map(\.realm) == [message.realm, message.realm, message.realm])
         lane.take([message])
         lane.finish(message, .accepted, at: now)
-        wish = try #require(lane.wish(share: 4, at: now))
-        #expect(wish.held.isEmpty && lane.isIdle)
+        let third = lane.wish(share: 4, at: now)
+        #expect(third?.held.isEmpty == true && lane.isIdle)
     }
 }
 

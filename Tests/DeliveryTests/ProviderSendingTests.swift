@@ -94,7 +94,7 @@ struct ProviderSendingTests {
                 #expect(waiting.state == "queued" && waiting.lastError == error)
                 #expect(pause.contains(waiting.secondsUntilDue), "\(waiting.secondsUntilDue)")
                 try await outbox.endLease(of: id)
-                try await outbox.wait(for: id) { $0.state == "sent" }
+                _ = try await outbox.wait(for: id) { $0.state == "sent" }
             }
             let requests = await requests(server)
             #expect(requests.count == 2 && requests[0].text == requests[1].text, "the same id and text")
@@ -126,7 +126,7 @@ struct ProviderSendingTests {
                 try await outbox.endLease(of: id)
                 try await outbox.wait(for: id) { $0.lastError == "in-doubt, 5xx" }
                 try await outbox.endLease(of: id)
-                try await outbox.wait(for: id) { $0.state == "dead" }
+                _ = try await outbox.wait(for: id) { $0.state == "dead" }
             }
             #expect(await requests(server).count == 3)
         }
@@ -137,7 +137,7 @@ struct ProviderSendingTests {
         try await providing([first, "200"]) { outbox, server in
             let id = try await outbox.queue(by: .sms)
             try await outbox.sending(DevOutbox(), calls: calls()) { _ in
-                try await outbox.wait(for: id) { $0.state == "sent" }
+                _ = try await outbox.wait(for: id) { $0.state == "sent" }
             }
             let paths = await requests(server).compactMap(\.path)
             #expect(paths.count == count && paths.last == "/200" && paths.filter { $0 == "/200" }.count == 1)
@@ -148,7 +148,7 @@ struct ProviderSendingTests {
         try await providing(["400", "422"]) { outbox, server in
             let id = try await outbox.queue(by: .sms)
             try await outbox.sending(DevOutbox(), calls: calls()) { _ in
-                try await outbox.wait(for: id) { $0.state == "dead" }
+                _ = try await outbox.wait(for: id) { $0.state == "dead" }
             }
             #expect(await requests(server).count == 2)
         }
@@ -251,7 +251,7 @@ struct ProviderSendingTests {
             let gate = GatedTransport()
             gate.open()
             try await outbox.sending(gate) { _ in
-                try await outbox.wait(for: id) { $0.state == "sent" }
+                _ = try await outbox.wait(for: id) { $0.state == "sent" }
             }
             let message = try #require(gate.mails.first).message
             #expect(message.from.address.text == "login@acme.example" && message.from.name == "Acme Login")
