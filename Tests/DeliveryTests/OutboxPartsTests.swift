@@ -173,7 +173,7 @@ struct OutboxPartsTests {
         #expect(outbox.mails.map(\.subject) == ["Mail 5", "Mail 4", "Mail 3"])
         let json = try JSONEncoder().encode(outbox.mails)
         let decoded = try #require(try JSONSerialization.jsonObject(with: json) as? [[String: String]])
-        #expect(Set(decoded[0].keys) == ["to", "subject", "text", "code", "at"])
+        #expect(Set(decoded[0].keys) == ["channel", "to", "subject", "text", "code", "at"])
         #expect(decoded[0]["code"] == "123455" && decoded[0]["to"] == "ada@example.com")
         #expect(decoded[0]["at"]?.hasSuffix("Z") == true)
     }

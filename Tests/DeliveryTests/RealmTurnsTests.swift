@@ -108,7 +108,7 @@ struct MailNoticeTests {
     func `every notice says what happened, in which realm, and what to do about it`(_ template: MailNotice.Template)
         throws
     {
-        let mail = try MailRenderer().render(MailNotice(template), realmName: "Acme & Sons")
+        let mail = try MailRenderer().render(MailNotice(template), .init(name: "Acme & Sons"))
         #expect(mail.subject.contains("Acme & Sons"))
         #expect(mail.text.contains("Acme & Sons") && mail.text.contains("Not you?"))
         #expect(mail.html.contains("Acme &amp; Sons") && mail.html.contains("Not you?"))
@@ -118,7 +118,7 @@ struct MailNoticeTests {
     @Test func `a passkey is named by its product, whatever else stands in the detail`() throws {
         let detail = #"{"aaguid":"fdb141b2-5d84-443e-8a35-4698c205a502","passkey":"call +1 555","name":7}"#
         let notice = try #require(MailNotice(template: "passkey-added", detail: detail))
-        let mail = try MailRenderer().render(notice, realmName: "Acme")
+        let mail = try MailRenderer().render(notice, .init(name: "Acme"))
         #expect(mail.text.contains("\nKeePassXC\n") && !mail.text.contains("555"))
         #expect(MailNotice(template: "passkey-removed", detail: #"{"aaguid":"x"}"#)?.passkey == "Passkey")
         #expect(MailNotice(template: "passkey-removed", detail: "")?.passkey == "Passkey")

@@ -26,69 +26,101 @@ public struct MailRenderer: Sendable {
         case template
     }
 
-    private let library: TemplateLibrary
+    /// In whose name and in which language a mail speaks.
+    public struct Voice: Sendable {
+        /// The realm or App as people know it.
+        let name: String
+        /// A BCP 47 tag; English where there are no texts in it.
+        let language: Language
+        /// Texts of the realm or App in the place of ours, by key.
+        let own: [String: String]
 
-    /// - Throws: a parser error if a template in the binary is broken.
+        /// - Parameter locale: a BCP 47 tag.
+        public init(name: String, locale: String? = nil, own: [String: String] = [:]) {
+            let cleaned = DisplayText.clean(name)
+            self.name = cleaned.isEmpty ? "Postern" : cleaned
+            language = locale.flatMap { Language(tag: $0) } ?? .english
+            self.own = own
+        }
+    }
+
+    private let library: TemplateLibrary
+    private let catalogue: TextCatalogue
+
+    /// - Throws: a parser error if a template or a catalogue in the binary is broken.
     public init() throws {
         library = try TemplateLibrary(Embedded.templates)
+        catalogue = try TextCatalogue()
+    }
+
+    /// The words for `payload`, in English.
+    public func render(_ payload: MailPayload) throws(Failure) -> Rendered {
+        try render(payload, Voice(name: payload.realmName))
     }
 
     /// The words for `payload`. Names are cleaned and escaped; codes, links and hosts that are not well-formed are
     /// refused, since they come from this server.
-    public func render(_ payload: MailPayload) throws(Failure) -> Rendered {
-        var values = Self.values(realmName: payload.realmName)
+    func render(_ payload: MailPayload, _ voice: Voice) throws(Failure) -> Rendered {
+        let texts = catalogue.texts(in: voice.language, replacedBy: voice.own)
+        var values: [String: String] = [:]
+        var shown: [String: String] = [:]
         switch payload.content {
         case .otp(let code, let minutes):
             guard Self.isCode(code) else { throw .code }
             guard Self.isHost(payload.originHost) else { throw .originHost }
-            values["code"] = code
-            values["host"] = payload.originHost
-            values["validity"] = minutes == 1 ? "1 minute" : "\(minutes) minutes"
+            shown = ["code": code, "host": payload.originHost]
+            values = ["code": code, "validity": Self.validity(minutes, texts)]
         case .magicLink(let link, let minutes, let origin):
             guard Self.isLink(link) else { throw .link }
-            values["link"] = link
+            shown["link"] = link
+            values["validity"] = Self.validity(minutes, texts)
             if let origin {
-                values["application"] = DisplayText.clean(origin.application)
-                values["time"] = origin.timeText
-                values["address"] = origin.address ?? "an unknown address"
+                shown["application"] = DisplayText.clean(origin.application)
+                values["client"] = origin.application
+                values["time"] = voice.language == .english ? origin.timeText : origin.shortTimeText
+                values["address"] = origin.address ?? texts["mail-unknown-address"]
             }
-            values["validity"] = minutes == 1 ? "1 minute" : "\(minutes) minutes"
         case .passkeyAdded(let name), .passkeyRemoved(let name):
             let name = DisplayText.clean(name)
-            values["passkey"] = name.isEmpty ? "Passkey" : name
+            shown["passkey"] = name.isEmpty ? "Passkey" : name
         }
-        return try render(payload.template, values)
+        return try render(payload.template, voice, texts, values, shown)
     }
 
-    /// The words of a notice.
-    /// - Parameters:
-    ///   - realmName: The realm or App as people know it.
-    ///   - undo: The link that takes an added factor away again.
-    func render(_ notice: MailNotice, realmName: String, undo: String? = nil) throws(Failure) -> Rendered {
-        var values = Self.values(realmName: realmName)
-        values["passkey"] = notice.passkey
-        values["identifier"] = DisplayText.clean(notice.identifier)
+    /// The words of a notice. - Parameter undo: the link that takes an added factor away again.
+    func render(_ notice: MailNotice, _ voice: Voice, undo: String? = nil) throws(Failure) -> Rendered {
+        let texts = catalogue.texts(in: voice.language, replacedBy: voice.own)
+        var shown = ["passkey": notice.passkey, "identifier": DisplayText.clean(notice.identifier)]
         if let undo {
             guard Self.isLink(undo) else { throw .link }
-            values["undo"] = undo
+            shown["undo"] = undo
         }
-        return try render(notice.template.rawValue, values)
+        return try render(notice.template.rawValue, voice, texts, [:], shown)
     }
 
-    private func render(_ template: String, _ values: [String: String]) throws(Failure) -> Rendered {
-        Rendered(
-            subject: DisplayText.clean(try apply("\(template).subject", values), limit: 200),
-            text: Self.trimmed(try apply("\(template).text", values)),
-            html: Self.trimmed(try apply("\(template).html", values))
+    /// - Parameters:
+    ///   - values: for the placeholders of texts.
+    ///   - shown: for the template itself.
+    private func render(
+        _ template: String, _ voice: Voice, _ texts: Texts, _ values: [String: String], _ shown: [String: String]
+    ) throws(Failure) -> Rendered {
+        var context: [String: Any] = shown
+        context["t"] = texts.filling(values.merging(["name": voice.name]) { own, _ in own })
+        context["realm"] = voice.name
+        context["language"] = voice.language.tag
+        context["direction"] = voice.language.direction
+        return Rendered(
+            subject: DisplayText.clean(try apply("\(template).subject", context), limit: 200),
+            text: Self.trimmed(try apply("\(template).text", context)),
+            html: Self.trimmed(try apply("\(template).html", context))
         )
     }
 
-    private static func values(realmName: String) -> [String: String] {
-        let realm = DisplayText.clean(realmName)
-        return ["realm": realm.isEmpty ? "Postern" : realm]
+    private static func validity(_ minutes: Int, _ texts: Texts) -> String {
+        minutes == 1 ? texts["mail-minute"] : texts.filling(["count": "\(minutes)"])["mail-minutes"]
     }
 
-    private func apply(_ template: String, _ values: [String: String]) throws(Failure) -> String {
+    private func apply(_ template: String, _ values: [String: Any]) throws(Failure) -> String {
         guard let rendered = library.render(template, values) else { throw .template }
         return rendered
     }

@@ -80,7 +80,9 @@ struct MessageWriter: Sendable {
     ) -> String {
         let names = Self.names(of: message)
         let shorter = [40, 30, 20, 12, 6, 3].map { String(names[names.count - 1].prefix($0)) }
-        let plain = (names + shorter).map(SMSLength.folded).filter { !$0.isEmpty }
+        // A name in another script leaves nothing: then the slug names the realm.
+        let slugs = [message.realmSlug, String(message.realmSlug.prefix(12)), String(message.realmSlug.prefix(3))]
+        let plain = (names + shorter).map(SMSLength.folded).filter { $0.contains(where: \.isLetter) } + slugs
         var written = ""
         for name in names + plain + shorter {
             written = text(name) + tail

@@ -37,7 +37,9 @@ struct MailDelivery: Sendable {
             if let minutes = payload.usefulMinutes, mail.ageInSeconds >= Double(minutes) * 60 {
                 return .failure(Refusal(outcome: .permanent(.expired)))
             }
-            let message = message(try renderer.render(payload), of: mail, to: recipient, realmName: payload.realmName)
+            let voice = MailRenderer.Voice(name: payload.realmName, locale: mail.locale, own: mail.texts)
+            let words = try renderer.render(payload, voice)
+            let message = message(words, of: mail, to: recipient, realmName: payload.realmName)
             return .success(OutgoingMail(message: message, code: payload.code, link: payload.link))
         } catch {
             return .failure(Refusal(outcome: .temporary(.payload)))
@@ -50,8 +52,9 @@ struct MailDelivery: Sendable {
         guard let notice = MailNotice(template: mail.template, detail: mail.detail ?? "") else {
             return .failure(Refusal(outcome: .temporary(.payload)))
         }
+        let voice = MailRenderer.Voice(name: mail.realmName, locale: mail.locale, own: mail.texts)
         let undo = try notice.undo.map { try $0.token.link(origin: $0.origin, realm: mail.realm, keyring: keyring) }
-        let words = try renderer.render(notice, realmName: mail.realmName, undo: undo)
+        let words = try renderer.render(notice, voice, undo: undo)
         return .success(OutgoingMail(message: message(words, of: mail, to: recipient, realmName: mail.realmName)))
     }
 

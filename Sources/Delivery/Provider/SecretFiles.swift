@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 import Glibc
 
 /// The credentials of providers: files of one folder, that only their owner may read.

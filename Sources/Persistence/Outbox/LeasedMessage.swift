@@ -69,6 +69,17 @@ public struct LeasedMessage: Sendable {
 }
 
 extension LeasedMessage {
+    /// A message that is in no queue, to try out the providers of a channel.
+    public init(trying channel: OutboxStore.Configured, to recipient: String) {
+        self.init(
+            realm: channel.realm, id: .random(), channel: channel.channel, recipient: recipient, template: "otp",
+            kind: "otp", purpose: "verify", payload: nil, detail: nil, isRegistration: false, attempt: 1, queuedAt: 0,
+            ageInSeconds: 0, secondsLeft: 60, expiresAt: channel.now + 60, lastError: nil, locale: nil,
+            realmSlug: channel.realmSlug, realmName: channel.realmName, app: nil, clientID: nil, askedBy: nil,
+            pageHost: channel.pageHost, smsHash: nil, provider: nil, providerFailures: 0, refusedBy: [],
+            providers: channel.providers, hook: nil, mailFrom: nil, replyTo: nil, texts: [:])
+    }
+
     /// As `postern.take_messages` gives it.
     static let decode: RecordDecoder<LeasedMessage> = { (row) throws(StoreError) in
         LeasedMessage(

@@ -38,6 +38,14 @@ public struct RequestOrigin: Codable, Sendable, Equatable {
             "\(day) \(Self.months[month - 1]) \(year), \(two(seconds / 3600 % 24)):\(two(seconds / 60 % 60)) UTC"
     }
 
+    /// `2026-11-22 14:03 UTC`: the same in every language.
+    public var shortTimeText: String {
+        let seconds = time.isFinite ? Int(min(max(time, 0), 253_402_300_799)) : 0
+        let (year, month, day) = Self.date(ofDay: seconds / 86_400)
+        let two = { (number: Int) in number < 10 ? "0\(number)" : "\(number)" }
+        return "\(year)-\(two(month))-\(two(day)) \(two(seconds / 3600 % 24)):\(two(seconds / 60 % 60)) UTC"
+    }
+
     private static let months = [
         "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
         "December",

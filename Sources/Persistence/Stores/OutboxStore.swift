@@ -120,6 +120,8 @@ public struct OutboxStore: Sendable {
         public let pageHost: String?
         /// In order.
         public let providers: [Provider]
+        /// Seconds since the epoch, by the database clock.
+        let now: Double
     }
 
     /// The enabled providers of all realms.
@@ -151,7 +153,8 @@ extension OutboxStore {
             Configured(
                 realm: try row("realm_id"), realmSlug: try row("realm"), realmName: try row("realm_name"),
                 channel: try row("channel"), pageHost: try row("page_host"),
-                providers: try LeasedMessage.document(row("providers")) ?? [])
+                providers: try LeasedMessage.document(row("providers")) ?? [],
+                now: try row("now", sql: "extract(epoch FROM now())::float8"))
         }
     }
     static let calls = Calls()

@@ -8,11 +8,35 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract:
-            "Check configuration, key file, database, schema, clock, connections and SMTP; exit 1 with the reasons.",
-        discussion: "Reads the same configuration as `postern serve` and changes nothing.")
+            "Check configuration, key file, database, schema, clock, connections, SMTP and channels; exit 1 with the reasons.",
+        discussion: """
+            Reads the same configuration as `postern serve` and changes nothing.
+            --send TO sends one message: a mail to an address, or a text message with the code 000000 to an E.164 number by
+            each provider of --channel (default sms) in --realm.
+            """)
 
     @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
     var config: String?
+
+    @Option(name: .long, help: "Send one message to this mail address or E.164 number.")
+    var send: String?
+
+    @Option(name: .long, help: "With --send to a number: the realm whose providers are tried.")
+    var realm: String?
+
+    @Option(name: .long, help: "With --send to a number: sms, voice or whatsapp.")
+    var channel = "sms"
+
+    func validate() throws {
+        guard let send, !send.contains("@") else { return }
+        guard send.wholeMatch(of: /\+[1-9][0-9]{6,14}/) != nil else {
+            throw ValidationError("--send is \"\(send)\": it must be a mail address or a number such as +4915112345678")
+        }
+        guard realm != nil else { throw ValidationError("--send to a number needs --realm") }
+        guard ["sms", "voice", "whatsapp"].contains(channel) else {
+            throw ValidationError("--channel is \"\(channel)\": it must be sms, voice or whatsapp")
+        }
+    }
 
     func run() async throws {
         let settings = try await Settings(file: config)
@@ -27,10 +51,11 @@ struct DoctorCommand: AsyncParsableCommand {
         } else {
             // They would wait for a database that was found missing just now.
             examination.skip(
-                "roles", "clock", "connections", "signing keys and lines of the key file",
+                "roles", "clock", "connections", "signing keys and lines of the key file", "channels",
                 because: "see database and schema")
         }
         await examineSMTP(settings, &examination)
+        if isReachable { await examineChannels(settings, &examination) }
         await noteForwardedHeaders(settings)
         if examination.failures > 0 {
             throw CommandFailure("\(examination.failures) of \(examination.checks) checks failed")
@@ -83,6 +108,12 @@ struct DoctorCommand: AsyncParsableCommand {
             let outcome = await SMTPTransport(url: url).probe()
             guard outcome == .accepted else { throw CommandFailure("\(url): \(outcome)") }
             return "\(url)"
+        }
+        guard let send, let to = MailAddress(send), let from = settings.mailFrom.flatMap({ Mailbox(parsing: $0) })
+        else { return }
+        await examination.check("mail to \(send)") { () async throws -> Void in
+            let outcome = await SMTPTransport(url: url).send(Self.testMail(from: from, to: to), before: .now + .seconds(60))
+            guard outcome == .accepted else { throw CommandFailure("\(outcome)") }
         }
     }
 }

@@ -16,6 +16,8 @@ final class MailServer: Sendable {
         let text: String?
         let mechanism: String?
         let ok: Bool?
+        let path: String?
+        let headers: [String: String]?
 
         /// The received message.
         var message: String {
@@ -54,6 +56,11 @@ final class MailServer: Sendable {
     /// Runs `body` with the server of that kind of misbehaviour.
     static func misbehaving<R>(_ mode: String, _ body: (MailServer) async throws -> R) async throws -> R {
         try await run("rawsmtpd.py", [mode], body)
+    }
+
+    /// Runs `body` with an HTTP server whose answers the path chooses (`httpd.py`).
+    static func http<R>(_ arguments: [String] = [], _ body: (MailServer) async throws -> R) async throws -> R {
+        try await run("httpd.py", arguments, body)
     }
 
     /// The next event of that name; earlier others are skipped.

@@ -130,6 +130,37 @@ struct OutboxFixture: Sendable {
         return id
     }
 
+    /// Queues a message to a phone. - Returns: its id.
+    func queue(
+        by channel: Channel, code: String = "123456", to recipient: String = "+4915112345678", locale: String? = nil,
+        lifetime: Double = 600
+    ) async throws -> UUIDValue {
+        let payload = MailPayload(
+            realmName: "Acme", originHost: "auth.example.com", content: .otp(code: code, minutes: 10))
+        let id = UUIDValue.random()
+        try await administrator.execute(
+            Statement(
+                name: "queue_message",
+                sql: """
+                    INSERT INTO postern.mail_outbox (realm_id, id, channel, recipient, template, purpose, payload, locale,
+                                                     expires_at)
+                    VALUES ($1, $2, $3, $4, 'otp', 'sign-in', $5, $6, now() + make_interval(secs => $7))
+                    """, effect: .once),
+            [
+                .uuid(realm), .uuid(id), .text(channel.rawValue), .text(recipient),
+                .bytes(try payload.sealed(under: keyring, realm: realm, mail: id)),
+                locale.map { .text($0) } ?? .null, .double(lifetime),
+            ])
+        return id
+    }
+
+    /// Calls a function of an administrator: `admin.put_channel(…)`.
+    func call(_ function: String) async throws {
+        try await administrator.execute(
+            Statement(
+                name: "call \(UUIDValue.random())", sql: "DO $do$ BEGIN PERFORM \(function); END $do$", effect: .once), [])
+    }
+
     /// Moves a mail's life `seconds` into the past, as if so much time had gone by.
     func shift(_ mail: UUIDValue, by seconds: Double) async throws {
         try await administrator.execute(
@@ -186,7 +217,7 @@ struct OutboxFixture: Sendable {
     /// A sender of this database that looks every 50 ms.
     func sender(
         _ transport: any MailTransport, concurrency: Int = 4, realmShare: Int = 4, mailsPerSecond: Int? = nil,
-        clock: ManualClock? = nil
+        clock: ManualClock? = nil, calls: OutgoingCalls? = nil
     ) throws -> OutboxSender {
         var configuration = OutboxSender.Configuration()
         configuration.concurrency = concurrency
@@ -197,14 +228,14 @@ struct OutboxFixture: Sendable {
         return try OutboxSender(
             database: application, keyring: keyring,
             sender: try #require(Mailbox(parsing: "no-reply@mail.example.com")),
-            transport: transport, configuration: configuration, logger: logs.logger)
+            transport: transport, calls: calls, configuration: configuration, logger: logs.logger)
     }
 
     /// Runs `body` while a sender works.
-    func sending<R: Sendable>(_ transport: any MailTransport, _ body: (OutboxSender) async throws -> R) async throws
-        -> R
-    {
-        let sender = try sender(transport)
+    func sending<R: Sendable>(
+        _ transport: any MailTransport, calls: OutgoingCalls? = nil, _ body: (OutboxSender) async throws -> R
+    ) async throws -> R {
+        let sender = try sender(transport, calls: calls)
         let running = Task { await sender.run() }
         do {
             let result = try await body(sender)

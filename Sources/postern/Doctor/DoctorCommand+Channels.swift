@@ -1,0 +1,75 @@
+import Delivery
+import Foundation
+import Grants
+import Persistence
+
+extension DoctorCommand {
+    /// Every enabled provider: can its credential be read and its endpoint be reached? With `--send`, does it take a
+    /// message?
+    func examineChannels(_ settings: Settings, _ examination: inout Examination) async {
+        let channels: [OutboxStore.Configured]
+        do {
+            channels = try await OneOffDatabase.use(try settings.databaseURL()) {
+                try await OutboxStore($0).configured()
+            }
+        } catch {
+            return examination.fail("channels", "\(error)")
+        }
+        guard let keyring = try? settings.keyring(),
+            let prober = try? ProviderExamination(
+                OutgoingCalls(
+                    caller: HTTPCaller(sessions: 1), signer: NoSigner(),
+                    secrets: SecretFiles(folder: settings.secretsDirectory)))
+        else { return examination.fail("channels", "see key file") }
+        for channel in channels {
+            for provider in channel.providers {
+                await examination.check("\(channel.channel.rawValue) of \(channel.realmSlug) by \(provider.name)") { () async throws -> Void in
+                    if let fault = await prober.fault(of: provider) { throw CommandFailure(fault) }
+                }
+            }
+        }
+        guard let send, !send.contains("@") else { return }
+        guard let channel = channels.first(where: { $0.realmSlug == realm && $0.channel.rawValue == self.channel })
+        else {
+            return examination.fail("message to \(send)", "realm \(realm ?? "") has no enabled provider of \(self.channel)")
+        }
+        for provider in channel.providers {
+            await examination.check("message to \(send) by \(provider.name)") { () async throws -> Void in
+                try await Self.send(to: send, channel, by: provider, settings, keyring)
+            }
+        }
+    }
+
+    private static func send(
+        to number: String, _ channel: OutboxStore.Configured, by provider: Provider, _ settings: Settings,
+        _ keyring: Keyring
+    ) async throws {
+        let fault = try await OneOffDatabase.use(try settings.databaseURL()) { database in
+            let tokens = HookTokens(
+                keys: SigningKeys(store: SigningKeyStore(database), keyring: keyring),
+                realms: RealmDirectory(source: ConfigurationStore(database)),
+                clock: { Date().timeIntervalSince1970 })
+            let sender = try ProviderExamination(
+                OutgoingCalls(
+                    caller: HTTPCaller(sessions: 1), signer: RealmCallSigner(tokens: tokens),
+                    secrets: SecretFiles(folder: settings.secretsDirectory)))
+            return await sender.fault(sending: channel, to: number, by: provider)
+        }
+        if let fault { throw CommandFailure(fault) }
+    }
+
+    static func testMail(from: Mailbox, to: MailAddress) -> OutgoingMail {
+        let text = "This mail was sent by `postern doctor`. The mail server took it."
+        return OutgoingMail(
+            message: MailMessage(
+                id: "\(UUIDValue.random())", from: from, to: to, subject: "Postern: a test mail", text: text,
+                html: "<p>\(text)</p>", queuedAt: Date().timeIntervalSince1970))
+    }
+}
+
+/// For an examination that sends nothing.
+private struct NoSigner: CallSigner {
+    func token(realm: UUIDValue, url: String, message: UUIDValue, body: [UInt8]) async throws -> String {
+        throw CommandFailure("nothing is sent")
+    }
+}

@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+
+@testable import Delivery
+
+@Suite("Calls to endpoints")
+struct HTTPCallerTests {
+    private let body = Array(#"{"a":1}"#.utf8)
+
+    private func call(_ server: MailServer, _ path: String, scheme: String = "http", host: String = "localhost") -> HTTPCall {
+        HTTPCall(
+            url: "\(scheme)://\(host):\(server.port)/\(path)", headers: [("Content-Type", "application/json")], body: body)
+    }
+
+    @Test func `an answer is its status, 64 KiB of its body and how long to wait`() async throws {
+        try await MailServer.http { server in
+            let caller = HTTPCaller(sessions: 2)
+            func post(_ path: String) async -> HTTPAnswer {
+                await caller.post(call(server, path), before: .now + .seconds(30))
+            }
+            let sid = Array(#"{"sid":"SM1234","id":7}"#.utf8)
+            #expect(await post("200") == .answered(status: 200, body: sid, isWhole: true, retryAfter: nil))
+            #expect(await post("204") == .answered(status: 204, body: [], isWhole: true, retryAfter: nil))
+            #expect(await post("503") == .answered(status: 503, body: sid, isWhole: true, retryAfter: nil))
+            #expect(
+                await post("retry")
+                    == .answered(status: 429, body: Array("{}".utf8), isWhole: true, retryAfter: .seconds(7)))
+            #expect(await post("redirect") == .answered(status: 301, body: [], isWhole: true, retryAfter: nil))
+            guard case .answered(201, let big, isWhole: false, _) = await post("big") else {
+                Issue.record("a long answer has a status")
+                return
+            }
+            #expect(big.count == 65_536)
+            let requests = await server.allEvents().filter { $0.event == "request" }
+            #expect(requests.count == 6, "no redirect is followed, and nothing is sent twice")
+            #expect(requests.allSatisfy { $0.text == #"{"a":1}"# && $0.headers?["expect"] == nil })
+            #expect(requests.first?.headers?["user-agent"] == "Postern")
+        }
+    }
+
+    @Test(arguments: ["close", "hang", "trickle", "garbage"])
+    func `without an answer to a whole request nobody knows`(_ path: String) async throws {
+        try await MailServer.http { server in
+            let started = ContinuousClock.now
+            var call = call(server, path)
+            call.total = .seconds(2)
+            #expect(await HTTPCaller(sessions: 1).post(call, before: .now + .seconds(30)) == .inDoubt)
+            #expect(ContinuousClock.now - started < .seconds(4))
+            #expect(await server.allEvents().filter { $0.event == "request" }.count == 1)
+        }
+    }
+
+    @Test func `the status of an answer that never ends counts`() async throws {
+        try await MailServer.http { server in
+            var call = call(server, "drip")
+            call.total = .seconds(2)
+            guard case .answered(200, _, isWhole: false, _) =
+                await HTTPCaller(sessions: 1).post(call, before: .now + .seconds(30))
+            else {
+                Issue.record("the status was there")
+                return
+            }
+        }
+    }
+
+    @Test func `a certificate has to prove the name`() async throws {
+        let files = try Certificates.files.get()
+        try await MailServer.http([files.certificate, files.key]) { server in
+            let trusting = HTTPCaller(sessions: 1, caFile: files.certificate)
+            guard case .answered(200, _, _, _) =
+                await trusting.post(call(server, "200", scheme: "https"), before: .now + .seconds(30))
+            else {
+                Issue.record("the certificate is right")
+                return
+            }
+            #expect(await trusting.connect(to: "https://localhost:\(server.port)/") == nil)
+            for (caller, host) in [
+                (HTTPCaller(sessions: 1), "localhost"), (HTTPCaller(sessions: 1, caFile: files.stranger), "localhost"),
+                (trusting, "127.0.0.1"),
+            ] {
+                let call = call(server, "200", scheme: "https", host: host)
+                #expect(await caller.post(call, before: .now + .seconds(30)) == .failed(.tls))
+                #expect(await caller.connect(to: call.url) == .tls)
+            }
+            #expect(await server.allEvents().filter { $0.event == "request" }.count == 1)
+        }
+    }
+
+    @Test(arguments: [
+        "http://example.com/", "http://localhost.example.com/", "http://127.0.0.1@example.com/",
+        "http://localhost:1@example.com/", "ftp://localhost/", "file:///etc/passwd", "HTTP://example.com/", "",
+    ])
+    func `plain HTTP goes to this machine only`(_ url: String) async {
+        let call = HTTPCall(url: url, headers: [], body: body)
+        #expect(call.scheme == nil)
+        #expect(await HTTPCaller(sessions: 1).post(call, before: .now + .seconds(5)) == .failed(.connection))
+    }
+
+    @Test(arguments: ["http://localhost", "http://127.0.0.1:8080/x", "http://[::1]:1/?a=b", "https://example.com/"])
+    func `and TLS anywhere`(_ url: String) {
+        #expect(HTTPCall(url: url, headers: [], body: []).scheme == (url.hasPrefix("https") ? "https" : "http"))
+    }
+
+    @Test func `nothing listens, too late, or no longer wanted`() async throws {
+        let caller = HTTPCaller(sessions: 1)
+        let port = try await MailServer.http { $0.port }
+        let nobody = HTTPCall(url: "http://127.0.0.1:\(port)/200", headers: [], body: body)
+        #expect(await caller.post(nobody, before: .now + .seconds(5)) == .failed(.connection))
+        #expect(await caller.post(nobody, before: .now) == .failed(.cancelled))
+        try await MailServer.http { server in
+            let call = call(server, "hang")
+            let posting = Task { await caller.post(call, before: .now + .seconds(30)) }
+            _ = try await server.next("request")
+            posting.cancel()
+            #expect(await posting.value == .inDoubt)
+        }
+    }
+}
