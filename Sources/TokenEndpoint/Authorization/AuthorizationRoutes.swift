@@ -63,7 +63,7 @@ struct AuthorizationRoutes: Sendable {
                 throw AuthorizationRefusal.page(.invalidRequest)
             }
             let query = String(decoding: exchange.request.body.readableBytesView, as: UTF8.self)
-            var location = exchange.realm.endpointOrigin + "/connect/authorize?"
+            var location = exchange.realm.endpointOrigin + "/connect/authorize" + "?"
             if query.utf8.count <= Self.maximumQuery, Self.isQuery(query) {
                 location += query
             } else {
