@@ -1,6 +1,5 @@
 import Grants
 import HTTPTypes
-import Logging
 import NIOCore
 import Persistence
 
@@ -96,9 +95,9 @@ struct AuthorizationRoutes: Sendable {
             throw refusal
         } catch {
             let error = TokenError(error)
-            exchange.logger.warning("authorize", metadata: ["reason": "\(error.reason)"])
-            return pages.tryAgain(
+            let page = pages.tryAgain(
                 after: error.limit?.retryAfterSeconds ?? 1, isLimited: error.limit != nil, exchange)
+            throw Refusal(page, because: error)
         }
     }
 
