@@ -106,7 +106,7 @@ def test_discovery_of_an_apps_host_names_the_realms_issuer_and_the_apps_endpoint
     ):
         assert metadata[name] == f"https://{realm.shop}{path}"
     assert realm.app().get("/.well-known/openid-configuration").json()["token_endpoint"] == realm.issuer + "/connect/token"
-    assert document.header("vary") == "Host"
+    assert document.header("vary") == "Host, Origin"
     same = [realm.app_on(host).get("/.well-known/jwks").json() for host in (realm.shop, realm.host)]
     assert same[0] == same[1]
 

@@ -17,9 +17,12 @@ ENDPOINTS = [
     ("POST", "/connect/passkey/enroll/begin"), ("POST", "/connect/passkey/enroll"), ("GET", "/connect/passkey"),
     ("PATCH", "/connect/passkey/{passkey}"), ("DELETE", "/connect/passkey/{passkey}"),
     ("POST", "/connect/totp/enroll/begin"), ("POST", "/connect/totp/enroll"), ("DELETE", "/connect/totp"),
+    ("GET", "/connect/consents"), ("DELETE", "/connect/consents/{session}"),
 ]
 #: What else there is below /connect/: no Bearer token, or one for claims.
-OTHERS = {"/connect/token", "/connect/introspect", "/connect/revoke", "/connect/userinfo", "/connect/passkey/begin"}
+OTHERS = {
+    "/connect/authorize", "/connect/par", "/connect/logout", "/connect/token", "/connect/introspect", "/connect/revoke", "/connect/userinfo", "/connect/passkey/begin",
+}
 BODIES = {
     ("PATCH", "/connect/account"): b'{"FirstName":"Eve"}', ("PATCH", "/connect/passkey/{passkey}"): b'{"DisplayName":"Eve"}',
     ("POST", "/connect/passkey/enroll/begin"): b"{}", ("POST", "/connect/totp/enroll/begin"): b"{}",

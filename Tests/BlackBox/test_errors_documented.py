@@ -19,7 +19,7 @@ LEFT_OUT = ("/Operations/",)
 
 STATUS = {
     "badRequest": 400, "unauthorized": 401, "forbidden": 403, "notFound": 404, "methodNotAllowed": 405, "conflict": 409,
-    "requestTimeout": 408, "contentTooLarge": 413, "unsupportedMediaType": 415, "expectationFailed": 417, "tooManyRequests": 429,
+    "requestTimeout": 408, "contentTooLarge": 413, "uriTooLong": 414, "unsupportedMediaType": 415, "expectationFailed": 417, "tooManyRequests": 429,
     "requestHeaderFieldsTooLarge": 431, "internalServerError": 500, "serviceUnavailable": 503,
 }
 NO_ERROR = {"ok", "created", "accepted", "noContent", "notModified", "seeOther", "found"}
@@ -152,7 +152,7 @@ def bare_answers():
     """`Answer(.status)` without a body, and what a connection refuses by itself."""
     uses = all_of(r"\bAnswer\(\s*(?=\.)", r"\bAnswer\(\s*\.(\w+)\s*([),][^\n]*)")
     names = {name for name, rest in uses if "json:" not in rest}
-    call = r"(?<!\.)(?<!case )(?<!func )\brefuse\("
+    call = r"(?<!\.)(?<!case )(?<!func )\brefuse\((?!\s*request, )"
     for argument, in all_of(call, call + r"([^()]*)\)"):
         statuses = {name for name in re.findall(r"\.(\w+)", argument) if name in STATUS}
         assert statuses, f"refuse({argument}) names no status that this test knows"
@@ -183,6 +183,20 @@ def pages():
     return entries | {Entry(400, f"page: {text}") for text, in found(rf"mistake: {_TEXT}")}
 
 
+def authorization_errors():
+    """Answers at a redirect URI, and the codes of the pages in their place."""
+    (block,), = found(r"enum AuthorizationError: String, Sendable \{(.*?)\n    static let")
+    names = {name: raw or name for name, raw in re.findall(r'case (\w+)(?: = "(\w+)")?', block)}
+    made = all_of(r"\brefused\(\s*\.", rf"\brefused\(\s*\.(\w+),\s*{_TEXT}\s*\)")
+    made += all_of(r"\brefuse\(\s*request, \.", rf"\brefuse\(\s*request, \.(\w+),\s*{_TEXT}")
+    made += all_of(r"\.failure\(\s*\.(?!init)", rf"\.failure\(\s*\.(\w+),\s*{_TEXT}")
+    entries = {Entry(303, f"error: {names[case]}", text) for case, text in made}
+    parameters = found(r'\("(\w+)", \.(\w+NotSupported)\)')
+    entries |= {Entry(303, f"error: {names[case]}", f"The parameter {name} is not supported.") for name, case in parameters}
+    (pages_block,), = found(r"enum AuthorizationPageError: String[^{]*\{(.*?)\n\}")
+    return entries | {Entry(400, f"page: {code}") for code in re.findall(r'case \w+ = "(\w+)"', pages_block)}
+
+
 def rows():
     """The rows of the page's tables that begin with a status."""
     cells = [
@@ -202,7 +216,7 @@ def documented():
 @pytest.fixture(scope="module", name="made")
 def fixture_made():
     """Every error that the sources make."""
-    return oauth_errors() | plain_errors() | messages() | problems() | bare_answers() | pages()
+    return oauth_errors() | plain_errors() | messages() | problems() | bare_answers() | pages() | authorization_errors()
 
 
 def listed(entries):

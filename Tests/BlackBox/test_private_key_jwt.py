@@ -143,6 +143,20 @@ def test_introspection_and_revocation_take_it_too(holder):
         assert_refused(holder.app.post(path, {"token": token, "client_assertion_type": TYPE, "client_assertion": holder.assertion(exp=1)}))
 
 
+@pytest.mark.parametrize("path, accepted", [
+    ("/connect/introspect", 200), ("/connect/revoke", 200), ("/connect/par", 400),
+])
+def test_the_audience_may_be_the_endpoint_that_is_asked(realm, holder, path, accepted):
+    """RFC 9126 §2; not another endpoint, and not that of another realm. A push is malformed, which is told after authentication."""
+    def post(audience):
+        form = {"token": "x", "client_assertion_type": TYPE, "client_assertion": holder.assertion(aud=audience)}
+        return holder.app.post(path, form).status
+
+    assert post(realm.issuer + path) == accepted
+    assert post(realm.issuer) == post(realm.issuer + "/connect/token") == accepted
+    assert post(realm.issuer + "/connect/userinfo") == post("https://other.example" + path) == 401
+
+
 @pytest.mark.parametrize("audience", ["issuer", "token endpoint", "array"])
 def test_the_audience_is_the_issuer_or_the_token_endpoint(realm, holder, audience):
     """As a string or an array of nothing else."""

@@ -95,7 +95,7 @@ public struct AuthorizationRequest: Sendable {
             redirectURI: redirectURI, mode: parameters["response_mode"] == "form_post" ? .formPost : .query,
             state: isStateTooLong ? nil : presentedState, issuer: realm.issuer, pushedID: origin.id)
         func refused(_ code: AuthorizationError, _ description: String) -> AuthorizationRefusal {
-            .response(.error(code, description, to: target))
+            .response(.failure(code, description, to: target))
         }
         guard let responseType = parameters["response_type"] else {
             throw refused(.invalidRequest, "The parameter response_type is missing.")
@@ -109,7 +109,7 @@ public struct AuthorizationRequest: Sendable {
         default:
             let byQuery = AuthorizationResponse.Target(
                 redirectURI: redirectURI, mode: .query, state: target.state, issuer: realm.issuer, pushedID: origin.id)
-            throw .response(.error(.invalidRequest, "The response mode is not supported.", to: byQuery))
+            throw .response(.failure(.invalidRequest, "The response mode is not supported.", to: byQuery))
         }
         guard client.mayUse(.authorizationCode) else {
             throw refused(.unauthorizedClient, "The client may not use this grant type.")

@@ -52,7 +52,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
     }
 
     /// The request is refused.
-    static func error(
+    static func failure(
         _ error: AuthorizationError, _ description: String, to target: Target
     ) -> AuthorizationResponse {
         AuthorizationResponse(

@@ -178,7 +178,7 @@ public struct Authorizations: Sendable {
         if let id = request.pushedID, try await !codes.use(realm: realm.id, idHash: id) {
             throw AuthorizationRefusal.page(.invalidRequestURI)
         }
-        return .error(error, description, to: request.target)
+        return .failure(error, description, to: request.target)
     }
 
     private static func id(_ uri: String) -> [UInt8]? {
@@ -205,6 +205,6 @@ extension AuthorizationRequest {
 extension AuthorizationRequest {
     /// The answer when this server has a fault of its own and the request wants no page.
     public var temporarilyUnavailable: AuthorizationResponse {
-        .error(.temporarilyUnavailable, "The service is temporarily unavailable.", to: target)
+        .failure(.temporarilyUnavailable, "The service is temporarily unavailable.", to: target)
     }
 }

@@ -94,6 +94,9 @@ public struct Hosted: Sendable, Equatable {
     /// Whether a sign-in without a passkey offers to create one.
     public let offersPasskey: Bool
 
+    /// The languages of the pages (BCP 47), the fallback first.
+    public static let locales = ["en", "de", "fr", "es", "it", "nl", "pl", "pt-BR", "tr", "ja", "ar"]
+
     /// A way to sign in on a page.
     public enum Method: String, Sendable {
         case passkey

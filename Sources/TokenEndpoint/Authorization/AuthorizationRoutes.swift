@@ -1,6 +1,5 @@
 import Grants
 import HTTPTypes
-import Logging
 import NIOCore
 import Persistence
 
@@ -63,7 +62,7 @@ struct AuthorizationRoutes: Sendable {
                 throw AuthorizationRefusal.page(.invalidRequest)
             }
             let query = String(decoding: exchange.request.body.readableBytesView, as: UTF8.self)
-            var location = exchange.realm.endpointOrigin + "/connect/authorize?"
+            var location = exchange.realm.endpointOrigin + "/connect/authorize" + "?"
             if query.utf8.count <= Self.maximumQuery, Self.isQuery(query) {
                 location += query
             } else {
@@ -96,9 +95,9 @@ struct AuthorizationRoutes: Sendable {
             throw refusal
         } catch {
             let error = TokenError(error)
-            exchange.logger.warning("authorize", metadata: ["reason": "\(error.reason)"])
-            return pages.tryAgain(
+            let page = pages.tryAgain(
                 after: error.limit?.retryAfterSeconds ?? 1, isLimited: error.limit != nil, exchange)
+            throw Refusal(page, because: error)
         }
     }
 

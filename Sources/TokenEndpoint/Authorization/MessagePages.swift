@@ -36,7 +36,7 @@ struct MessagePages: AuthorizationPages {
     }
 
     func confirmSignOut(_ form: FormParameters, _ exchange: Exchange) -> Answer {
-        refused(.invalidRequest, exchange)
+        refused(AuthorizationPageError.invalidRequest, exchange)
     }
 
     func signedOut(_ client: Client?, _ exchange: Exchange) -> Answer {

@@ -84,6 +84,7 @@ struct DiscoveryRoutes: Sendable {
             "prompt_values_supported",
             ["none", "login", "consent", "select_account"] + (realm.registration == .off ? [] : ["create"]))
         object.member("acr_values_supported", AuthorizationRequest.acrValuesSupported)
+        object.member("ui_locales_supported", Hosted.locales)
         object.member("backchannel_logout_supported", true)
         object.member("backchannel_logout_session_supported", true)
         object.member("request_parameter_supported", false)

@@ -31,8 +31,7 @@ struct DevCommand: AsyncParsableCommand {
 
         try await Migrator(conninfo: cluster.conninfo(user: "postgres")).migrate(progress: { say($0) })
         let origin = "http://localhost:\(port)"
-        let secret = try DevRealm.provision(
-            cluster, origin: origin, secretFile: root.appending(path: "demo-api.secret"))
+        let secrets = try DevRealm.provision(cluster, origin: origin, secretsIn: root)
 
         let outbox = DevOutbox()
         let routes =
@@ -44,7 +43,7 @@ struct DevCommand: AsyncParsableCommand {
             configuration: configuration, conninfo: cluster.conninfo(user: "postern_dev"), connections: 8,
             keyring: try Self.keyring(root), mailSender: try Self.sender(), transport: outbox,
             secrets: SecretFiles(folder: nil), memory: outbox, extraRoutes: routes,
-            logger: .postern(level: .notice, json: false), onStarted: { Self.greet(origin: origin, secret: secret) }
+            logger: .postern(level: .notice, json: false), onStarted: { Self.greet(origin: origin, secrets) }
         ).run()
     }
 
@@ -69,13 +68,15 @@ struct DevCommand: AsyncParsableCommand {
         return sender
     }
 
-    private static func greet(origin: String, secret: String) {
+    private static func greet(origin: String, _ secrets: DevRealm.Secrets) {
+        let secret = secrets.api
         say(
             """
 
             Postern serves realm "demo" on \(origin)
               public client        \(DevRealm.clientID)
               confidential client  \(DevRealm.apiClientID), secret \(secret)
+              web site             \(DevRealm.webClientID), secret \(secrets.web), redirect http://localhost:8081/callback
               user                 \(DevRealm.email)
               mails                \(origin)/dev/outbox
               passkeys             \(origin)/dev/passkey  (in a browser)

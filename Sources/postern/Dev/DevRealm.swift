@@ -5,14 +5,20 @@ import Foundation
 enum DevRealm {
     static let clientID = "demo-app"
     static let apiClientID = "demo-api"
+    /// A web site that signs in by the pages; `http://localhost:8081/callback` is its redirect URI.
+    static let webClientID = "demo-web"
     /// Of `demo-app`.
     static let rpID = "localhost"
     static let email = "ada@example.com"
 
-    /// - Parameters:
-    ///   - secretFile: keeps the secret of `demo-api`, which the database cannot tell again.
-    /// - Returns: that secret.
-    static func provision(_ cluster: DevCluster, origin: String, secretFile: URL) throws -> String {
+    /// The secrets of the confidential clients.
+    struct Secrets {
+        let api: String
+        let web: String
+    }
+
+    /// - Parameter folder: keeps the secrets, which the database cannot tell again.
+    static func provision(_ cluster: DevCluster, origin: String, secretsIn folder: URL) throws -> Secrets {
         try cluster.sql(
             """
             DO $$ BEGIN
@@ -35,6 +41,14 @@ enum DevRealm {
                                           'gt:urn:cocoar:passkey', 'gt:refresh_token', 'scp:profile', 'scp:email');
             SELECT admin.put_client('demo', '\(apiClientID)', 'confidential', 'Demo API');
             SELECT admin.grant_permission('demo', '\(apiClientID)', 'ept:introspection', 'ept:revocation');
+            SELECT admin.set_hosted('demo', enabled => true);
+            SELECT admin.put_client('demo', '\(webClientID)', 'confidential', 'Demo Web');
+            SELECT admin.grant_permission('demo', c, 'gt:authorization_code', 'gt:refresh_token', 'scp:profile', 'scp:email')
+              FROM unnest(ARRAY['\(clientID)', '\(webClientID)']) AS c;
+            SELECT admin.put_redirect_uri('demo', '\(webClientID)', 'http://localhost:8081/callback');
+            SELECT admin.put_logout_uri('demo', '\(webClientID)', 'http://localhost:8081/', 'post-logout');
+            SELECT admin.put_redirect_uri('demo', '\(clientID)', u)
+              FROM unnest(ARRAY['http://localhost', 'http://127.0.0.1']) AS u;
             SELECT admin.put_user('demo', '\(email)', 'Ada', 'Lovelace', email_verified => true);
             -- Messages to phones and devices stay in memory, as mails do: /dev/outbox.
             INSERT INTO postern.channel (realm_id, channel, name, provider)
@@ -42,11 +56,18 @@ enum DevRealm {
               FROM postern.realm AS r, unnest('{sms,voice,whatsapp,push}'::text[]) AS c (channel)
              WHERE r.slug = 'demo' ON CONFLICT DO NOTHING;
             """)
-        if let kept = try? String(contentsOf: secretFile, encoding: .utf8) {
+        return Secrets(
+            api: try secret(of: apiClientID, cluster, in: folder), web: try secret(of: webClientID, cluster, in: folder)
+        )
+    }
+
+    private static func secret(of client: String, _ cluster: DevCluster, in folder: URL) throws -> String {
+        let file = folder.appending(path: "\(client).secret")
+        if let kept = try? String(contentsOf: file, encoding: .utf8) {
             return kept.trimmingCharacters(in: .whitespacesAndNewlines)
         }
-        let secret = try cluster.sql("SELECT admin.rotate_client_secret('demo', '\(apiClientID)')")
-        try PrivateFile.write(secret + "\n", to: secretFile)
+        let secret = try cluster.sql("SELECT admin.rotate_client_secret('demo', '\(client)')")
+        try PrivateFile.write(secret + "\n", to: file)
         return secret
     }
 }

@@ -111,8 +111,8 @@ COMMENT ON FUNCTION postern.answer_request IS
 GRANT EXECUTE ON FUNCTION postern.answer_request TO postern_app;
 
 -- The authorization endpoint and the pages of a browser that shows a session cookie. outcome: see answer_request.
--- user_id is NULL without a live session. The session's use is noted at most once a minute, so that parallel requests
--- of one browser do not wait for each other.
+-- user_id is NULL without a live session. The session's use is noted once a second at most, and not while another
+-- transaction holds the row, so that parallel requests of one browser do not wait for each other.
 CREATE OR REPLACE FUNCTION postern.continue_browser_session(
     p_realm uuid, p_cookie_hash bytea, p_host text, p_request jsonb,
     OUT outcome text, OUT session uuid, OUT user_id uuid, OUT email text, OUT first_name text, OUT last_name text,
@@ -140,12 +140,14 @@ BEGIN
     phone_proved_at := date_part('epoch', v_session.phone_proved_at);
     SELECT u.id, u.email, u.first_name, u.last_name INTO user_id, email, first_name, last_name
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = v_session.user_id;
-    IF outcome = 'issued' AND v_session.last_used_at < now() - interval '1 minute' THEN
+    IF outcome = 'issued' AND v_session.last_used_at < now() - interval '1 second' THEN
         UPDATE postern.browser_session AS b
            SET last_used_at = now(), idle_expires_at = now() + postern.browser_session_idle(r)
           FROM postern.realm AS r
-         WHERE b.realm_id = p_realm AND b.id = v_session.id AND b.ended_at IS NULL AND r.id = p_realm
-           AND b.last_used_at < now() - interval '1 minute';
+         WHERE b.realm_id = p_realm AND r.id = p_realm
+           AND b.id = (SELECT h.id FROM postern.browser_session AS h
+                        WHERE h.realm_id = p_realm AND h.id = v_session.id AND h.ended_at IS NULL
+                          FOR NO KEY UPDATE SKIP LOCKED);
     END IF;
 END
 $$;

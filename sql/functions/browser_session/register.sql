@@ -42,6 +42,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_asked record;
+    v_id uuid;
     v_user record;
     v_opened record;
 BEGIN
@@ -59,11 +60,11 @@ BEGIN
         reason := 'expired';
         RETURN;
     END IF;
+    -- Apart from the next statement, which would not see the row.
+    v_id := postern.register_user(p_realm, p_client, v_asked.email, postern.person_name(p_first),
+                                  postern.person_name(p_last), v_asked.app, p_source);
     SELECT u.id, u.security_stamp, u.has_totp INTO v_user
-      FROM postern.user_account AS u
-     WHERE u.realm_id = p_realm
-       AND u.id = postern.register_user(p_realm, p_client, v_asked.email, postern.person_name(p_first),
-                                        postern.person_name(p_last), v_asked.app, p_source);
+      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = v_id;
     -- Made meanwhile in another way, and protected since.
     IF v_user.id IS NULL OR v_user.has_totp THEN
         reason := 'exists';

@@ -49,7 +49,8 @@ $$;
 COMMENT ON FUNCTION postern.sign_out_browser IS 'Signs a browser out, or says that the user has to be asked first';
 GRANT EXECUTE ON FUNCTION postern.sign_out_browser TO postern_app;
 
--- Logout tokens that are due, on a lease of a minute.
+-- Logout tokens that are due, on a lease of a minute. Clients take turns, so that a client with many tokens, or one that
+-- does not answer, delays no other's.
 CREATE OR REPLACE FUNCTION postern.take_logout_tokens(p_limit integer)
 RETURNS TABLE (realm_id uuid, id uuid, client_id text, user_id uuid, session uuid, uri text, attempts integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -59,9 +60,13 @@ BEGIN
     RETURN QUERY
     WITH due AS (
         SELECT t.realm_id, t.id
-          FROM postern.logout_token AS t
-         WHERE t.sent_at IS NULL AND t.not_before <= now() AND t.expires_at > now()
-         ORDER BY t.not_before LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED)
+          FROM (SELECT w.realm_id, w.id,
+                       row_number() OVER (PARTITION BY w.realm_id, w.client ORDER BY w.not_before) AS turn
+                  FROM postern.logout_token AS w
+                 WHERE w.sent_at IS NULL AND w.not_before <= now() AND w.expires_at > now()) AS r
+          JOIN postern.logout_token AS t ON t.realm_id = r.realm_id AND t.id = r.id
+         WHERE t.not_before <= now()
+         ORDER BY r.turn LIMIT p_limit FOR NO KEY UPDATE OF t SKIP LOCKED)
     UPDATE postern.logout_token AS t
        SET not_before = now() + interval '1 minute', attempts = t.attempts + 1
       FROM due AS d, postern.client AS k

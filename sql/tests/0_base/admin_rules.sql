@@ -21,7 +21,8 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' has the published 
                    'NULL::text, access_token_type text DEFAULT NULL::text, rp_id text DEFAULT NULL::text, '
                    'access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT '
                    'NULL::interval, require_dpop boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, '
-                   'signing_alg text DEFAULT NULL::text'),
+                   'signing_alg text DEFAULT NULL::text, consent text DEFAULT NULL::text, require_pkce boolean DEFAULT '
+                   'NULL::boolean, require_par boolean DEFAULT NULL::boolean, home_uri text DEFAULT NULL::text'),
     ('rotate_client_secret', 'realm text, client_id text, overlap interval DEFAULT NULL::interval'),
     ('grant_permission', 'realm text, client_id text, VARIADIC permissions text[]'),
     ('revoke_permission', 'realm text, client_id text, VARIADIC permissions text[]'),
@@ -140,11 +141,11 @@ SELECT results_eq($$SELECT permits, burst, mode FROM admin.rate_limits WHERE rea
                   AND dimension = 'source'$$, $$VALUES (1000000, 1000000, 'log-only')$$, 'keeps the rest');
 SELECT results_eq($$SELECT policy || ' ' || dimension || ' ' || permits || '/' || extract(epoch FROM per)::int || ' '
                   || burst FROM admin.rate_limits WHERE realm = 'other' ORDER BY 1$$,
-    ARRAY['magic-link app 30000/3600 30000', 'magic-link client 6000/3600 6000', 'magic-link source 3000/3600 500',
+    ARRAY['authorize source 1200/60 400', 'magic-link app 30000/3600 30000', 'magic-link client 6000/3600 6000', 'magic-link source 3000/3600 500',
           'magic-link target 5/3600 5', 'magic-link target-total 10/3600 10',
           'native-otp app 30000/3600 30000', 'native-otp client 6000/3600 6000', 'native-otp registrations 120/3600 30',
               'native-otp source 3000/3600 500', 'native-otp target 5/3600 5', 'native-otp target-total 10/3600 10',
-          'passkey-begin source 1200/300 300', 'refused source 600/60 200', 'token failures 5/600 5',
+          'par client 6000/60 6000', 'par source 600/60 200', 'passkey-begin source 1200/300 300', 'refused source 600/60 200', 'token failures 5/600 5',
               'token source 600/60 200', 'token wrong-codes 3000/3600 1000'], 'the default limits');
 SELECT lives_ok($$SELECT admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app'),
                 admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app')$$, 'an iOS app, twice');

@@ -41,9 +41,10 @@ SELECT ok('gt:urn:example:echo' = ANY (admin.grant_permission('a', 'app', 'gt:ur
 SELECT ok(NOT 'gt:urn:example:echo' = ANY (admin.revoke_permission('a', 'app', 'gt:urn:example:echo')),
     'and taken back');
 SELECT results_eq('SELECT permission FROM admin.known_permissions ORDER BY permission COLLATE "C"',
-    ARRAY['cap:trusted-forwarder', 'ept:introspection', 'ept:revocation', 'ept:token', 'gt:authorization_code',
-          'gt:client_credentials', 'gt:refresh_token', 'gt:urn:cocoar:magic', 'gt:urn:cocoar:otp',
-          'gt:urn:cocoar:passkey', 'gt:urn:example:echo', 'gt:urn:ietf:params:oauth:grant-type:device_code'],
+    ARRAY['cap:trusted-forwarder', 'ept:authorization', 'ept:end_session', 'ept:introspection',
+          'ept:pushed_authorization', 'ept:revocation', 'ept:token', 'gt:authorization_code', 'gt:client_credentials',
+          'gt:refresh_token', 'gt:urn:cocoar:magic', 'gt:urn:cocoar:otp', 'gt:urn:cocoar:passkey',
+          'gt:urn:example:echo', 'gt:urn:ietf:params:oauth:grant-type:device_code', 'rst:code'],
     'administrators see which there are');
 
 SELECT results_eq($$SELECT dimension, permits, per, burst, mode, is_default FROM admin.rate_limits

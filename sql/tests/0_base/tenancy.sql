@@ -8,9 +8,12 @@ SELECT admin.put_scope(r, 'x'), admin.set_rate_limit(r, 'token', 'client', 1, '1
            admin.put_android_app(r, 'app', 'a.b',
     ARRAY['14:6D:E9:83:C5:73:06:50:D8:EE:B9:95:2F:34:FC:64:16:A0:83:42:E6:1D:BE:A8:8A:04:96:B2:3F:CF:44:E5']),
        admin.put_client(r, 'robot', 'confidential'), admin.put_service_account(r, 'robot', 'robot'),
+       admin.put_redirect_uri(r, 'app', 'https://a.example/cb'),
+       admin.put_logout_uri(r, 'app', 'https://a.example/out', 'post-logout'),
        admin.put_test_identity(r, 'review@example.com', 'app'), admin.suppress_address(r, 'eve@example.com'),
        admin.put_channel(r, 'sms', 'gateway', 'webhook', 'https://hooks.example/sms'),
-       admin.put_address_rule(r, 'example.org', 'deny'), admin.set_pre_send_hook(r, 'https://hooks.example/check')
+       admin.put_address_rule(r, 'example.org', 'deny'), admin.set_pre_send_hook(r, 'https://hooks.example/check'),
+       admin.set_phone_policy(r, '{AT}'), admin.put_phone_prefix(r, '+437', 'deny')
            FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
 INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private) SELECT id, 'k', 'ES256', '{}', '\x00'
     FROM postern.realm;
@@ -51,6 +54,25 @@ INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload) SEL
     'Ada@example.com', 'otp', '\x00' FROM postern.realm;
 INSERT INTO postern.deleted_realm (realm_id, created_at, users, clients, slug, deleted_by) SELECT id, now(), 0, 0, slug,
     'sql:test' FROM postern.realm;
+
+INSERT INTO postern.browser_session (realm_id, id, user_id, security_stamp, idle_expires_at, expires_at, cookie_hash,
+                                     host, amr)
+SELECT realm_id, pg_temp.uu('b'), id, security_stamp, now(), now(), pg_temp.h('b'), 'a.example', '{otp}'
+  FROM postern.user_account WHERE email_key = 'ada@example.com';
+INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, browser_session, security_stamp,
+                                        auth_time, expires_at, redirect_uri, acr, scope, resource, amr)
+SELECT b.realm_id, pg_temp.h('k'), b.user_id, c.id, b.id, b.security_stamp, now(), now(), 'https://a.example/cb', 'phr',
+       '{}', '{}', '{}'
+  FROM postern.browser_session AS b JOIN postern.client AS c ON c.realm_id = b.realm_id AND c.client_id = 'app';
+INSERT INTO postern.pushed_request (realm_id, id_hash, client, expires_at, sealed)
+SELECT realm_id, pg_temp.h('u'), id, now(), '\x00' FROM postern.client WHERE client_id = 'app';
+INSERT INTO postern.consent (realm_id, user_id, client, scope, resource)
+SELECT realm_id, user_id, client, '{}', '{}' FROM postern.authorization_code;
+INSERT INTO postern.logout_token (realm_id, id, client, user_id, session, uri)
+SELECT realm_id, pg_temp.uu('o'), client, user_id, pg_temp.uu('s'), 'https://a.example' FROM postern.authorization_code;
+
+INSERT INTO postern.undo_link (realm_id, user_id, target, kind, label)
+SELECT realm_id, id, id, 'totp', '' FROM postern.user_account WHERE email_key = 'ada@example.com';
 
 CREATE TEMP TABLE tenant_table ON COMMIT DROP AS
 SELECT c.oid::regclass::text AS name, CASE c.relname WHEN 'realm' THEN 'id' ELSE 'realm_id' END AS key

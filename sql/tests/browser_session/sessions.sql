@@ -24,6 +24,15 @@ SELECT is(pg_temp.browse('c3', 'bob@example.com', former => 'c2'), 'continue', '
 SELECT is(pg_temp.answered('c2'), 'login', 'replaces the session');
 SELECT is(pg_temp.sql($$SELECT detail ->> 'reason' FROM postern.audit_event WHERE event = 'signed_out'$$), 'replaced',
           'which is audited');
+-- A silent answer is a use.
+SELECT pg_temp.sql($$UPDATE postern.browser_session SET last_used_at = now() - interval '2 s', idle_expires_at = now()
+                        + interval '9 s' WHERE id = pg_temp.uu('c3') RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.answered('c3', pg_temp.wanted()), 'continue', 'a look');
+SELECT is(pg_temp.sql($$SELECT (idle_expires_at = now() + interval '9 s')::text FROM postern.browser_session
+                         WHERE id = pg_temp.uu('c3')$$), 'true', 'prolongs nothing');
+SELECT is(pg_temp.answered('c3', pg_temp.wanted('used')), 'issued', 'a code');
+SELECT is(pg_temp.sql($$SELECT (idle_expires_at = now() + interval '30 days' AND last_used_at = now())::text
+                          FROM postern.browser_session WHERE id = pg_temp.uu('c3')$$), 'true', 'is a use');
 -- Ends.
 SELECT pg_temp.sql($$UPDATE postern.browser_session SET idle_expires_at = now()
                       WHERE id = pg_temp.uu('c3') RETURNING 1$$) \g /dev/null

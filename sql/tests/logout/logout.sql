@@ -45,7 +45,13 @@ SELECT pg_temp.sign_in('last', 'bob@example.com'), admin.delete_user('a', 'bob@e
 SELECT ok(pg_temp.told() @> ARRAY[pg_temp.uu('last')], 'the end of an account too');
 -- Sending.
 SET LOCAL ROLE app_login;
-SELECT is((SELECT count(*)::int FROM postern.take_logout_tokens(100)), 5, 'all are taken');
+RESET ROLE;
+INSERT INTO postern.logout_token (realm_id, client, user_id, session, uri, not_before)
+VALUES (pg_temp.realm(), pg_temp.client('second'), gen_random_uuid(), pg_temp.uu('other'), 'https://x.example', now());
+UPDATE postern.logout_token SET not_before = now() - interval '1 minute' WHERE client = pg_temp.client();
+SET LOCAL ROLE app_login;
+SELECT is((SELECT count(DISTINCT client_id)::int FROM postern.take_logout_tokens(2)), 2, 'clients take turns');
+SELECT is((SELECT count(*)::int FROM postern.take_logout_tokens(100)), 4, 'all are taken');
 SELECT is((SELECT count(*)::int FROM postern.take_logout_tokens(100)), 0, 'by one sender');
 CREATE FUNCTION pg_temp.token(name text) RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
     SELECT id FROM postern.logout_token WHERE session = pg_temp.uu(name) $$;

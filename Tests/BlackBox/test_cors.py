@@ -1,0 +1,98 @@
+"""Which web pages may read which answers."""
+
+import pytest
+
+from harness import wire
+from harness.app import bearer
+from harness.codeflow import Flow, hosted
+
+OURS, OTHERS, STRANGER = "https://web.a.example", "https://web.b.example", "https://evil.example"
+
+
+@pytest.fixture(scope="module")
+def realm(world):
+    """Two clients with a web origin each."""
+    made = hosted(world.realm())
+    world.admin.call("put_web_origin", made.slug, made.client("app"), OURS)
+    world.admin.call("put_web_origin", made.slug, made.client("app-2"), OTHERS)
+    world.settle()
+    return made
+
+
+def preflight(realm, path, origin, method="POST"):
+    """OPTIONS as a browser sends it."""
+    return wire.exchange(realm.world.node.port, "OPTIONS", path, {
+        "Host": realm.host, "Origin": origin, "Access-Control-Request-Method": method,
+        "Access-Control-Request-Headers": "authorization,content-type,dpop"})
+
+
+def allowed(answer):
+    """The origin that may read an answer; credentials never count."""
+    assert answer.header("access-control-allow-credentials") is None
+    origin = answer.header("access-control-allow-origin")
+    assert (origin is None) or "Origin" in answer.header("vary")
+    return origin
+
+
+@pytest.mark.parametrize("path", [
+    "/connect/token", "/connect/revoke", "/connect/userinfo", "/connect/passkey", "/connect/passkey/begin", "/connect/passkey/enroll",
+    "/connect/totp", "/connect/sessions", "/connect/sessions/x", "/connect/account", "/connect/consents", "/connect/consents/x",
+    "/api/account/native/otp/request", "/api/account/magic-link/request", "/api/app-info",
+])
+def test_a_preflight_is_answered_to_the_web_origins_of_the_realm(realm, path):
+    """204, ten minutes; an origin that is not listed is served as without it."""
+    for origin in (OURS, OTHERS):
+        answer = preflight(realm, path, origin)
+        assert (answer.status, allowed(answer), answer.header("access-control-max-age")) == (204, origin, "600"), answer
+        assert answer.header("access-control-allow-headers") == "Authorization, Content-Type, DPoP"
+        assert set(answer.header("access-control-allow-methods").split(", ")) <= {"GET", "HEAD", "POST", "PATCH", "DELETE"}
+    answer = preflight(realm, path, STRANGER)
+    assert (answer.status, allowed(answer)) == (405, None)
+
+
+@pytest.mark.parametrize("path", ["/connect/par", "/connect/authorize", "/connect/introspect", "/connect/logout", "/magic-login"])
+def test_other_paths_are_for_no_web_page(realm, path):
+    """No CORS header, also not for a listed origin."""
+    answer = preflight(realm, path, OURS)
+    assert (answer.status, allowed(answer)) == (405, None)
+    answer = wire.exchange(realm.world.node.port, "POST", path, {"Host": realm.host, "Origin": OURS, "Content-Type": wire.FORM}, b"a=b")
+    assert allowed(answer) is None
+
+
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/.well-known/jwks"])
+def test_public_documents_are_for_every_web_page(realm, path):
+    """Caches keep the answers apart."""
+    for origin in (OURS, STRANGER):
+        answer = wire.exchange(realm.world.node.port, "GET", path, {"Host": realm.host, "Origin": origin})
+        assert (answer.status, allowed(answer)) == (200, origin)
+        assert preflight(realm, path, origin, "GET").status == 204
+    assert "Origin" in wire.exchange(realm.world.node.port, "GET", path, {"Host": realm.host}).header("vary")
+
+
+def test_an_answer_is_for_the_web_origins_of_its_client(realm):
+    """Of any client of the realm while the client is not known; errors too."""
+    flow = Flow(realm)
+    flow.sign_in(realm.user())
+    answer = flow.exchange(flow.code(), {"Origin": OURS})
+    assert (answer.status, allowed(answer)) == (200, OURS)
+    assert answer.header("access-control-expose-headers") == "DPoP-Nonce, WWW-Authenticate, Retry-After"
+    for origin in (OTHERS, STRANGER):
+        answer = flow.exchange(flow.code(), {"Origin": origin})
+        assert (answer.status, allowed(answer)) == (200, None), "served, and not for that page"
+    tokens = flow.tokens()
+    for origin, reader in ((OURS, OURS), (OTHERS, None), (STRANGER, None)):
+        answer = flow.app.get("/connect/userinfo", {**bearer(tokens["access_token"]), "Origin": origin})
+        assert (answer.status, allowed(answer)) == (200, reader)
+    for origin, reader in ((OURS, OURS), (OTHERS, OTHERS), (STRANGER, None)):
+        answer = flow.app.get("/connect/userinfo", {**bearer("x"), "Origin": origin})
+        assert (answer.status, allowed(answer)) == (401, reader)
+        refused = flow.app.post("/connect/token", {"grant_type": "nothing", "client_id": flow.app.client_id}, {"Origin": origin})
+        assert (refused.status, allowed(refused)) == (400, OURS if origin == OURS else None)
+
+
+def test_without_an_origin_nothing_is_said(realm):
+    """Apps outside browsers send none."""
+    flow = Flow(realm)
+    flow.sign_in(realm.user())
+    answer = flow.exchange(flow.code())
+    assert answer.header("vary") is None and allowed(answer) is None

@@ -1,0 +1,111 @@
+\ir ../helpers/fixture.psql
+\ir ../helpers/browsers.psql
+-- Every statement that redeems a factor opens a browser session on a page, also while native grants are off.
+SELECT no_plan();
+SELECT admin.put_app('a', 'jit', 'Jit', 'jit.a.example'), admin.set_native_grants('a', false) \g /dev/null
+-- What the statement opens; cookie is a name. Returns the source, as its argument.
+CREATE FUNCTION pg_temp.on_page(cookie text, proves text DEFAULT 'email', profile text DEFAULT NULL) RETURNS text
+LANGUAGE sql AS $$
+    SELECT postern.opened_on_page('192.0.2.1', 'Browser/1', jsonb_build_object(
+        'cookie', encode(pg_temp.h(cookie), 'hex'), 'host', 'a.example', 'proves', proves,
+        'profile_handle', encode(pg_temp.b16(profile), 'hex'), 'request', pg_temp.wanted('code of ' || cookie))) $$;
+CREATE FUNCTION pg_temp.said() RETURNS text LANGUAGE sql AS $$ SELECT current_setting('postern.page_outcome', true) $$;
+-- The next statement is a native grant's again.
+CREATE FUNCTION pg_temp.off() RETURNS text LANGUAGE sql AS $$ SELECT set_config('postern.page', '', true) $$;
+CREATE FUNCTION pg_temp.type_in(address text, handle text, code text, cookie text, profile text DEFAULT NULL,
+                                permission text DEFAULT 'gt:authorization_code') RETURNS text LANGUAGE sql AS $$
+    SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_code(
+        pg_temp.realm(), pg_temp.client(), permission, address, pg_temp.b16(handle), ARRAY[pg_temp.h(code)],
+        pg_temp.uu(cookie), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 0, 0, pg_temp.on_page(cookie, profile => profile),
+        '\x01020304', '{}', '{}', '{}', '{}', '{}', 5, 600, 5, 3000, 3600, 1000) $$;
+SET LOCAL ROLE app_login;
+-- A code.
+SELECT is(pg_temp.ask('h1', 'ada@example.com', '111111', pg_temp.client()), 'sent', 'a code is sent for a page');
+SELECT is(pg_temp.type_in('ada@example.com', 'h1', '999999', 'c1'), 'refused wrong', 'a wrong code');
+SELECT is(pg_temp.said() || pg_temp.answered('c1'), 'login', 'signs nobody in');
+SELECT is(pg_temp.type_in('ada@example.com', 'h1', '111111', 'c1', permission => 'gt:urn:cocoar:otp'), 'refused disabled',
+          'the right one under the native permission neither');
+SELECT is(pg_temp.type_in('ada@example.com', 'h1', '111111', 'c1'), 'ok', 'the right one signs in');
+SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c1'), 'issued continue', 'and answers the request');
+SELECT is(pg_temp.exchange('code of c1', 's1'), 'ok', 'by a code');
+SELECT is(pg_temp.type_in('ada@example.com', 'h1', '111111', 'c1b'), 'refused unknown', 'it works once');
+SELECT is(pg_temp.sql($$SELECT string_agg(event || coalesce(detail ->> 'page', ''), ',' ORDER BY id)
+                          FROM postern.audit_event WHERE event = 'sign_in'$$), 'sign_ina.example,sign_in',
+          'the page and the client''s session are audited');
+-- A second factor is asked for first.
+SELECT pg_temp.off() \g /dev/null
+RESET ROLE;
+INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed)
+SELECT pg_temp.realm(), pg_temp.sub('bob@example.com'), pg_temp.uu('f'), pg_temp.uu('s'), 'epoch', '\x00';
+UPDATE postern.user_account SET has_totp = true WHERE id = pg_temp.sub('bob@example.com');
+SET LOCAL ROLE app_login;
+SELECT pg_temp.ask('h2', 'bob@example.com', '222222', pg_temp.client()) \g /dev/null
+SELECT is(pg_temp.type_in('bob@example.com', 'h2', '222222', 'c2'), 'second_factor', 'an account with TOTP');
+SELECT is(pg_temp.answered('c2'), 'login', 'is not signed in by a code alone');
+SELECT pg_temp.off() \g /dev/null
+-- A link, opened and confirmed.
+CREATE FUNCTION pg_temp.mailed(name text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    asked record;
+    decided record;
+BEGIN
+    SELECT * INTO asked FROM postern.record_link_request(
+        pg_temp.realm(), pg_temp.b16(name), NULL, 'ada@example.com', 'ada@example.com', pg_temp.client(), '192.0.2.1',
+        900, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL);
+    SELECT * INTO decided FROM postern.decide_link_request(pg_temp.realm(), asked.handle);
+    PERFORM postern.add_link(pg_temp.realm(), asked.handle, decided.user_id, pg_temp.h('token ' || name),
+                             gen_random_uuid(), '\x01');
+    RETURN decided.outcome;
+END
+$$;
+SELECT is(pg_temp.mailed('l1'), 'send', 'a link is sent for a page');
+SELECT is((SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_link(
+    pg_temp.realm(), pg_temp.client(), 'gt:authorization_code', pg_temp.sub('ada@example.com'), pg_temp.h('token l1'), NULL,
+    pg_temp.uu('c3'), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 0, 0, pg_temp.on_page('c3'), '\x01020304',
+    '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL)), 'ok', 'it is opened in the browser');
+SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c3'), 'issued continue', 'which is signed in');
+SELECT pg_temp.off(), pg_temp.mailed('l2'), (SELECT outcome FROM postern.confirm_link(
+    pg_temp.realm(), pg_temp.sub('ada@example.com'), pg_temp.h('token l2'), postern.match_number(pg_temp.b16('l2')),
+    '192.0.2.1', '{}', '{}', '{}', '{}', '{}')) \g /dev/null
+SELECT is((SELECT concat_ws(' ', outcome, reason) FROM postern.poll_link(
+    pg_temp.realm(), pg_temp.client(), 'gt:authorization_code', pg_temp.b16('l2'), pg_temp.uu('c4'), pg_temp.b16('s'), NULL,
+    '{}', '{}', '{otp}', 0, 0, pg_temp.on_page('c4'), '\x01020304', '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL)), 'ok',
+    'it is confirmed elsewhere');
+SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c4'), 'issued continue', 'the browser that waits is signed in');
+-- A passkey.
+SELECT pg_temp.off() \g /dev/null
+RESET ROLE;
+INSERT INTO postern.passkey (realm_id, id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)
+VALUES (pg_temp.realm(), pg_temp.uu('pk'), pg_temp.sub('ada@example.com'), 'a.example', '\x01', '\x02', false, false);
+SET LOCAL ROLE app_login;
+SELECT is((SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_passkey(
+    pg_temp.realm(), pg_temp.client(), 'gt:authorization_code', pg_temp.uu('pk'), 0, false, pg_temp.uu('c5'), pg_temp.b16('s'),
+    NULL, '{}', '{}', '{hwk,user,mfa}', 0, 0, pg_temp.on_page('c5', 'passkey'), '\x01020304')), 'ok', 'a passkey');
+SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c5'), 'issued continue', 'signs the browser in');
+SELECT is((SELECT email_proved_at FROM postern.continue_browser_session(pg_temp.realm(), pg_temp.h('c5'), 'a.example', NULL)),
+          NULL, 'and proves no address');
+-- A new user: the names come after the proof.
+SELECT pg_temp.off() \g /dev/null
+SELECT is(pg_temp.ask('n1', 'New@example.com', '333333', pg_temp.client(), app => 'jit'), 'sent', 'a registration');
+SELECT is(pg_temp.type_in('new@example.com', 'n1', '333333', 'c6', 'n1'), 'refused unknown', 'no account yet');
+SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c6'), 'profile login', 'the page asks for names');
+SELECT is(pg_temp.sub('new@example.com'), NULL, 'there is no user');
+SELECT is(pg_temp.type_in('new@example.com', 'n1', '333333', 'c6', 'n1'), 'refused unknown', 'the code is spent');
+CREATE FUNCTION pg_temp.register(handle text, cookie text, first text, client text DEFAULT 'app') RETURNS text
+LANGUAGE sql AS $$
+    SELECT concat_ws(' ', outcome, reason) FROM postern.register_on_page(
+        pg_temp.realm(), pg_temp.client(client), pg_temp.b16(handle), first, NULL, true, pg_temp.uu(cookie),
+        pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 0, 0, pg_temp.on_page(cookie), '\x01020304') $$;
+SELECT is(pg_temp.register('h1', 'c6', 'Eve'), 'refused expired', 'a handle without a proof makes no account');
+SELECT is(pg_temp.register('n1', 'c6', 'Eve', 'second'), 'refused expired', 'nor does another client');
+SELECT is(pg_temp.register('n1', 'c6', 'Eve'), 'ok', 'with the names it does');
+SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c6'), 'issued continue', 'and signs in');
+SELECT is(pg_temp.register('n1', 'c7', 'Mallory'), 'refused expired', 'once');
+SELECT is(pg_temp.sql($$SELECT email || ' ' || first_name || ' ' || email_verified FROM postern.user_account
+                         WHERE email_key = 'new@example.com'$$), 'New@example.com Eve true', 'as it was asked for');
+SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
+                         WHERE user_id = pg_temp.sub('new@example.com')$$), 'user_registered,terms_accepted,sign_in',
+          'all of it is audited');
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.session$$), '1', 'pages opened no session of a client');
+SELECT * FROM finish();
+ROLLBACK;
