@@ -1,6 +1,6 @@
-/// The outcome of one attempt to hand over a mail.
+/// The outcome of one attempt to hand over a message.
 public enum DeliveryOutcome: Sendable, Hashable {
-    /// The server has taken responsibility for the mail (RFC 5321 §4.2.5).
+    /// The server has taken responsibility for the message (RFC 5321 §4.2.5).
     case accepted
     /// Not taken; trying again later may help.
     case temporary(DeliveryFailure)
@@ -13,7 +13,7 @@ public enum DeliveryOutcome: Sendable, Hashable {
 /// Why a mail was not taken. Its description is what the column `last_error` and the log hold: a class, never a text of
 /// the server, which may repeat the address or the message.
 public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
-    /// The server answered with this code, 400 to 599.
+    /// The server answered with this code: SMTP's 400 to 599, or a status of HTTP that is no success.
     case reply(Int)
     /// The server answered to the recipient with this code, 500 to 599, and a status that says that the mailbox is not
     /// there.
@@ -36,11 +36,17 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     case inDoubt
     /// The attempt was abandoned because the server is stopping.
     case cancelled
+    /// The channel has no provider that could be asked.
+    case provider
+    /// The file with the provider's credential is missing or may not be used.
+    case credential
+    /// The pre-send hook did not allow it.
+    case denied
 
-    /// `4xx`, `5xx` or the name of the case.
+    /// `2xx` to `5xx` or the name of the case.
     public var description: String {
         switch self {
-        case .reply(let code), .noSuchMailbox(let code): code < 500 ? "4xx" : "5xx"
+        case .reply(let code), .noSuchMailbox(let code): "\(min(max(code / 100, 2), 5))xx"
         case .connection: "connection"
         case .timeout: "timeout"
         case .tls: "tls"
@@ -50,6 +56,9 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
         case .expired: "expired"
         case .inDoubt: "in-doubt"
         case .cancelled: "cancelled"
+        case .provider: "no-provider"
+        case .credential: "credential"
+        case .denied: "denied"
         }
     }
 
@@ -60,7 +69,8 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .connection, .timeout, .tls, .authentication: true
         case .reply(let code): code == 421 || code >= 500
-        case .noSuchMailbox, .recipient, .payload, .expired, .inDoubt, .cancelled: false
+        case .noSuchMailbox, .recipient, .payload, .expired, .inDoubt, .cancelled, .provider, .credential, .denied:
+            false
         }
     }
 }
