@@ -145,7 +145,10 @@ SELECT results_eq($$SELECT policy || ' ' || dimension || ' ' || permits || '/' |
           'magic-link target 5/3600 5', 'magic-link target-total 10/3600 10',
           'native-otp app 30000/3600 30000', 'native-otp client 6000/3600 6000', 'native-otp registrations 120/3600 30',
               'native-otp source 3000/3600 500', 'native-otp target 5/3600 5', 'native-otp target-total 10/3600 10',
-          'par client 6000/60 6000', 'par source 600/60 200', 'passkey-begin source 1200/300 300', 'refused source 600/60 200', 'token failures 5/600 5',
+          'par client 6000/60 6000', 'par source 600/60 200', 'passkey-begin source 1200/300 300',
+          'phone-otp app 15000/3600 15000', 'phone-otp client 3000/3600 3000', 'phone-otp country 300/3600 300',
+          'phone-otp prefix 25/3600 25', 'phone-otp source 300/3600 100', 'phone-otp spend 10000/86400 10000',
+          'phone-otp target 5/3600 5', 'phone-otp target-total 10/3600 10', 'refused source 600/60 200', 'token failures 5/600 5',
               'token source 600/60 200', 'token wrong-codes 3000/3600 1000'], 'the default limits');
 SELECT lives_ok($$SELECT admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app'),
                 admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app')$$, 'an iOS app, twice');
@@ -310,7 +313,7 @@ SELECT matches(pg_temp.refusal(v.statement), '^22023 ' || v.message || '.* \| .*
     ($$SELECT admin.set_rate_limit('acme', 'native-otp', 'failures', 1, '1 s')$$,
      'dimension "failures" does not exist for policy "native-otp"', 'token'),
     ($$SELECT admin.set_rate_limit('acme', 'token', 'target', 1, '1 s')$$,
-     'dimension "target" does not exist for policy "token"', 'native-otp and magic-link'),
+     'dimension "target" does not exist for policy "token"', 'native-otp, magic-link and phone-otp'),
     ($$SELECT admin.set_rate_limit('acme', 'token', 'source', 0, '1 s')$$, 'permits "0"', '1,000,000 per minute'),
     ($$SELECT admin.set_rate_limit('acme', 'token', 'source', 1000001, '1 minute')$$, 'permits "1000001"',
      '1,000,000 per minute'),
