@@ -154,7 +154,7 @@ def test_a_number_not_proven_for_long_signs_nobody_in_and_moves_to_who_registers
     assert account["Sub"] != owner and account["Phone"] == number
     assert app.userinfo(first["access_token"]).status == 200
     assert app.account(first["access_token"])["Phone"] is None
-    told = realm.world.mailbox.wait(email, 1, kind="notice")
+    told = realm.world.mailbox.wait(email, 2, kind="notice")
     assert "phone number" in told.message["Subject"].lower()
 
 

@@ -7,7 +7,7 @@ import Testing
 /// Every call that a store declares, with the name of its declaration.
 private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
     let stores: [Any] = [
-        AccountStore.calls, AuthorizationCodeStore.calls, BrowserSessionStore.calls, ClientAssertionStore.calls,
+        AccountStore.calls, IdentifierStore.calls, UndoStore.calls, AuthorizationCodeStore.calls, BrowserSessionStore.calls, ClientAssertionStore.calls,
         CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, LogoutTokenStore.calls, DataKeyStore.calls,
         KeyLineStore.calls, MagicLinkStore.calls, MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls,
         PasskeyStore.calls, PermitStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls,

@@ -39,6 +39,8 @@ extension MessageAddress {
 
 extension Answer {
     /// The realm cannot send by this channel now.
-    static let channelUnavailable = problem(
-        .serviceUnavailable, title: "Channel.Unavailable", detail: "This realm sends no messages by this channel.")
+    static var channelUnavailable: Answer {
+        .problem(
+            .serviceUnavailable, title: "Channel.Unavailable", detail: "This realm sends no messages by this channel.")
+    }
 }
