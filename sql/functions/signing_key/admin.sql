@@ -12,7 +12,7 @@ DECLARE
     v_alg text := coalesce(alg, v_now, 'ES256');
 BEGIN
     PERFORM postern.check_choice('alg', v_alg, 'ES256', 'RS256', 'EdDSA');
-    -- A key of an algorithm that only clients ask for stays theirs, and the RS256 key of a realm with pages stays beside
+    -- A key of an algorithm that only clients ask for stays theirs. The RS256 key of a realm with pages stays beside
     -- the realm's own.
     PERFORM postern.request_signing_key(v_realm, v_alg, v_alg = coalesce(v_now, v_alg)
         OR NOT EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = v_realm AND c.signing_alg = v_alg)
