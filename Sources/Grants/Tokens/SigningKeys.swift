@@ -58,7 +58,8 @@ public final class SigningKeys: Sendable {
     /// The realm's JWK Set (RFC 7517 §5): every key not yet retired, the next one included.
     public func jwks(for realm: Realm, now: Double) async throws(TokenError) -> [UInt8] {
         var keys = realm.signingKeys.filter { $0.retiresAt.map { $0 > now } ?? true }
-        if keys.isEmpty { keys = [try await makeFirst(for: realm, nil, forRealm: true)] }
+        // Beside keys of other algorithms the realm's own is made before the first token.
+        if !keys.contains(where: \.forRealm) { keys.append(try await makeFirst(for: realm, nil, forRealm: true)) }
         let set = keys.map(\.publicJWK).joined(separator: ",")
         return Array("{\"keys\":[\(set)]}".utf8)
     }
@@ -66,7 +67,9 @@ public final class SigningKeys: Sendable {
     /// The algorithms of the published keys: what a verifier may meet.
     public static func algorithms(of realm: Realm, now: Double) -> [String] {
         let published = Set(realm.signingKeys.filter { $0.retiresAt.map { $0 > now } ?? true }.map(\.alg))
-        return published.isEmpty ? [SigningAlgorithm.es256.rawValue] : published.sorted()
+        // What the realm's first key will be.
+        let own = realm.signingAlgorithm ?? .es256
+        return published.union([own.rawValue]).sorted()
     }
 
     /// Which key a rotation is to make, and when it is to sign.

@@ -49,8 +49,8 @@ $$;
 COMMENT ON FUNCTION postern.sign_out_browser IS 'Signs a browser out, or says that the user has to be asked first';
 GRANT EXECUTE ON FUNCTION postern.sign_out_browser TO postern_app;
 
--- Logout tokens that are due, on a lease of a minute. Clients take turns, so that a client with many tokens, or one that
--- does not answer, delays no other's.
+-- Logout tokens that are due, on a lease of a minute. Clients take turns: a client with many tokens, or one that does
+-- not answer, delays no other's.
 CREATE OR REPLACE FUNCTION postern.take_logout_tokens(p_limit integer)
 RETURNS TABLE (realm_id uuid, id uuid, client_id text, user_id uuid, session uuid, uri text, attempts integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp

@@ -12,9 +12,12 @@ DECLARE
     v_alg text := coalesce(alg, v_now, 'ES256');
 BEGIN
     PERFORM postern.check_choice('alg', v_alg, 'ES256', 'RS256', 'EdDSA');
-    -- A key of an algorithm that only clients ask for stays theirs.
+    -- A key of an algorithm that only clients ask for stays theirs. The RS256 key of a realm with pages stays beside
+    -- the realm's own.
     PERFORM postern.request_signing_key(v_realm, v_alg, v_alg = coalesce(v_now, v_alg)
-        OR NOT EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = v_realm AND c.signing_alg = v_alg));
+        OR NOT EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = v_realm AND c.signing_alg = v_alg)
+           AND NOT (v_alg = 'RS256' AND EXISTS (SELECT FROM postern.realm AS r
+                                                 WHERE r.id = v_realm AND r.hosted_enabled)));
     PERFORM postern.admin_audit(v_realm, 'signing_key_rotation_requested', detail => jsonb_build_object('alg', v_alg));
 END
 $$;
@@ -23,8 +26,9 @@ COMMENT ON FUNCTION admin.rotate_signing_key IS
 withdraws the former one when
 its last token has expired. alg: ES256, RS256 or EdDSA; default is the realm''s present one. Another algorithm becomes
 the realm''s, unless
-clients ask for it themselves (admin.put_client … signing_alg): then it is theirs. admin.signing_keys shows the state of
-each key.
+clients ask for it themselves (admin.put_client … signing_alg): then it is theirs. RS256 stays beside the realm''s own
+where there are pages; admin.put_realm(slug, signing_alg) makes it the realm''s. admin.signing_keys shows each key''s
+state.
 At once, or without a running server: postern keys rotate --realm R [--alg A] --now.
 Example: SELECT admin.rotate_signing_key(''acme'', ''ES256'');';
 

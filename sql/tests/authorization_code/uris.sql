@@ -46,6 +46,12 @@ SELECT bag_has($$SELECT scope FROM admin.scopes WHERE realm = 'a'$$, $$VALUES ('
                'scopes came with it');
 SELECT is((SELECT count(*)::int FROM postern.signing_key_request WHERE realm_id = pg_temp.realm() AND alg = 'RS256'
            AND NOT for_realm), 1, 'and the wish for an RS256 key that is not the realm''s');
+UPDATE postern.signing_key_request SET alg = 'EdDSA' WHERE alg = 'RS256';
+INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private)
+VALUES (pg_temp.realm(), 'own', 'ES256', '{}', '\x00');
+SELECT admin.rotate_signing_key('a', 'RS256') \g /dev/null
+SELECT is((SELECT for_realm FROM postern.signing_key_request WHERE realm_id = pg_temp.realm() AND alg = 'RS256'), false,
+          'its rotation does not make it the realm''s');
 SET LOCAL ROLE app_login;
 SELECT is(postern.realm_config(pg_temp.realm()) -> 'hosted' ->> 'sso_idle', '0', 'servers read it');
 SELECT is(postern.realm_config(pg_temp.realm()) #> '{clients,0,redirect_uris}' ? 'https://app.example/cb', true, 'URIs too');
