@@ -50,7 +50,7 @@ struct HTTPCallerTests {
             var call = call(server, path)
             call.total = .seconds(2)
             #expect(await HTTPCaller(sessions: 1).post(call, before: .now + .seconds(30)) == .inDoubt)
-            #expect(ContinuousClock.now - started < .seconds(4))
+            #expect(ContinuousClock.now - started < .seconds(15), "not as long as the server hangs")
             #expect(await server.allEvents().filter { $0.event == "request" }.count == 1)
         }
     }
