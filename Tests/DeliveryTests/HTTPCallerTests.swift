@@ -11,7 +11,8 @@ struct HTTPCallerTests {
         _ server: MailServer, _ path: String, scheme: String = "http", host: String = "localhost"
     ) -> HTTPCall {
         var call = HTTPCall(
-            url: "\(scheme)://\(host):\(server.port)/\(path)", headers: [("Content-Type", "application/json")], body: body)
+            url: "\(scheme)://\(host):\(server.port)/\(path)", headers: [("Content-Type", "application/json")],
+            body: body)
         // The machine may be busy.
         (call.connect, call.total) = (.seconds(20), .seconds(20))
         return call
@@ -59,8 +60,9 @@ struct HTTPCallerTests {
         try await MailServer.http { server in
             var call = call(server, "drip")
             call.total = .seconds(2)
-            guard case .answered(200, _, isWhole: false, _) =
-                await HTTPCaller(sessions: 1).post(call, before: .now + .seconds(30))
+            guard
+                case .answered(200, _, isWhole: false, _) =
+                    await HTTPCaller(sessions: 1).post(call, before: .now + .seconds(30))
             else {
                 Issue.record("the status was there")
                 return
@@ -72,8 +74,9 @@ struct HTTPCallerTests {
         let files = try Certificates.files.get()
         try await MailServer.http([files.certificate, files.key]) { server in
             let trusting = HTTPCaller(sessions: 1, caFile: files.certificate)
-            guard case .answered(200, _, _, _) =
-                await trusting.post(call(server, "200", scheme: "https"), before: .now + .seconds(30))
+            guard
+                case .answered(200, _, _, _) =
+                    await trusting.post(call(server, "200", scheme: "https"), before: .now + .seconds(30))
             else {
                 Issue.record("the certificate is right")
                 return

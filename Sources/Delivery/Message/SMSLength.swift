@@ -34,7 +34,9 @@ enum SMSLength {
                 folded.append(contentsOf: character.unicodeScalars)
             } else if let letter = undecomposed[character] {
                 folded.append(letter)
-            } else if let base = String(character).decomposedStringWithCanonicalMapping.unicodeScalars.first, basic.contains(base) {
+            } else if let base = String(character).decomposedStringWithCanonicalMapping.unicodeScalars.first,
+                basic.contains(base)
+            {
                 folded.append(base)
             }
         }

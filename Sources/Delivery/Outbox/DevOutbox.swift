@@ -42,7 +42,8 @@ public final class DevOutbox: MailTransport, MessageMemory {
     public func send(_ mail: OutgoingMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
         let message = mail.message
         let entry = Mail(
-            channel: Channel.email.rawValue, to: message.to.text, subject: message.subject, text: message.text, html: message.html, code: mail.code,
+            channel: Channel.email.rawValue, to: message.to.text, subject: message.subject, text: message.text,
+            html: message.html, code: mail.code,
             link: mail.link, at: Date().formatted(.iso8601))
         keep(entry)
         return .accepted

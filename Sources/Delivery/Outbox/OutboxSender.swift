@@ -155,8 +155,10 @@ public final class OutboxSender: Service {
         let now = configuration.clock()
         let share = max(configuration.realmShare, 1)
         let (wishes, nextRoom) = lanes.withLock { lanes in
-            (lanes.indices.compactMap { lanes[$0].wish(share: share, at: now) },
-             lanes.compactMap { $0.nextRoom(at: now) }.min())
+            (
+                lanes.indices.compactMap { lanes[$0].wish(share: share, at: now) },
+                lanes.compactMap { $0.nextRoom(at: now) }.min()
+            )
         }
         if let nextRoom { room.yield(nextRoom) }
         guard !wishes.isEmpty else { return [] }

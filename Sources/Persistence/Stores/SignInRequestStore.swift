@@ -68,7 +68,8 @@ public struct SignInRequestStore: Sendable {
         var arguments: Arguments {
             [
                 "realm": realm, "id": id, "resend_of": resendOf, "email": email, "email_key": emailKey,
-                "client": client, "app": app, "source": source, "locale": locale, "lifetime": lifetime, "hint_user": hint?.user,
+                "client": client, "app": app, "source": source, "locale": locale, "lifetime": lifetime,
+                "hint_user": hint?.user,
                 "hint_session": hint?.session,
             ]
         }
