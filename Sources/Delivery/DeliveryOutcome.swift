@@ -43,10 +43,10 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     /// The pre-send hook did not allow it.
     case denied
 
-    /// `2xx` to `5xx` or the name of the case.
+    /// `3xx` to `5xx` or the name of the case.
     public var description: String {
         switch self {
-        case .reply(let code), .noSuchMailbox(let code): "\(min(max(code / 100, 2), 5))xx"
+        case .reply(let code), .noSuchMailbox(let code): code < 400 ? "3xx" : code < 500 ? "4xx" : "5xx"
         case .connection: "connection"
         case .timeout: "timeout"
         case .tls: "tls"

@@ -73,6 +73,13 @@ def provider(realm, channel="sms", name="test", **settings_):
         realm.world.admin.call("delete_channel", realm.slug, channel, name)
 
 
+def user(realm, name):
+    """The address of a user with an account."""
+    email = f"{realm.slug}-{name}@example.com"
+    realm.world.admin.call("put_user", realm.slug, email, email_verified=True)
+    return email
+
+
 def doctor(world, *arguments, **changes):
     """Runs it with the settings of the world's node and some changes."""
     return run_postern("doctor", *arguments, environment={**world.node.environment, **changes})
@@ -94,7 +101,7 @@ def verified(realm, url, headers, body):
 
 def test_a_webhook_is_called_with_a_token_of_the_realm(realm):
     """CH-01: `postern doctor --send` sends one message by each provider of the channel."""
-    realm.app().sign_in(f"{realm.slug}-first@example.com")
+    realm.app().sign_in(user(realm, "first"))
     with Endpoint() as endpoint, provider(realm, provider="webhook", url=f"{endpoint.url}/sms?a=b"):
         done = doctor(realm.world, "--send", NUMBER, "--realm", realm.slug)
         assert done.returncode == 0, done
@@ -176,9 +183,7 @@ def test_the_doctor_names_what_is_wrong_with_a_provider(realm, tmp_path):
 
 def test_a_hook_decides_before_a_mail_is_sent(realm):
     """CH-18: it sees neither code nor text; the asker gets the same answer; what it denies is audited."""
-    app, allowed, denied = realm.app(), f"{realm.slug}-yes@example.com", f"{realm.slug}-no@example.com"
-    for email in (allowed, denied):
-        realm.world.admin.call("put_user", realm.slug, email, email_verified=True)
+    app, allowed, denied = realm.app(), user(realm, "yes"), user(realm, "no")
     with Endpoint(answer=b'{"allow":true}') as hook:
         realm.world.admin.call("set_pre_send_hook", realm.slug, f"{hook.url}/check")
         try:
@@ -228,7 +233,7 @@ def test_an_address_that_is_not_accepted_is_refused_alike(realm):
 @pytest.mark.parametrize("accepted, locale", [("de-AT,en;q=0.5", "de"), ("xx, pt;q=0.8, en;q=0.1", "pt-BR"), ("xx", None), (None, None)])
 def test_the_language_of_a_request_is_noted_with_its_message(realm, accepted, locale):
     """The message that the request causes is to be in it."""
-    email = f"{realm.slug}-speaker@example.com"
+    email = user(realm, "speaker")
     app = realm.app()
     before = len(realm.world.mailbox.to(email, "code"))
     headers = {"Accept-Language": accepted} if accepted else {}
@@ -241,7 +246,7 @@ def test_the_language_of_a_request_is_noted_with_its_message(realm, accepted, lo
 
 def test_messages_are_counted_by_channel_and_outcome(realm):
     """And the queues by channel."""
-    realm.app().sign_in(f"{realm.slug}-counted@example.com")
+    realm.app().sign_in(user(realm, "counted"))
     text = realm.world.node.ops("/metrics").body.decode()
     sent = re.search(r'^postern_messages_total\{channel="email",outcome="sent"\} (\d+)$', text, re.M)
     assert sent and int(sent[1]) >= 1

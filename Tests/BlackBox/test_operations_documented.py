@@ -77,7 +77,9 @@ def test_log_events():
     literal = {shown(message) for message in found(rf'logger\.(?:notice|warning|error|critical)\(\s*{_TEXT}', text, least=20)}
     # Errors of a handler: the level goes with the error, the message with the route.
     chosen = {shown(message) for message in found(rf'\.logged\(as: {_TEXT}\)', text, least=10)}
-    mail = set(found(rf'log\(\.(?:error|warning), {_TEXT}', text, least=2)) | set(sum(found(rf'forGood \? {_TEXT} : {_TEXT}', text), ()))
+    mail = set(found(rf'log\(\.(?:error|warning), {_TEXT}', text, least=1)) | set(found(rf'of: mail, \.error, {_TEXT}', text, least=1))
+    mail |= set(sum(found(rf'(?:forGood|failure\.isFinal) \? {_TEXT} : {_TEXT}', text, least=2), ()))
+    mail |= set(found(rf'record\(failure, \.\w+, {_TEXT}', text, least=2))
     told = {shown(name.partition("…")[0]).rstrip() for name in page}
     missing = {message for message in literal | chosen | mail if message not in told}
     assert not missing, f"docs/operate.md, Log events, lacks {sorted(missing)}"
@@ -101,9 +103,9 @@ def test_reasons_of_unavailability():
 def test_failures_of_mail():
     """Every class of `last_error`."""
     block, = found(r"public enum DeliveryFailure.*?var description: String \{(.*?)\n    \}", swift("Sources/Delivery"))
-    page = in_first_column(section("Mail"))
+    page = in_first_column(section("Mail")) | in_first_column(section("Messages to phones"))
     for name in found(_TEXT, block, least=8):
-        assert name in page, f"docs/operate.md, Mail, lacks {name}"
+        assert name in page, f"docs/operate.md, Mail, and Messages to phones, lack {name}"
 
 
 def test_reasons_not_to_start():

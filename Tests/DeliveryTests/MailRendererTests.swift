@@ -54,7 +54,7 @@ struct MailRendererTests {
         #expect(mail.text.contains("Asked for by Bad <b>App</b>, on 22 November 2026, 14:03 UTC, from 198.51.x.x."))
         #expect(
             mail.html.contains(
-                "<strong>Bad &lt;b&gt;App&lt;/b&gt;</strong>, on 22 November 2026, 14:03 UTC, from 198.51.x.x."))
+                "Asked for by Bad &lt;b&gt;App&lt;/b&gt;, on 22 November 2026, 14:03 UTC, from 198.51.x.x."))
         let older = try renderer.render(payload(.magicLink(link: link, minutes: 15)))
         for part in [older.text, older.html] {
             #expect(!part.contains("Asked") && !part.contains("{{") && part.contains("15 minutes"))

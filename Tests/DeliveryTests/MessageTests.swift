@@ -7,7 +7,11 @@ import Texts
 
 @Suite("Texts of messages to phones")
 struct MessageWriterTests {
-    private let writer = try! MessageWriter()
+    private let writer: MessageWriter
+
+    init() throws {
+        writer = try MessageWriter()
+    }
 
     private func words(
         _ channel: Channel = .sms, locale: String?, realm: String = "Acme", client: String? = nil,
@@ -27,12 +31,15 @@ struct MessageWriterTests {
         "{code} {name}", "☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃☃",
     ]
 
-    @Test("CH-10: a code is one segment, in scripts beyond GSM-7 two, and its last line binds it to the host",
+    @Test(
+        "CH-10: a code is one segment, in scripts beyond GSM-7 two, and its last line binds it to the host",
         arguments: Language.allCases)
     func codes(_ language: Language) throws {
         let wide: Set<Language> = [.polish, .turkish, .japanese, .arabic]
         for name in Self.names {
-            for (client, hash) in [(nil, nil), (String(name.prefix(90)) + " for iOS", "FA+9qCX9VSu")] as [(String?, String?)] {
+            for (client, hash) in [(nil, nil), (String(name.prefix(90)) + " for iOS", "FA+9qCX9VSu")]
+                as [(String?, String?)]
+            {
                 let host = "auth.some-long-name-of-a-company.example.com"
                 let text = try #require(
                     try words(
@@ -55,7 +62,9 @@ struct MessageWriterTests {
                 == "123456 is your code for Acme (Acme for iOS). Never share it.\n@auth.example.com #123456")
         #expect(try words(locale: "de-AT").text?.hasPrefix("123456 ist Ihr Code für Acme.") == true)
         #expect(try words(locale: "xx").text?.contains("is your code") == true)
-        #expect(try words(locale: nil, texts: ["sms-code": "{name}: {code}"]).text == "Acme: 123456\n@auth.example.com #123456")
+        #expect(
+            try words(locale: nil, texts: ["sms-code": "{name}: {code}"]).text
+                == "Acme: 123456\n@auth.example.com #123456")
         #expect(try words(.whatsapp, locale: "en").text == "123456 is your code for Acme. Never share it.")
     }
 
@@ -122,7 +131,8 @@ struct HTTPTemplateTests {
 
     @Test func `CH-07: JSON keeps its shape`() throws {
         let made = try body(
-            #"{"to":"{to_digits}","n":1,"b":true,"z":null,"d":1.5,"{code}":"{id}","list":[{"text":"{text}"},"{locale}"]}"#, .json)
+            #"{"to":"{to_digits}","n":1,"b":true,"z":null,"d":1.5,"{code}":"{id}","list":[{"text":"{text}"},"{locale}"]}"#,
+            .json)
         #expect(made.type == "application/json")
         let value = try #require(
             try JSONSerialization.jsonObject(with: Data(made.text.utf8)) as? [String: Any])
@@ -218,7 +228,10 @@ struct SecretFilesTests {
             try write("open", "x", mode: mode)
             #expect(await fault("open") == .mode("open"))
         }
-        for (name, text) in [("empty", ""), ("line", "\n"), ("two", "a\nb"), ("nul", "a\0"), ("long", String(repeating: "x", count: 4097))] {
+        for (name, text) in [
+            ("empty", ""), ("line", "\n"), ("two", "a\nb"), ("nul", "a\0"),
+            ("long", String(repeating: "x", count: 4097)),
+        ] {
             try write(name, text)
             #expect(await fault(name) == .content(name))
         }
@@ -230,6 +243,8 @@ struct SecretFilesTests {
     }
 }
 
+private let sampleRealm = UUIDValue.random()
+
 extension LeasedMessage {
     /// A message of any kind.
     static func sample(
@@ -237,7 +252,7 @@ extension LeasedMessage {
         pageHost: String? = "auth.example.com", smsHash: String? = nil, texts: [String: String] = [:]
     ) -> LeasedMessage {
         LeasedMessage(
-            realm: UUIDValue("5c0f6a2e-2d0e-4d4f-9a8e-0c9e2f4b7a11")!, id: .random(), channel: channel,
+            realm: sampleRealm, id: .random(), channel: channel,
             recipient: "+4915112345678", template: template, kind: "otp", purpose: "sign-in", payload: nil, detail: nil,
             isRegistration: false, attempt: 1, queuedAt: 0, ageInSeconds: 0, secondsLeft: 600, expiresAt: 600,
             lastError: nil, locale: locale, realmSlug: "acme", realmName: realmName, app: nil, clientID: "app",

@@ -9,7 +9,9 @@ struct AddressRulesTests {
     }
 
     @Test func `CH-17: a domain is denied, exactly or with its sub-domains`() {
-        let rules = rules([(nil, "evil.example", false), (nil, "*.shop.example", false), (nil, "ok.shop.example", true)])
+        let rules = rules([
+            (nil, "evil.example", false), (nil, "*.shop.example", false), (nil, "ok.shop.example", true),
+        ])
         #expect(!rules.accept("a@evil.example", app: nil) && !rules.accept("a@evil.example", app: "shop"))
         #expect(rules.accept("a@sub.evil.example", app: nil) == false, "there is a list of allowed domains")
         #expect(!rules.accept("a@x.shop.example", app: nil) && rules.accept("a@ok.shop.example", app: nil))
@@ -25,7 +27,9 @@ struct AddressRulesTests {
     }
 
     @Test func `CH-17: an App's rules go before the realm's`() {
-        let rules = rules([(nil, "acme.example", true), ("shop", "gmail.example", false), ("staff", "acme.example", false)])
+        let rules = rules([
+            (nil, "acme.example", true), ("shop", "gmail.example", false), ("staff", "acme.example", false),
+        ])
         #expect(rules.accept("a@acme.example", app: "shop"), "the realm's rule fits")
         #expect(rules.accept("a@other.example", app: "shop") && !rules.accept("a@gmail.example", app: "shop"))
         #expect(!rules.accept("a@acme.example", app: "staff") && !rules.accept("a@other.example", app: "third"))

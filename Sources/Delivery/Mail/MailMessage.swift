@@ -48,17 +48,18 @@ public struct MailMessage: Sendable, Equatable {
     public func serialized() -> [UInt8] {
         // "=_" cannot occur in quoted-printable text, so the boundary cannot occur in a part.
         let boundary = "=_postern_\(id)"
-        let header = [
-            "From: \(HeaderText.mailbox(from))",
-            "To: \(to.text)",
-        ] + (replyTo.map { ["Reply-To: \(HeaderText.mailbox($0))"] } ?? []) + [
-            "Subject: \(HeaderText.unstructured(subject))",
-            "Date: \(MailDate.rfc5322(secondsSinceEpoch: queuedAt))",
-            "Message-ID: \(messageID)",
-            "Auto-Submitted: auto-generated",
-            "MIME-Version: 1.0",
-            "Content-Type: multipart/alternative;\r\n boundary=\"\(boundary)\"",
-        ]
+        let header =
+            [
+                "From: \(HeaderText.mailbox(from))",
+                "To: \(to.text)",
+            ] + (replyTo.map { ["Reply-To: \(HeaderText.mailbox($0))"] } ?? []) + [
+                "Subject: \(HeaderText.unstructured(subject))",
+                "Date: \(MailDate.rfc5322(secondsSinceEpoch: queuedAt))",
+                "Message-ID: \(messageID)",
+                "Auto-Submitted: auto-generated",
+                "MIME-Version: 1.0",
+                "Content-Type: multipart/alternative;\r\n boundary=\"\(boundary)\"",
+            ]
         var bytes: [UInt8] = []
         bytes += header.joined(separator: "\r\n").utf8
         bytes += "\r\n\r\n".utf8

@@ -44,10 +44,8 @@ enum SMSLength {
     }
 
     private static let basic = Set(
-        """
-        @£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿\
-        abcdefghijklmnopqrstuvwxyzäöñüà
-        """.unicodeScalars)
+        ("@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡"
+            + "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà").unicodeScalars)
     private static let extended = Set("^{}\\[~]|€".unicodeScalars)
     /// Letters that Unicode does not decompose.
     private static let undecomposed: [Character: Unicode.Scalar] = [

@@ -56,10 +56,12 @@ struct SendingPace {
 }
 
 extension DeliveryOutcome {
-    /// False when the mail was found wanting before anything was said to the server.
+    /// False when the mail was found wanting, or the pre-send hook held it, before anything was said to the server.
     fileprivate var askedServer: Bool {
         switch self {
-        case .temporary(.payload), .permanent(.payload), .permanent(.recipient), .permanent(.expired): false
+        case .temporary(.payload), .permanent(.payload), .permanent(.recipient), .permanent(.expired),
+            .permanent(.denied), .temporary(.credential):
+            false
         case .accepted, .inDoubt, .temporary, .permanent: true
         }
     }

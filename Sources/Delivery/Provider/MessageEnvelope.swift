@@ -54,7 +54,8 @@ struct MessageEnvelope: Encodable {
         clientID = message.clientID
         domain = message.pageHost
         expiresAt = Date(timeIntervalSince1970: message.expiresAt).formatted(.iso8601)
-        let approval = message.channel == .push
+        let approval =
+            message.channel == .push
             ? message.detail.flatMap { try? JSONDecoder().decode(Approval.self, from: Data($0.utf8)) } : nil
         sub = approval?.sub
         deviceID = approval?.device_id

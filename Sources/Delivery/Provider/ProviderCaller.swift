@@ -72,7 +72,8 @@ struct ProviderCaller: Sendable {
         struct Answer: Decodable {
             let allow: Bool
         }
-        guard let body = try? MessageEnvelope(message, nil).json(), var call = await call(hook.url, body, about: message)
+        guard let body = try? MessageEnvelope(message, nil).json(),
+            var call = await call(hook.url, body, about: message)
         else { return .notAsked }
         call.total = Self.hookTime
         guard case .answered(status: 200, let body, isWhole: true, _) = await caller.post(call, before: deadline),

@@ -53,7 +53,9 @@ public actor SecretFiles {
         var bytes = [UInt8](repeating: 0, count: Self.longest + 2)
         var count = 0
         while count < bytes.count {
-            let got = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress! + count, $0.count - count) }
+            let got = bytes.withUnsafeMutableBytes { free in
+                free.baseAddress.map { read(descriptor, $0 + count, free.count - count) } ?? -1
+            }
             guard got >= 0 else { throw .unreadable(name) }
             if got == 0 { break }
             count += got

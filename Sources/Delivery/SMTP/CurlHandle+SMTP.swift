@@ -52,7 +52,8 @@ extension CurlHandle {
         _ limits: SMTPTransport.Limits, _ total: Duration, _ freshConnection: Bool
     ) -> CURLcode {
         guard configure(for: url, limits: limits, total: total),
-            let recipients = curl_slist_append(nil, "<\(recipient.text)>") else {
+            let recipients = curl_slist_append(nil, "<\(recipient.text)>")
+        else {
             return CURLE_OUT_OF_MEMORY
         }
         defer { curl_slist_free_all(recipients) }

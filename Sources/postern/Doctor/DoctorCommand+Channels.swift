@@ -23,7 +23,8 @@ extension DoctorCommand {
         else { return examination.fail("channels", "see key file") }
         for channel in channels {
             for provider in channel.providers {
-                await examination.check("\(channel.channel.rawValue) of \(channel.realmSlug) by \(provider.name)") { () async throws -> Void in
+                await examination.check("\(channel.channel.rawValue) of \(channel.realmSlug) by \(provider.name)") {
+                    () async throws -> Void in
                     if let fault = await prober.fault(of: provider) { throw CommandFailure(fault) }
                 }
             }
@@ -31,7 +32,8 @@ extension DoctorCommand {
         guard let send, !send.contains("@") else { return }
         guard let channel = channels.first(where: { $0.realmSlug == realm && $0.channel.rawValue == self.channel })
         else {
-            return examination.fail("message to \(send)", "realm \(realm ?? "") has no enabled provider of \(self.channel)")
+            return examination.fail(
+                "message to \(send)", "realm \(realm ?? "") has no enabled provider of \(self.channel)")
         }
         for provider in channel.providers {
             await examination.check("message to \(send) by \(provider.name)") { () async throws -> Void in

@@ -112,7 +112,8 @@ struct DoctorCommand: AsyncParsableCommand {
         guard let send, let to = MailAddress(send), let from = settings.mailFrom.flatMap({ Mailbox(parsing: $0) })
         else { return }
         await examination.check("mail to \(send)") { () async throws -> Void in
-            let outcome = await SMTPTransport(url: url).send(Self.testMail(from: from, to: to), before: .now + .seconds(60))
+            let outcome = await SMTPTransport(url: url).send(
+                Self.testMail(from: from, to: to), before: .now + .seconds(60))
             guard outcome == .accepted else { throw CommandFailure("\(outcome)") }
         }
     }

@@ -158,7 +158,8 @@ struct OutboxFixture: Sendable {
     func call(_ function: String) async throws {
         try await administrator.execute(
             Statement(
-                name: "call \(UUIDValue.random())", sql: "DO $do$ BEGIN PERFORM \(function); END $do$", effect: .once), [])
+                name: "call \(UUIDValue.random())", sql: "DO $do$ BEGIN PERFORM \(function); END $do$", effect: .once),
+            [])
     }
 
     /// Moves a mail's life `seconds` into the past, as if so much time had gone by.

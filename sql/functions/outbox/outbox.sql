@@ -206,7 +206,8 @@ COMMENT ON FUNCTION postern.message_kind IS 'What kind of message a template is'
 
 CREATE OR REPLACE VIEW admin.messages AS
 SELECT r.slug AS realm, m.id, m.channel, CASE WHEN m.channel <> 'push' THEN m.recipient END AS recipient,
-       postern.message_kind(m.template) AS kind, m.purpose, m.template, m.state, m.attempts, m.last_error, m.provider,
+       CASE m.template WHEN 'otp' THEN 'otp' WHEN 'magic-link' THEN 'link' WHEN 'approval' THEN 'approval'
+            ELSE 'notice' END AS kind, m.purpose, m.template, m.state, m.attempts, m.last_error, m.provider,
        m.reference, m.locale, c.client_id, m.app, m.created_at, m.not_before, m.expires_at, m.sent_at
   FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
   LEFT JOIN postern.client AS c ON c.realm_id = m.realm_id AND c.id = m.client;

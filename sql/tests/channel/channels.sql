@@ -229,5 +229,9 @@ SELECT results_eq($$SELECT a.locale, m.locale, m.purpose FROM postern.auth_sessi
     $$VALUES ('tr', 'tr', 'sign-in')$$, 'and its mail is in that language');
 SELECT is((SELECT string_agg(realm || ' ' || channel || ' ' || jsonb_array_length(providers), ',')
              FROM postern.all_providers()), 'a sms 1,a whatsapp 1', 'what the doctor examines');
+SET LOCAL ROLE admin_login;
+SELECT isnt_empty(format('SELECT * FROM admin.%I', v.name), 'an administrator can read ' || v.name)
+  FROM (VALUES ('messages'), ('channels'), ('address_rules'), ('pre_send_hooks')) AS v (name);
+RESET ROLE;
 SELECT * FROM finish();
 ROLLBACK;
