@@ -1,5 +1,5 @@
-import Mustache
 public import Persistence
+import Texts
 
 /// Turns a ``MailPayload`` or a ``MailNotice`` into subject, text and HTML. The templates are part of the binary and
 /// parsed once.
@@ -26,12 +26,11 @@ public struct MailRenderer: Sendable {
         case template
     }
 
-    private let library: MustacheLibrary
+    private let library: TemplateLibrary
 
     /// - Throws: a parser error if a template in the binary is broken.
     public init() throws {
-        MustacheContentTypes.register(ScalarHTML(), named: "MAIL_HTML")
-        library = MustacheLibrary(templates: try EmbeddedTemplates.all.mapValues { try MustacheTemplate(string: $0) })
+        library = try TemplateLibrary(Embedded.templates)
     }
 
     /// The words for `payload`. Names are cleaned and escaped; codes, links and hosts that are not well-formed are
@@ -83,7 +82,7 @@ public struct MailRenderer: Sendable {
     }
 
     private func apply(_ template: String, _ values: [String: String]) throws(Failure) -> String {
-        guard let rendered = library.render(values, withTemplate: template) else { throw .template }
+        guard let rendered = library.render(template, values) else { throw .template }
         return rendered
     }
 
@@ -114,25 +113,5 @@ public struct MailRenderer: Sendable {
 
     private static func isAlphanumeric(_ byte: UInt8) -> Bool {
         (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
-    }
-}
-
-/// Escapes each Unicode scalar. The library's own HTML type looks at grapheme clusters, where a quotation mark followed
-/// by a combining accent is another character and would be let through.
-private struct ScalarHTML: MustacheContentType {
-    func escapeText(_ text: String) -> String {
-        var escaped = ""
-        escaped.reserveCapacity(text.utf8.count)
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "&": escaped += "&amp;"
-            case "\"": escaped += "&quot;"
-            case "'": escaped += "&#39;"
-            default: escaped.unicodeScalars.append(scalar)
-            }
-        }
-        return escaped
     }
 }

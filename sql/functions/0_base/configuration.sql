@@ -146,6 +146,8 @@ BEGIN
                                           FROM postern.app_client AS k WHERE k.realm_id = a.realm_id
                                                AND k.app = a.slug)) ORDER BY a.slug), '[]')
                    FROM postern.app AS a WHERE a.realm_id = r.id),
+        'brands', postern.brands_config(r.id),
+        'texts', postern.texts_config(r.id),
         -- What the codes of test identities are compared under.
         'test_code_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object('id', d.id, 'sealed', encode(d.sealed, 'hex'))),
                                            '[]')

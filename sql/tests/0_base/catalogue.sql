@@ -32,7 +32,7 @@ SELECT results_eq($$
        AND (SELECT a.attname FROM pg_attribute AS a WHERE a.attrelid = x.conrelid
             AND a.attnum = x.conkey[1]) <> 'realm_id' ORDER BY 1$$,
     ARRAY['postern.known_permission', 'postern.rate_limit_policy', 'postern.realm', 'postern.realm',
-          'postern.realm_domain', 'postern.sweep_cursor', 'postern.sweep_rule'],
+          'postern.realm_domain', 'postern.sweep_cursor', 'postern.sweep_rule', 'postern.text_key'],
     'every key but those of realm, of the host directory and of registries begins with realm_id');
 SELECT is_empty($$
     SELECT x.conname, x.conrelid::regclass FROM pg_constraint AS x JOIN pg_class AS c ON c.oid = x.conrelid
