@@ -42,7 +42,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         // Start, SIGTERM drain and stop order of the long-running services.
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
-        // Logic-less templates of the text and HTML mails.
+        // Logic-less templates of pages and mails.
         .package(url: "https://github.com/hummingbird-project/swift-mustache", exact: "2.1.1"),
         // Settings from the environment and from a file of the same names.
         .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0", traits: []),
@@ -111,11 +111,18 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // The words of pages and messages in every language, and the engine of their templates.
+        .target(
+            name: "Texts",
+            dependencies: [.product(name: "Mustache", package: "swift-mustache")],
+            exclude: ["Templates"],
+            swiftSettings: settings,
+            plugins: ["EmbedFiles"]
+        ),
         .target(
             name: "Delivery",
             dependencies: [
-                "Persistence", "CCurl",
-                .product(name: "Mustache", package: "swift-mustache"),
+                "Persistence", "Texts", "CCurl",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
@@ -136,6 +143,17 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
+            swiftSettings: settings
+        ),
+        // The pages of browsers and web views.
+        .target(
+            name: "HostedPages",
+            dependencies: [
+                "TokenEndpoint", "Grants", "Persistence", "Texts",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
             exclude: ["Templates"],
             swiftSettings: settings,
             plugins: ["EmbedFiles"]
@@ -143,7 +161,7 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "TokenEndpoint", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator", "WebAuthnVerify",
+                "TokenEndpoint", "HostedPages", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator", "WebAuthnVerify",
                 "CLibPQ", "CCurl", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -181,11 +199,20 @@ let package = Package(
         .testTarget(
             name: "DeliveryTests",
             dependencies: [
-                "Delivery", "Persistence", "CCurl", "TestSupport",
+                "Delivery", "Persistence", "Texts", "CCurl", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             exclude: ["Servers"],
+            swiftSettings: settings),
+        .testTarget(name: "TextsTests", dependencies: ["Texts"], swiftSettings: settings),
+        .testTarget(
+            name: "HostedPagesTests",
+            dependencies: [
+                "HostedPages", "TokenEndpoint", "Grants", "Persistence", "Texts",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "TokenEndpointTests",

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Texts
 
 /// Text encoded for a header field: no line break except folds, no byte beyond ASCII.
 enum HeaderText {

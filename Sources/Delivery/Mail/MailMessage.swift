@@ -1,3 +1,5 @@
+import Texts
+
 /// One mail: who, what and when, ready to become RFC 5322 text.
 ///
 /// Every part that reaches a header field is a validated type or is encoded on the way, so a message cannot gain a

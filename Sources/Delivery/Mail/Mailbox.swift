@@ -1,3 +1,5 @@
+import Texts
+
 /// An address with an optional display name (RFC 5322 §3.4), such as the value of `POSTERN_MAIL_FROM`.
 public struct Mailbox: Sendable, Hashable {
     /// What a mail program shows, cleaned by ``DisplayText``; `nil` or non-empty.

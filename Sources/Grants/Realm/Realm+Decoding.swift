@@ -42,6 +42,9 @@ extension Realm {
             SealedDataKey(id: $0.id, purpose: .testCode, sealed: Hex.decode($0.sealed) ?? [])
         }
         apps = record.apps.map { App($0, realm: record.hosted) }
+        brand = Brand(record.brands ?? [], record.texts ?? [], app: nil)
+        brands = Dictionary(
+            uniqueKeysWithValues: apps.map { ($0.slug, Brand(record.brands ?? [], record.texts ?? [], app: $0.slug)) })
         clientsOfApps = apps.reduce(into: []) { $0.formUnion($1.clients) }
         for app in apps {
             if let host = app.host { views[host] = view(of: app) }
@@ -142,6 +145,7 @@ extension Scope {
         resources = record.resources
         inDiscovery = record.inDiscovery
         enabled = record.enabled
+        description = record.description
     }
 }
 
@@ -172,6 +176,8 @@ private struct RealmRecord: Decodable {
     let signingKeys: [SigningKeyRecord]
     let hintKeys: [HintKeyRecord]
     let testCodeKeys: [DataKeyRecord]
+    let brands: [BrandRecord]?
+    let texts: [TextRecord]?
 }
 
 private struct ClientRecord: Decodable {
@@ -207,6 +213,7 @@ private struct ClientRecord: Decodable {
 
 private struct ScopeRecord: Decodable {
     let name: String
+    let description: String?
     let resources: [String]
     let inDiscovery: Bool
     let enabled: Bool
@@ -277,17 +284,6 @@ private struct JWKText: Decodable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         text = String(decoding: try encoder.encode(members), as: UTF8.self)
-    }
-}
-
-extension UUIDValue: Decodable {
-    /// Reads the text form.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        guard let value = UUIDValue(try container.decode(String.self)) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a UUID")
-        }
-        self = value
     }
 }
 

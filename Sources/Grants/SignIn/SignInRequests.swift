@@ -11,11 +11,13 @@ public struct SignInRequests: Sendable {
         let clientID: String?
         let authSession: String?
         let idTokenHint: String?
+        /// The signed-in user of a page's browser, and the browser session, in the place of an ID token.
+        let device: (user: UUIDValue, session: UUIDValue)?
 
         /// A decoded request.
         public init(
             email: EmailAddress, firstName: PersonName?, lastName: PersonName?, clientID: String?,
-            authSession: String?, idTokenHint: String?
+            authSession: String?, idTokenHint: String?, device: (user: UUIDValue, session: UUIDValue)? = nil
         ) {
             self.email = email
             self.firstName = firstName
@@ -23,6 +25,7 @@ public struct SignInRequests: Sendable {
             self.clientID = clientID
             self.authSession = authSession
             self.idTokenHint = idTokenHint
+            self.device = device
         }
     }
 
@@ -63,7 +66,8 @@ public struct SignInRequests: Sendable {
         let request = SignInRequest(
             realm: realm, id: handle.id, resendOf: presented?.emailKey == form.email.key ? presented?.id : nil,
             email: form.email, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
-            hint: form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) })
+            hint: form.device.map { IDTokenHint(user: $0.user, session: $0.session, clientID: client?.clientID ?? "") }
+                ?? form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) })
         let answered = try await record(request, for: factor)
         wakeWorker()
         return Receipt(

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Delivery
+import HostedPages
 import Glibc
 import Grants
 import Logging
@@ -91,7 +92,7 @@ struct ServerRun: Redacted {
             logger: logger)
         let server = try Server.build(
             configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
-            extraRoutes: extraRoutes, postLogoutToken: Self.logoutTokenPost(),
+            pages: HostedPages.init, extraRoutes: extraRoutes, postLogoutToken: Self.logoutTokenPost(),
             wakeDelivery: { sender.wake() }, onServing: { onStarted() }, logger: logger)
         // The sender stops after the worker that feeds it and before the database it writes to.
         var services = server.services
