@@ -12,7 +12,7 @@ from harness.app import NativeApp
 from harness.browser import CHROMIUM, Browser, Page
 from harness.codeflow import challenge_of
 from harness.realm import call
-from harness.settings import REPOSITORY
+from harness.settings import PEERS, REPOSITORY
 
 PICTURES = REPOSITORY / ".test-output" / "pages"
 VERIFIER = "v" * 43
@@ -126,20 +126,13 @@ def step(page):
     return page.evaluate("document.querySelector('main')?.dataset.step ?? null")
 
 
-AXE = None
-
-
 def axe():
-    """axe-core out of PyPI's axe-playwright-python, if it is there."""
-    global AXE
-    if AXE is None:
-        try:
-            import axe_playwright_python
-            from pathlib import Path
-            AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
-        except ImportError:
-            AXE = ""
-    return AXE
+    """axe-core out of PyPI's axe-playwright-python; empty where it is not installed."""
+    found = PEERS / "axe_playwright_python" / "axe.min.js" if PEERS else None
+    if found is None or not found.is_file():
+        report.say("pages: axe is absent (pip install --no-deps --target $POSTERN_PEERS axe-playwright-python)")
+        return ""
+    return found.read_text(encoding="utf-8")
 
 
 def picture(page, path, width):
@@ -151,6 +144,7 @@ def picture(page, path, width):
 
 def look(page, name, problems):
     """Pictures of a page in both schemes at two widths, none of which scrolls sideways; axe on each."""
+    script = axe()
     page.send("Page.bringToFront")
     for dark in (False, True):
         for width in (320, 1280):
@@ -162,8 +156,8 @@ def look(page, name, problems):
             picture(page, PICTURES / f"{name}-{'dark' if dark else 'light'}-{width}.png", width)
             if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
                 problems.append(f"{name} {width}: scrolls sideways")
-            if axe():
-                page.evaluate(axe() + ";0")
+            if script:
+                page.evaluate(script + ";0")
                 found = page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
                                       ".then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target + ' ' + n.failureSummary).join(' | ')))")
                 problems += [f"{name} {width} {dark}: {one}" for one in found]
