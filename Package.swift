@@ -145,6 +145,17 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
+            swiftSettings: settings
+        ),
+        // The pages of browsers and web views.
+        .target(
+            name: "HostedPages",
+            dependencies: [
+                "TokenEndpoint", "Grants", "Persistence", "Texts",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
             exclude: ["Templates"],
             swiftSettings: settings,
             plugins: ["EmbedFiles"]
@@ -152,7 +163,7 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "TokenEndpoint", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator", "WebAuthnVerify",
+                "TokenEndpoint", "HostedPages", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator", "WebAuthnVerify",
                 "CLibPQ", "CCurl", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -195,6 +206,15 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             exclude: ["Servers"],
+            swiftSettings: settings),
+        .testTarget(name: "TextsTests", dependencies: ["Texts"], swiftSettings: settings),
+        .testTarget(
+            name: "HostedPagesTests",
+            dependencies: [
+                "HostedPages", "TokenEndpoint", "Grants", "Persistence", "Texts",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "TokenEndpointTests",

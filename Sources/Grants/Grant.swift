@@ -50,15 +50,17 @@ public struct RequestContext: Sendable {
     /// Where the request came from: an address, IPv6 by /64; the user's own when a trusted forwarder named it.
     public let source: String
 
+    /// The origin of the page that signs the user in; `nil` for a native sign-in.
+    public let pageOrigin: String?
     /// Whether a page signs the user in, which its own switch and `gt:authorization_code` gate.
-    public let isOnPage: Bool
+    public var isOnPage: Bool { pageOrigin != nil }
 
     /// Takes the parts as they are.
-    public init(realm: Realm, client: Client, source: String, isOnPage: Bool = false) {
+    public init(realm: Realm, client: Client, source: String, pageOrigin: String? = nil) {
         self.realm = realm
         self.client = client
         self.source = source
-        self.isOnPage = isOnPage
+        self.pageOrigin = pageOrigin
     }
 
     /// The permission that the client needs to redeem a factor, checked again by the statement.

@@ -5,6 +5,7 @@ the test, and so does a pattern that no longer finds anything: then the sources 
 to follow.
 """
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ import pytest
 from harness.settings import REPOSITORY
 
 PAGE = REPOSITORY / "docs/errors.md"
-FOLDERS = ("Sources/Grants", "Sources/TokenEndpoint")
+FOLDERS = ("Sources/Grants", "Sources/TokenEndpoint", "Sources/HostedPages")
 #: The operators' listener does not answer apps.
 LEFT_OUT = ("/Operations/",)
 
@@ -171,16 +172,12 @@ def challenges():
 
 def pages():
     """The headings of `/magic-login` by their status, and what it says about a mistyped number."""
-    def switch(variable, value):
-        (block,), = found(rf"enum MagicLoginMessage \{{.*?var {variable}: [\w.]+ \{{(.*?)\n    \}}")
-        cases = re.findall(rf"case ([.\w, ]+):\s*{value}", block)
-        assert cases, f"MagicLoginMessage.{variable} cannot be read"
-        return {name: result for listed, result in cases for name in re.findall(r"\.(\w+)", listed)}
-
-    statuses, headings = switch("status", r"\.(\w+)"), switch("heading", _TEXT)
-    assert statuses.keys() == headings.keys()
-    entries = {Entry(number(name), f"page: {headings[case]}") for case, name in statuses.items() if name not in NO_ERROR}
-    return entries | {Entry(400, f"page: {text}") for text, in found(rf"mistake: {_TEXT}")}
+    texts = json.loads((REPOSITORY / "Sources/Texts/Templates/en.json").read_text(encoding="utf-8"))
+    (block,), = found(r"enum LinkResult: .*?var status: [\w.]+ \{(.*?)\n    \}")
+    statuses = {name: result for listed, result in re.findall(r"case ([.\w, ]+):\s*\.(\w+)", block) for name in re.findall(r"\.(\w+)", listed)}
+    assert {f"done-{case}-title" for case in statuses} == {key for key in texts if re.fullmatch(r"done-\w+-title", key)}
+    entries = {Entry(number(name), f"page: {texts[f'done-{case}-title']}") for case, name in statuses.items() if name not in NO_ERROR}
+    return entries | {Entry(400, f"page: {texts['fault-wrong_number']}")}
 
 
 def authorization_errors():
@@ -188,7 +185,7 @@ def authorization_errors():
     (block,), = found(r"enum AuthorizationError: String, Sendable \{(.*?)\n    static let")
     names = {name: raw or name for name, raw in re.findall(r'case (\w+)(?: = "(\w+)")?', block)}
     made = all_of(r"\brefused\(\s*\.", rf"\brefused\(\s*\.(\w+),\s*{_TEXT}\s*\)")
-    made += all_of(r"\brefuse\(\s*request, \.", rf"\brefuse\(\s*request, \.(\w+),\s*{_TEXT}")
+    made += all_of(r"\brefuse\(\s*(?:context\.)?request, \.", rf"\brefuse\(\s*(?:context\.)?request, \.(\w+),\s*{_TEXT}")
     made += all_of(r"\.failure\(\s*\.(?!init)", rf"\.failure\(\s*\.(\w+),\s*{_TEXT}")
     entries = {Entry(303, f"error: {names[case]}", text) for case, text in made}
     parameters = found(r'\("(\w+)", \.(\w+NotSupported)\)')

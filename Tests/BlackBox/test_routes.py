@@ -4,7 +4,7 @@ import re
 
 from harness.settings import REPOSITORY
 
-SOURCES = REPOSITORY / "Sources" / "TokenEndpoint"
+SOURCES = [REPOSITORY / "Sources" / module for module in ("TokenEndpoint", "HostedPages")]
 #: `Route("/path", [.get: …])`, `Route(prefix: "/path/", [.delete: …])`: the literal, and the table of handlers behind it.
 _ROUTE = re.compile(r'\bRoute\(\s*(prefix:\s*)?"([^"]+)",\s*\[')
 #: The association files have a function of their own, which makes a route of GET alone.
@@ -27,7 +27,7 @@ def table(text, start):
 def routes_of_source():
     """Every method and path that the server answers; the pages of `postern dev` are elsewhere, and no part of the wire."""
     found = set()
-    for file in SOURCES.rglob("*.swift"):
+    for file in (file for module in SOURCES for file in module.rglob("*.swift")):
         text = file.read_text(encoding="utf-8")
         for match in _ROUTE.finditer(text):
             methods = _METHOD.findall(table(text, match.end()))
@@ -65,7 +65,7 @@ def test_the_source_is_read():
     """Every path literal in a file of routes is found by the expressions above."""
     found = {path.replace("{id}", "") for _, path in routes_of_source()}
     literals = {
-        literal for file in SOURCES.rglob("*Routes.swift")
+        literal for module in SOURCES for file in module.rglob("*Routes.swift")
         for literal in re.findall(r'"(/[a-z.][^"\s]*)"', file.read_text(encoding="utf-8"))
     }
     assert literals and literals <= found, sorted(literals - found)

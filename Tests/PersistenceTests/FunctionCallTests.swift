@@ -7,12 +7,13 @@ import Testing
 /// Every call that a store declares, with the name of its declaration.
 private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
     let stores: [Any] = [
-        AccountStore.calls, IdentifierStore.calls, UndoStore.calls, AuthorizationCodeStore.calls, BrowserSessionStore.calls, ClientAssertionStore.calls,
-        CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, LogoutTokenStore.calls, DataKeyStore.calls,
-        KeyLineStore.calls, MagicLinkStore.calls, MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls,
-        PasskeyStore.calls, PermitStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls,
-        ServiceAccountStore.calls, SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls,
-        TestIdentityStore.calls,
+        AccountStore.calls, AuthorizationCodeStore.calls, BrandStore.calls, BrowserSessionStore.calls,
+        ClientAssertionStore.calls, CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, DataKeyStore.calls,
+        IdentifierStore.calls, KeyLineStore.calls, LogoutTokenStore.calls, MagicLinkStore.calls,
+        MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls, PageStateStore.calls, PasskeyStore.calls,
+        PermitStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls, ServiceAccountStore.calls,
+        SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls, TestIdentityStore.calls,
+        UndoStore.calls,
     ]
     return stores.flatMap { store in
         Mirror(reflecting: store).children.compactMap { child in

@@ -59,4 +59,11 @@ COMMENT ON TABLE postern.text_key IS 'The texts that a realm may replace, in Eng
 ALTER TABLE postern.text_key ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON postern.text_key TO postern_owner USING (true) WITH CHECK (true);
 
+-- A link that is opened in the browser that asked for it goes on there.
+ALTER TABLE postern.auth_session
+    ADD COLUMN page_browser bytea CHECK (octet_length(page_browser) = 32),
+    ADD COLUMN page_state   bytea CHECK (octet_length(page_state) <= 4096);
+COMMENT ON COLUMN postern.auth_session.page_browser IS 'SHA-256 of the cookie of the browser whose page asked';
+COMMENT ON COLUMN postern.auth_session.page_state IS 'The sealed state of that page';
+
 RESET ROLE;

@@ -87,13 +87,13 @@ func constantTimeEqual(_ left: some Collection<UInt8>, _ right: some Collection<
 }
 
 /// Big-endian bytes of a fixed-width integer.
-func bigEndianBytes<Integer: FixedWidthInteger>(_ value: Integer) -> [UInt8] {
+package func bigEndianBytes<Integer: FixedWidthInteger>(_ value: Integer) -> [UInt8] {
     withUnsafeBytes(of: value.bigEndian) { Array($0) }
 }
 
 extension Collection<UInt8> {
     /// Reads the whole collection as one big-endian integer; `nil` when it is too long.
-    func bigEndianInteger<Integer: FixedWidthInteger & UnsignedInteger>(as type: Integer.Type) -> Integer? {
+    package func bigEndianInteger<Integer: FixedWidthInteger & UnsignedInteger>(as type: Integer.Type) -> Integer? {
         guard count <= Integer.bitWidth / 8 else { return nil }
         return reduce(Integer(0)) { $0 << 8 | Integer($1) }
     }

@@ -46,7 +46,7 @@ public struct MagicLink: Sendable, Equatable {
     public var formToken: String { Hex.encode(token) }
 
     /// What the database keeps of the token.
-    var tokenHash: [UInt8] { Array(SHA256.hash(data: token)) }
+    package var tokenHash: [UInt8] { Array(SHA256.hash(data: token)) }
 
     /// The address to open. The origin is the realm's configured one, never that of a request.
     func url(origin: String) -> String {

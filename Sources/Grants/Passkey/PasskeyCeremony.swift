@@ -9,6 +9,9 @@ package struct PasskeyCeremony: Sendable, Equatable {
     enum Kind: UInt8 {
         case login = 1
         case enrolment = 2
+        /// A sign-in on a page, which is an origin of its own.
+        case page = 3
+        case pageEnrolment = 4
     }
 
     static let prefix = "pcm_"
@@ -41,16 +44,22 @@ package struct PasskeyCeremony: Sendable, Equatable {
     }
 
     /// A login ceremony.
-    package static func login(client: UUIDValue, rpID: String, expiresAt: Int) -> PasskeyCeremony {
+    package static func login(
+        client: UUIDValue, rpID: String, expiresAt: Int, onPage: Bool = false
+    ) -> PasskeyCeremony {
         PasskeyCeremony(
-            kind: .login, id: randomBytes(16), client: client, session: .random(), expiresAt: expiresAt,
+            kind: onPage ? .page : .login, id: randomBytes(16), client: client, session: .random(),
+            expiresAt: expiresAt,
             challenge: randomBytes(32), rpID: rpID)
     }
 
     /// An enrolment ceremony of a session.
-    static func enrolment(client: UUIDValue, session: UUIDValue, rpID: String, expiresAt: Int) -> PasskeyCeremony {
+    static func enrolment(
+        client: UUIDValue, session: UUIDValue, rpID: String, expiresAt: Int, onPage: Bool = false
+    ) -> PasskeyCeremony {
         PasskeyCeremony(
-            kind: .enrolment, id: randomBytes(16), client: client, session: session, expiresAt: expiresAt,
+            kind: onPage ? .pageEnrolment : .enrolment, id: randomBytes(16), client: client, session: session,
+            expiresAt: expiresAt,
             challenge: randomBytes(32), rpID: rpID)
     }
 

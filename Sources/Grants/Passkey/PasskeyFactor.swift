@@ -37,7 +37,8 @@ public struct PasskeyFactor: Factor {
     public func read(_ form: FormParameters, _ context: RequestContext) -> Presented? {
         let (realm, client) = (context.realm, context.client)
         guard let ceremony = PasskeyCeremony(form["ceremony_id"] ?? "", realm: realm.id, keyring: keyring),
-            ceremony.kind == .login, ceremony.client == client.key, ceremony.rpID == realm.rpID(for: client)
+            ceremony.kind == (context.isOnPage ? .page : .login), ceremony.client == client.key,
+            ceremony.rpID == realm.rpID(for: client)
         else { return nil }
         let assertion = Array((form["assertion"] ?? "").utf8)
         return Presented(
@@ -76,7 +77,8 @@ public struct PasskeyFactor: Factor {
                     backupEligible: $0.backupEligible, userHandle: $0.userHandle)
             } ?? .decoy(for: response)
         let verification = AuthenticationCeremony(
-            relyingParty: context.realm.relyingParty(for: context.client, rpID: ceremony.rpID),
+            relyingParty: context.realm.relyingParty(
+                for: context.client, rpID: ceremony.rpID, pageOrigin: context.pageOrigin),
             challenge: ceremony.challenge,
             // A counter that went back is refused, and audited, by the statement that would store it.
             signCountPolicy: .report)

@@ -24,8 +24,14 @@ public struct Passkeys: Sendable {
     public struct Options: Sendable {
         /// The JSON body.
         public let json: [UInt8]
+        /// Names the ceremony.
+        public let ceremonyID: String
+        /// Its options alone.
+        public let options: [UInt8]
 
         init(ceremonyID: String, options: [UInt8]) {
+            self.ceremonyID = ceremonyID
+            self.options = options
             var object = JSONWriter(reserving: 1024)
             object.member("ceremonyId", ceremonyID)
             object.member("options", json: options)
@@ -50,26 +56,69 @@ public struct Passkeys: Sendable {
         if let app = realm.app { subjects.append(.init(.app, app.slug)) }
         try await limiter.count(.passkeyBegin, subjects, realm: realm)
         let ceremony = PasskeyCeremony.login(client: client.key, rpID: rpID, expiresAt: expiry(realm))
-        // PublicKeyCredentialRequestOptionsJSON, WebAuthn L3 §5.1.10
+        return Options(
+            ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
+            options: Self.requestOptions(ceremony, realm))
+    }
+
+    /// PublicKeyCredentialRequestOptionsJSON, WebAuthn L3 §5.1.10
+    private static func requestOptions(_ ceremony: PasskeyCeremony, _ realm: Realm) -> [UInt8] {
         var options = JSONWriter()
         options.member("challenge", Base64.urlEncode(ceremony.challenge))
         options.member("timeout", realm.policy.ceremonyLifetime * 1000)
-        options.member("rpId", rpID)
+        options.member("rpId", ceremony.rpID)
         options.member("allowCredentials", [String]())
         options.member("userVerification", "required")
-        return Options(ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring), options: options.finish())
+        return options.finish()
+    }
+
+    /// Who enrols a passkey.
+    public struct Owner: Sendable {
+        let client: Client
+        let session: UUIDValue
+        let user: UUIDValue
+        let pageOrigin: String?
+
+        /// The user of an app.
+        public init(_ verified: VerifiedAccessToken) {
+            client = verified.client
+            session = verified.token.owner
+            user = verified.session.user
+            pageOrigin = nil
+        }
+
+        /// The user of a page.
+        /// - Parameters:
+        ///   - client: that the sign-in is for.
+        ///   - session: the browser session.
+        public init(client: Client, session: UUIDValue, user: UUIDValue, pageOrigin: String) {
+            self.client = client
+            self.session = session
+            self.user = user
+            self.pageOrigin = pageOrigin
+        }
+    }
+
+    /// A sign-in on a page. Nothing is counted: the page is shown to everybody, and the assertion counts.
+    public func beginOnPage(realm: Realm, client: Client, rpID: String) throws(TokenError) -> Options {
+        let ceremony = PasskeyCeremony.login(
+            client: client.key, rpID: rpID, expiresAt: expiry(realm), onPage: true)
+        return Options(
+            ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
+            options: Self.requestOptions(ceremony, realm))
     }
 
     /// Begins an enrolment for the user of a live session. - Returns: `nil` when the user is gone.
     public func beginEnrolment(
-        realm: Realm, rpID: String, verified: VerifiedAccessToken
+        realm: Realm, rpID: String, owner: Owner
     ) async throws -> Options? {
-        guard let user = try await store.enrolmentOptions(realm: realm.id, user: verified.session.user, rpID: rpID)
+        guard let user = try await store.enrolmentOptions(realm: realm.id, user: owner.user, rpID: rpID)
         else {
             return nil
         }
         let ceremony = PasskeyCeremony.enrolment(
-            client: verified.client.key, session: verified.token.owner, rpID: rpID, expiresAt: expiry(realm))
+            client: owner.client.key, session: owner.session, rpID: rpID, expiresAt: expiry(realm),
+            onPage: owner.pageOrigin != nil)
         return Options(
             ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
             options: Self.creationOptions(ceremony, user, realm))
@@ -123,13 +172,13 @@ public struct Passkeys: Sendable {
     /// - Parameter attestation: RegistrationResponseJSON.
     /// - Returns: the passkey's management id.
     public func enrol(
-        ceremonyID: String, attestation: [UInt8], displayName: String?, realm: Realm, verified: VerifiedAccessToken,
+        ceremonyID: String, attestation: [UInt8], displayName: String?, realm: Realm, owner: Owner,
         source: String
     ) async throws -> UUIDValue {
-        let client = verified.client
+        let client = owner.client
         guard let ceremony = PasskeyCeremony(ceremonyID, realm: realm.id, keyring: keyring),
-            ceremony.kind == .enrolment,
-            ceremony.client == client.key, ceremony.session == verified.token.owner,
+            ceremony.kind == (owner.pageOrigin == nil ? .enrolment : .pageEnrolment),
+            ceremony.client == client.key, ceremony.session == owner.session,
             ceremony.rpID == realm.rpID(for: client),
             try await store.spend(realm: realm.id, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt))
         else { throw EnrolmentFailure.session }
@@ -137,7 +186,8 @@ public struct Passkeys: Sendable {
         do {
             let response = try RegistrationCeremony.response(parsing: attestation.span)
             registration = try await RegistrationCeremony(
-                relyingParty: realm.relyingParty(for: client, rpID: ceremony.rpID), challenge: ceremony.challenge,
+                relyingParty: realm.relyingParty(
+                    for: client, rpID: ceremony.rpID, pageOrigin: owner.pageOrigin), challenge: ceremony.challenge,
                 pubKeyCredParams: Set(Self.algorithms)
             ).verify(response, at: Date(timeIntervalSince1970: clock()))
         } catch {
@@ -149,7 +199,7 @@ public struct Passkeys: Sendable {
         let notice = try notice(.passkeyAdded(name: AuthenticatorNames.name(of: aaguid)), realm: realm)
         guard
             let id = try await store.add(
-                realm: realm.id, session: verified.token.owner, rpID: ceremony.rpID, credentialID: credential.id,
+                realm: realm.id, session: owner.session, rpID: ceremony.rpID, credentialID: credential.id,
                 publicKey: credential.publicKey, signCount: credential.signCount, aaguid: aaguid,
                 backupEligible: credential.backupEligible, backupState: credential.backupState,
                 uvInitialized: credential.uvInitialized,

@@ -57,6 +57,15 @@ extension Realm {
         return own.count == 1 ? own[0] : nil
     }
 
+    /// The realm as pages for a client show it: with the settings of ``pageApp(for:)``.
+    public func onPages(for client: Client) -> Realm {
+        guard app == nil, let app = pageApp(for: client) else { return self }
+        return view(of: app)
+    }
+
+    /// The look of an App.
+    public func brand(of app: App) -> Brand { brands[app.slug] ?? brand }
+
     /// - Throws: `invalid_request` for a client of other Apps than the host's.
     public func requireAdmission(of client: Client) throws(TokenError) {
         guard admits(client) else {
@@ -116,6 +125,7 @@ extension Realm {
         view.nativeGrantsEnabled = nativeGrantsEnabled && app.nativeGrantsEnabled
         view.registrationFields = app.registrationFields
         view.hosted = app.hosted
+        view.brand = brand(of: app)
         view.views = [:]
         return view
     }

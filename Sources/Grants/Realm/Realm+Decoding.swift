@@ -47,6 +47,9 @@ extension Realm {
             SealedDataKey(id: $0.id, purpose: .testCode, sealed: Hex.decode($0.sealed) ?? [])
         }
         apps = record.apps.map { App($0, realm: record.hosted) }
+        brand = Brand(record.brands ?? [], record.texts ?? [], app: nil)
+        brands = Dictionary(
+            uniqueKeysWithValues: apps.map { ($0.slug, Brand(record.brands ?? [], record.texts ?? [], app: $0.slug)) })
         clientsOfApps = apps.reduce(into: []) { $0.formUnion($1.clients) }
         for app in apps {
             if let host = app.host { views[host] = view(of: app) }
@@ -147,6 +150,7 @@ extension Scope {
         resources = record.resources
         inDiscovery = record.inDiscovery
         enabled = record.enabled
+        description = record.description
     }
 }
 
@@ -181,6 +185,8 @@ private struct RealmRecord: Decodable {
     let channels: [String]
     let phones: PhonePolicyRecord?
     let addressRules: [AddressRuleRecord]
+    let brands: [BrandRecord]?
+    let texts: [TextRecord]?
 }
 
 private struct ClientRecord: Decodable {
@@ -216,6 +222,7 @@ private struct ClientRecord: Decodable {
 
 private struct ScopeRecord: Decodable {
     let name: String
+    let description: String?
     let resources: [String]
     let inDiscovery: Bool
     let enabled: Bool
@@ -292,17 +299,6 @@ private struct JWKText: Decodable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         text = String(decoding: try encoder.encode(members), as: UTF8.self)
-    }
-}
-
-extension UUIDValue: Decodable {
-    /// Reads the text form.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        guard let value = UUIDValue(try container.decode(String.self)) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a UUID")
-        }
-        self = value
     }
 }
 

@@ -45,6 +45,10 @@ public struct Realm: Sendable {
     var testCodeKeys: [SealedDataKey] = []
     /// All Apps of the realm.
     public internal(set) var apps: [App] = []
+    /// The look of pages and mails: on an App's host the App's.
+    public internal(set) var brand = Brand()
+    /// The looks of the Apps, by name.
+    var brands: [String: Brand] = [:]
     /// The App whose host the request named; `nil` on the realm's own hosts.
     public internal(set) var app: App?
     /// The realm as each App's host shows it, by host.
@@ -124,6 +128,12 @@ public struct RegistrationFields: Sendable, Equatable {
     public let firstName: Rule
     /// `LastName`.
     public let lastName: Rule
+
+    /// Takes the parts as they are.
+    package init(firstName: Rule, lastName: Rule) {
+        self.firstName = firstName
+        self.lastName = lastName
+    }
 }
 
 /// A scope the realm knows (`admin.put_scope`).
@@ -136,4 +146,6 @@ public struct Scope: Sendable, Equatable {
     public let inDiscovery: Bool
     /// A disabled scope is answered like an unknown one.
     public let enabled: Bool
+    /// What people read when they are asked to allow it.
+    public internal(set) var description: String?
 }

@@ -25,13 +25,13 @@ extension SecondFactorProof {
 
 extension TokenError {
     /// The account has a second factor and the request carries none. Sent only when the first factor was right.
-    static var secondFactorRequired: TokenError {
+    package static var secondFactorRequired: TokenError {
         TokenError(
             .invalidGrant, "Two-factor authentication is required; supply totp_code.", reason: "second factor required")
     }
 
     /// Wrong, used before, or closed for now: one text.
-    static var secondFactorInvalid: TokenError {
+    package static var secondFactorInvalid: TokenError {
         TokenError(.invalidGrant, "The two-factor code is invalid.", reason: "second factor wrong")
     }
 }

@@ -28,7 +28,7 @@ package struct AuthSessionHandle: Equatable {
     }
 
     /// Opens a presented handle; `nil` when this server did not make it for the realm.
-    init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
+    package init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
         guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
             let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
             let opened = try? keyring.open(sealed, for: .authSession, realm: realm, aad: Self.aad(realm)),

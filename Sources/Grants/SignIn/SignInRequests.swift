@@ -13,11 +13,14 @@ public struct SignInRequests: Sendable {
         let authSession: String?
         let idTokenHint: String?
         let locale: String?
+        /// The signed-in user of a page's browser, and the browser session, in the place of an ID token.
+        let device: (user: UUIDValue, session: UUIDValue)?
 
         /// A decoded request. - Parameter locale: the language that the message is to be in.
         public init(
             address: MessageAddress, firstName: PersonName?, lastName: PersonName?, clientID: String?,
-            authSession: String?, idTokenHint: String?, locale: String? = nil
+            authSession: String?, idTokenHint: String?, locale: String? = nil,
+            device: (user: UUIDValue, session: UUIDValue)? = nil
         ) {
             self.address = address
             self.firstName = firstName
@@ -26,6 +29,7 @@ public struct SignInRequests: Sendable {
             self.authSession = authSession
             self.idTokenHint = idTokenHint
             self.locale = locale
+            self.device = device
         }
     }
 
@@ -71,7 +75,9 @@ public struct SignInRequests: Sendable {
         let request = SignInRequest(
             realm: realm, id: handle.id, resendOf: presented?.emailKey == form.address.key ? presented?.id : nil,
             address: form.address, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
-            hint: form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) }, locale: form.locale)
+            hint: form.device.map { IDTokenHint(user: $0.user, session: $0.session, clientID: client?.clientID ?? "") }
+                ?? form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) },
+            locale: form.locale)
         let (answered, sendsLeft) = try await record(request, for: factor)
         wakeWorker()
         return Receipt(

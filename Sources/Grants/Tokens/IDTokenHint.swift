@@ -40,6 +40,13 @@ public struct IDTokenHint: Sendable, Equatable {
         self.session = session
     }
 
+    /// The browser session of a page, which stands for the ID token of an app.
+    init(user: UUIDValue, session: UUIDValue, clientID: String) {
+        self.user = user
+        self.session = session
+        self.clientID = clientID
+    }
+
     /// Read only after the signature held.
     private struct Claims: Decodable {
         let iss: String

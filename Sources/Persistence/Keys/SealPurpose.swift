@@ -15,6 +15,8 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
     case mail
     /// Authorization requests that wait to be opened.
     case authorizationRequest
+    /// Sign-ins on pages, between two forms.
+    case signInTransaction
     /// Data keys, which protect what must outlive a line.
     case dataKey
     /// Links that take an added factor away.
@@ -30,6 +32,7 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
         case .totpCeremony: "totp ceremony"
         case .mail: "mail"
         case .authorizationRequest: "authorization request"
+        case .signInTransaction: "sign-in transaction"
         case .dataKey: "data key"
         case .undo: "undo"
         }

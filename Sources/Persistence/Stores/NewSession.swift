@@ -53,7 +53,7 @@ public struct NewSession: Sendable {
     /// The same for a sign-in on a page.
     static let pageArguments = arguments(
         source: Argument("source", of: ["source", "user_agent", "page"]) {
-            "postern.opened_on_page(\($0[0]), \($0[1]), \($0[2])::jsonb)"
+            "postern.opened_on_page(\($0[0]), \($0[1]), \($0[2])::text::jsonb)"
         })
 
     private static func arguments(source: Argument) -> [Argument] {

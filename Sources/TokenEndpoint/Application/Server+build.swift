@@ -18,16 +18,17 @@ extension Server {
     /// Composes the application: grants into the registry, endpoints into routes. No other place knows all of them.
     ///
     /// - Parameters:
+    ///   - compose: makes the pages of their parts.
     ///   - extraRoutes: the dev outbox under `postern dev`.
     ///   - postLogoutToken: posts a form to a client.
     ///   - wakeDelivery: called when a mail was queued.
     ///   - onServing: called once clients can connect.
     /// - Throws: an error whose text says which TLS file cannot be used.
-    public static func build(
+    package static func build(
         _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration,
         keyring: Keyring,
-        extraRoutes: [Route] = [], postLogoutToken: @escaping LogoutTokens.Post,
-        wakeDelivery: @escaping @Sendable () -> Void,
+        pages compose: (PageParts) throws -> any ComposedPages, extraRoutes: [Route] = [],
+        postLogoutToken: @escaping LogoutTokens.Post, wakeDelivery: @escaping @Sendable () -> Void,
         onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
@@ -54,12 +55,14 @@ extension Server {
         let authorizationCodes = AuthorizationCodeStore(database)
         let signIn = SignInServices(
             limiter: limiter, turns: turns, sessions: sessions, browserSessions: browserSessions, keyring: keyring)
+        let codeFactor = OTPFactor(codes: codes, keyring: keyring, observe: metrics.count)
+        let linkFactor = MagicLinkFactor(links: links, keyring: keyring)
+        let passkeyFactor = PasskeyFactor(passkeys: passkeyStore, keyring: keyring)
         let service = TokenService(
             [
-                SignInGrant(
-                    OTPFactor(codes: codes, keyring: keyring, observe: metrics.count), signIn, issuer: issuer),
-                SignInGrant(MagicLinkFactor(links: links, keyring: keyring), signIn, issuer: issuer),
-                SignInGrant(PasskeyFactor(passkeys: passkeyStore, keyring: keyring), signIn, issuer: issuer),
+                SignInGrant(codeFactor, signIn, issuer: issuer),
+                SignInGrant(linkFactor, signIn, issuer: issuer),
+                SignInGrant(passkeyFactor, signIn, issuer: issuer),
                 AuthorizationCodeGrant(codes: authorizationCodes, issuer: issuer, limiter: limiter),
                 RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
                 ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
@@ -79,17 +82,27 @@ extension Server {
         let undo = UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring)
         let bearer = BearerAuthentication(verifier: verifier, clock: clock)
 
+        let authorizations = Authorizations(
+            codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring)
+        let signOut = SignOut(browserSessions)
+        let pages = try compose(
+            PageParts(
+                authorizations: authorizations, signOut: signOut, browserSessions: browserSessions,
+                pageStates: PageStateStore(database),
+                images: BrandStore(database), signIn: signIn, code: codeFactor, link: linkFactor,
+                passkey: passkeyFactor, passkeys: passkeys, requests: requests, mailedCode: code,
+                mailedRegistration: registration, mailedLink: link, confirmation: confirmation, limiter: limiter,
+                keyring: keyring, deadline: configuration.uniformDeadline, clock: clock))
+
         let routes =
             TokenRoutes(service: service, metrics: metrics).routes
             + AuthorizationRoutes(
-                authorizations: Authorizations(
-                    codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring),
-                clients: clients,
-                limit: LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) }), pages: MessagePages()
+                authorizations: authorizations, clients: clients,
+                limit: LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) }), pages: pages
             ).routes
+            + pages.routes
             + SignInRequestRoutes(requests: requests, code: code, registration: registration, link: link).routes
             + AppInfoRoutes().routes
-            + MagicLoginRoutes(confirmation: confirmation).routes
             + UserInfoRoutes(bearer: bearer, identifiers: identifiers).routes
             + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
             + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
@@ -102,7 +115,7 @@ extension Server {
             .routes
             + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
-            + SignOutRoutes(signOut: SignOut(browserSessions), pages: MessagePages()).routes
+            + SignOutRoutes(signOut: signOut, pages: pages).routes
             + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + extraRoutes
         let realms = RealmDirectory(source: ConfigurationStore(database))

@@ -1,4 +1,4 @@
-import Grants
+package import Grants
 import HTTPTypes
 import Logging
 
@@ -11,7 +11,7 @@ enum ErrorForm: Sendable {
 }
 
 /// An error that says itself what to answer.
-protocol AnswerableError: Error {
+package protocol AnswerableError: Error {
     /// What to answer.
     var answer: Answer { get }
     /// For the log; `nil` when there is nothing to note.
@@ -19,17 +19,17 @@ protocol AnswerableError: Error {
 }
 
 /// Ends a handler early with an answer.
-struct Refusal: AnswerableError {
-    let answer: Answer
+package struct Refusal: AnswerableError {
+    package let answer: Answer
     /// The error that led to it, for the log.
-    let cause: TokenError?
+    package let cause: TokenError?
 
-    init(_ answer: Answer, because cause: TokenError? = nil) {
+    package init(_ answer: Answer, because cause: TokenError? = nil) {
         self.answer = answer
         self.cause = cause
     }
 
-    var reason: String? { cause?.reason }
+    package var reason: String? { cause?.reason }
 }
 
 /// An error with what its line in the log should name beside it.

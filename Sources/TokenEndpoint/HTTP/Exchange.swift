@@ -1,7 +1,7 @@
 public import Grants
 import HTTPTypes
 public import Logging
-import NIOCore
+package import NIOCore
 
 /// One request on its way through a handler, with the realm its host named.
 public struct Exchange: Sendable {
@@ -33,10 +33,10 @@ public struct Exchange: Sendable {
     }
 
     /// Whether a line of that level would be written: making ``logger`` for nothing costs.
-    func logs(_ level: Logger.Level) -> Bool { level >= baseLogger.logLevel }
+    package func logs(_ level: Logger.Level) -> Bool { level >= baseLogger.logLevel }
 
     /// The body. - Throws: the answer to give for a body that is too large or encoded.
-    func body() throws(Refusal) -> ByteBuffer {
+    package func body() throws(Refusal) -> ByteBuffer {
         if let encoding = request.headers[.contentEncoding], encoding.lowercased() != "identity" {
             throw Refusal(.error(.unsupportedMediaType, "invalid_request"))
         }
@@ -45,14 +45,14 @@ public struct Exchange: Sendable {
     }
 
     /// `User-Agent` as far as it is printable ASCII: what people see in the list of their sessions.
-    var userAgent: String? {
+    package var userAgent: String? {
         guard let value = request.headers[values: .userAgent].first else { return nil }
         let kept = value.utf8.lazy.filter { (0x20...0x7E).contains($0) }.prefix(256)
         return kept.isEmpty ? nil : String(decoding: Array(kept), as: UTF8.self)
     }
 
     /// Whether the one `Content-Type` is `type`, with no parameter but `charset=utf-8`.
-    func hasContentType(_ type: String) -> Bool {
+    package func hasContentType(_ type: String) -> Bool {
         let values = request.headers[values: .contentType]
         guard let value = values.first, values.count == 1 else { return false }
         if value == type { return true }  // the common spelling
@@ -67,7 +67,7 @@ public struct Exchange: Sendable {
     }
 
     /// Parses a form body. - Throws: `invalid_request`.
-    func form() throws(Refusal) -> FormParameters {
+    package func form() throws(Refusal) -> FormParameters {
         guard hasContentType("application/x-www-form-urlencoded") else {
             throw Refusal(
                 .oauth(TokenError(.invalidRequest, "The content type must be application/x-www-form-urlencoded.")))

@@ -63,7 +63,7 @@ public struct Route: Sendable {
     }
 
     /// The route with a name of its own for its errors in the log (docs/operate.md).
-    func logged(as name: String) -> Route {
+    package func logged(as name: String) -> Route {
         var route = self
         route.logName = name
         return route

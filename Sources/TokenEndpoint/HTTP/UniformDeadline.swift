@@ -10,7 +10,7 @@ public struct UniformDeadline: Sendable {
     }
 
     /// Waits until the deadline of a request; work that took longer is released at the next multiple of it.
-    func hold(_ exchange: Exchange) async {
+    package func hold(_ exchange: Exchange) async {
         guard duration > .zero else { return }
         var deadline = exchange.arrivedAt + duration
         while deadline < .now { deadline += duration }

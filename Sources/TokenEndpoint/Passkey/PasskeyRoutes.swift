@@ -35,7 +35,7 @@ struct PasskeyRoutes: Sendable {
     private func beginEnrolment(_ exchange: Exchange) async throws -> Answer {
         let verified = try await authenticate(exchange, stepUp: true)
         let options = try await passkeys.beginEnrolment(
-            realm: exchange.realm, rpID: try rpID(exchange.realm, verified.client), verified: verified)
+            realm: exchange.realm, rpID: try rpID(exchange.realm, verified.client), owner: Passkeys.Owner(verified))
         return options.map { Answer(json: $0.json) } ?? .bearerChallenge(invalidToken: true)
     }
 
@@ -48,7 +48,7 @@ struct PasskeyRoutes: Sendable {
         }
         let id = try await passkeys.enrol(
             ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm,
-            verified: verified, source: exchange.source)
+            owner: Passkeys.Owner(verified), source: exchange.source)
         var object = JSONWriter()
         object.member("Message", "Passkey enrolled successfully.")
         object.member("Id", id.description)

@@ -25,8 +25,8 @@ struct DevPasskeyRoutes: Sendable {
         page = Answer(
             html: html,
             policy: [
-                "default-src 'none'", "style-src '\(PageTemplate.hash(style))'",
-                "script-src '\(PageTemplate.hash(script))'",
+                "default-src 'none'", "style-src '\(HTMLText.hash(style))'",
+                "script-src '\(HTMLText.hash(script))'",
                 "img-src data:",
                 "connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'",
             ])

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Delivery
+import HostedPages
 import Glibc
 import Grants
 import Logging
@@ -94,7 +95,7 @@ struct ServerRun: Redacted {
         let wakeDelivery = WakeSignal()
         let server = try Server.build(
             configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
-            extraRoutes: extraRoutes, postLogoutToken: Self.logoutTokenPost(),
+            pages: HostedPages.init, extraRoutes: extraRoutes, postLogoutToken: Self.logoutTokenPost(),
             wakeDelivery: wakeDelivery.signal, onServing: { onStarted() }, logger: logger)
         let sender = try OutboxSender(
             database: database, keyring: keyring, sender: mailSender, transport: transport,

@@ -88,7 +88,7 @@ extension HeadlessApp {
     private static func facts(on page: String) -> [String] {
         page.components(separatedBy: "<dt>").dropFirst().map { part in
             let name = part.prefix { $0 != "<" }
-            let value = part.components(separatedBy: "<dd>").dropFirst().first?.prefix { $0 != "<" } ?? ""
+            let value = part.components(separatedBy: "<dd").dropFirst().first?.drop { $0 != ">" }.dropFirst().prefix { $0 != "<" } ?? ""
             return "\(name) \(value)"
         }
     }

@@ -138,7 +138,8 @@ class Links:
 
     def choose(self, link, number, **changes):
         """Submits the page's form with a number, or "none" for "not me"; the raw answer."""
-        return self.app.post(LANDING, {"userId": link.user_id, "token": link.token, "number": number, **changes})
+        answer = {"action": "deny"} if number == "none" else {"number": number}
+        return self.app.post(LANDING, {"userId": link.user_id, "token": link.token, **answer, **changes})
 
     @staticmethod
     def wrong(link):

@@ -153,7 +153,8 @@ BEGIN
      WHERE b.realm_id = v_realm AND b.app IS NOT DISTINCT FROM app;
     PERFORM postern.admin_audit(v_realm, 'branding_set', detail => jsonb_build_object(
         'app', app, 'product_name', product_name, 'logo', encode(v_logo, 'hex'),
-        'logo_dark', encode(v_logo_dark, 'hex'), 'favicon', encode(v_favicon, 'hex'), 'accent', accent, 'accent_dark', accent_dark, 'terms_uri', terms_uri,
+        'logo_dark', encode(v_logo_dark, 'hex'), 'favicon', encode(v_favicon, 'hex'), 'accent', accent,
+        'accent_dark', accent_dark, 'terms_uri', terms_uri,
         'privacy_uri', privacy_uri, 'support_uri', support_uri, 'mail_from', mail_from,
         'mail_reply_to', mail_reply_to));
 END

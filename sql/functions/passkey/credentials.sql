@@ -56,6 +56,9 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     v_user := postern.session_owner(p_realm, p_session);
     IF v_user.id IS NULL THEN
+        v_user := postern.browser_session_owner(p_realm, p_session);
+    END IF;
+    IF v_user.id IS NULL THEN
         RETURN NULL;
     END IF;
     -- Makes the count of this user's passkeys exact.

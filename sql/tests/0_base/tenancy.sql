@@ -3,6 +3,7 @@ SELECT no_plan();
 -- One row in every table, in each of two realms.
 SELECT admin.put_scope(r, 'x'), admin.set_rate_limit(r, 'token', 'client', 1, '1 s'), admin.rotate_signing_key(r),
        admin.put_app(r, 'shop', client_ids => ARRAY['app']),
+       admin.set_branding(r, 'Shop', logo => '\x89504e470d0a1a0a'), admin.put_text(r, 'de', 'cancel', 'Nein'),
            admin.put_web_origin(r, 'app', 'https://' || r || '.example'),
        admin.put_ios_app(r, 'app', 'A1B2C3D4E5', 'a.b'),
            admin.put_android_app(r, 'app', 'a.b',

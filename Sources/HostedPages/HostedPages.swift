@@ -1,0 +1,57 @@
+package import Grants
+import HTTPTypes
+package import Persistence
+import Texts
+package import TokenEndpoint
+
+/// The pages of browsers and system web views, composed.
+package struct HostedPages: ComposedPages {
+    private let signIn: SignInRoutes
+    private let pages: SignInPages
+    private let signOut: SignOutPages
+    /// All of their routes.
+    package let routes: [Route]
+
+    /// - Throws: an error if a template or text in the binary is broken.
+    package init(_ parts: PageParts) throws {
+        let assets = AssetRoutes(images: parts.images)
+        let looks = PageLooks(catalogue: try TextCatalogue(), names: assets.names)
+        pages = SignInPages(renderer: try PageRenderer(), assets: assets, looks: looks, parts: parts)
+        signIn = SignInRoutes(pages: pages, flow: SignInFlow(parts: parts), parts: parts)
+        signOut = SignOutPages(pages: pages, parts: parts)
+        routes =
+            assets.routes + signIn.routes + MagicLoginRoutes(pages: pages, signIn: signIn, parts: parts).routes
+    }
+
+    package func begin(
+        _ request: AuthorizationRequest, due: PageOutcome, session: BrowserSessionStore.Live?, _ exchange: Exchange
+    ) async throws -> Answer {
+        try await signIn.begin(request, due: due, session: session, exchange)
+    }
+
+    package func refused(_ error: AuthorizationPageError, _ exchange: Exchange) -> Answer {
+        pages.errorPage(ErrorPage.Kind(rawValue: error.rawValue) ?? .invalidRequest, exchange)
+    }
+
+    package func formPost(_ response: AuthorizationResponse, _ exchange: Exchange) -> Answer {
+        pages.formPost(response, client: nil, exchange)
+    }
+
+    package func askToSignOut(_ request: SignOutRequest, _ exchange: Exchange) async throws -> Answer {
+        try signOut.ask(request, exchange)
+    }
+
+    package func confirmSignOut(_ form: FormParameters, _ exchange: Exchange) async throws -> Answer {
+        try await signOut.confirm(form, exchange)
+    }
+
+    package func signedOut(_ client: Client?, _ exchange: Exchange) -> Answer {
+        signOut.done(client, exchange, isSignedOut: true)
+    }
+
+    package func tryAgain(after retryAfter: Int, isLimited: Bool, _ exchange: Exchange) -> Answer {
+        var answer = pages.errorPage(isLimited ? .rateLimited : .unavailable, exchange)
+        answer.headers[.retryAfter] = String(retryAfter)
+        return answer
+    }
+}

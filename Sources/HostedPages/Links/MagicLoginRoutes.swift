@@ -1,0 +1,177 @@
+import Grants
+import HTTPTypes
+import Logging
+import Persistence
+import Texts
+import TokenEndpoint
+
+/// `/magic-login`: the page behind a link. GET changes nothing, so that mail scanners do no harm; the POST of its form
+/// decides. In the browser that asked, the page goes on with the sign-in.
+struct MagicLoginRoutes: Sendable {
+    let pages: SignInPages
+    let signIn: SignInRoutes
+    let parts: PageParts
+
+    var routes: [Route] {
+        [Route("/magic-login", [.get: { try await ask($0) }, .post: { try await answer($0) }]).logged(as: "link page")]
+    }
+
+    /// Every query renders a page of the same shape; whether a link is valid is revealed only by the POST.
+    private func ask(_ exchange: Exchange) async throws -> Answer {
+        let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
+        let link = Self.link(form) ?? MagicLink(standingInFor: "\(form["userId"] ?? "")&\(form["token"] ?? "")")
+        do {
+            if try await page(of: link, exchange) != nil { return goOn(with: link, exchange) }
+            return try await question(about: link, exchange)
+        } catch {
+            throw refusal(error, of: link, method: "get", [:], exchange)
+        }
+    }
+
+    private func answer(_ exchange: Exchange) async throws -> Answer {
+        guard exchange.isOwnForm else { return pages.errorPage(.foreignForm, exchange) }
+        let form: FormParameters
+        do {
+            form = try exchange.form()
+        } catch {
+            throw Refusal(pages.errorPage(.invalidRequest, exchange, status: error.answer.status))
+        }
+        guard let link = Self.link(form) else { return result(.unknown, exchange) }
+        let action = form["action"] ?? "confirm"
+        guard ["confirm", "deny", "continue"].contains(action) else {
+            return pages.errorPage(.invalidRequest, exchange)
+        }
+        do {
+            if action == "continue" { return try await goOn(from: link, exchange) }
+            guard let choice = action == "deny" ? .notMe : MagicLinkConfirmation.Choice(form["number"]) else {
+                return try await question(about: link, isRepeated: true, exchange)
+            }
+            let outcome = try await parts.confirmation.answer(
+                choice, for: link, realm: exchange.realm, source: exchange.source)
+            exchange.logger.info(
+                "link answered", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome.rawValue)"])
+            return result(LinkResult(outcome, choice), exchange)
+        } catch {
+            let fields = ["action": action, "number": form["number"] ?? ""].filter { !$0.value.isEmpty }
+            throw refusal(error, of: link, method: "post", fields, exchange)
+        }
+    }
+
+    // MARK: The browser that asked
+
+    /// The page of this browser that asked for the link.
+    private func page(of link: MagicLink, _ exchange: Exchange) async throws -> String? {
+        guard let browser = BrowserCookies(exchange).browser,
+            let state = try await parts.pageStates.page(
+                realm: exchange.realm.id, user: link.user, tokenHash: link.tokenHash, browser: browser)
+        else { return nil }
+        return String(decoding: state, as: UTF8.self)
+    }
+
+    private func goOn(with link: MagicLink, _ exchange: Exchange) -> Answer {
+        let look = pages.looks.look(exchange.realm, exchange)
+        return pages.renderer.page(
+            "continue-link", step: "continue-link", title: look.texts["link-here-title"],
+            ["user": link.formUserID, "token": link.formToken], look: look, hidesReferrer: true)
+    }
+
+    private func goOn(from link: MagicLink, _ exchange: Exchange) async throws -> Answer {
+        guard let state = try await page(of: link, exchange) else { return result(.used, exchange) }
+        return try await signIn.answering(exchange) {
+            let (transaction, context) = try await signIn.open(state, exchange)
+            return try await signIn.redeem(link, transaction, context)
+        }
+    }
+
+    // MARK: Pages
+
+    /// - Parameter isRepeated: what was typed is not a number.
+    private func question(about link: MagicLink, isRepeated: Bool = false, _ exchange: Exchange) async throws -> Answer
+    {
+        let origin = try await parts.confirmation.origin(of: link, realm: exchange.realm, source: exchange.source)
+        let look = pages.looks.look(exchange.realm, exchange)
+        let unknown = look.texts["link-page-unknown"]
+        var values: [String: Any] = [
+            "user": link.formUserID, "token": link.formToken, "application": origin?.application ?? look.product,
+            "time": origin?.timeText ?? unknown, "source": origin?.address ?? unknown,
+        ]
+        if isRepeated { values["fault"] = look.texts["fault-wrong_number"] }
+        return pages.renderer.page(
+            "confirm-link", step: "confirm-link", error: isRepeated ? "wrong_number" : nil,
+            title: look.texts["link-page-title"], values, look: look, status: isRepeated ? .badRequest : .ok,
+            hidesReferrer: true)
+    }
+
+    private func result(
+        _ result: LinkResult, _ exchange: Exchange, retry values: [String: Any] = [:]
+    ) -> Answer {
+        let look = pages.looks.look(exchange.realm, exchange)
+        var values = values
+        values["text"] = look.texts["done-\(result.rawValue)"]
+        return pages.renderer.page(
+            "done", step: "done", error: result.isGood ? nil : result.rawValue,
+            title: look.texts["done-\(result.rawValue)-title"], values, look: look, status: result.status,
+            hidesReferrer: true)
+    }
+
+    /// The page of a request that may succeed a little later: it offers to repeat it.
+    private func refusal(
+        _ error: any Error, of link: MagicLink, method: String, _ fields: [String: String], _ exchange: Exchange
+    ) -> Refusal {
+        let error = TokenError(error)
+        let all = ["userId": link.formUserID, "token": link.formToken].merging(fields) { $1 }
+        var answer = result(
+            error.limit == nil ? .unavailable : .limited, exchange,
+            retry: [
+                "retry": true, "method": method,
+                "fields": all.sorted { $0.key < $1.key }.map { ["name": $0.key, "value": $0.value] },
+            ])
+        answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
+        return Refusal(answer, because: error)
+    }
+
+    /// As the mail spells it, or as the page's forms do.
+    private static func link(_ form: FormParameters) -> MagicLink? {
+        MagicLink(userID: form["userId"], token: form["token"])
+            ?? MagicLink(formUserID: form["userId"], formToken: form["token"])
+    }
+}
+
+/// What a link's page says after an answer.
+enum LinkResult: String, Sendable, CaseIterable {
+    case confirmed, denied, disowned, used, superseded, expired, unknown, limited, unavailable
+
+    init(_ outcome: MagicLinkConfirmation.Outcome, _ choice: MagicLinkConfirmation.Choice) {
+        switch outcome {
+        case .confirmed: self = .confirmed
+        case .denied: self = choice == .notMe ? .disowned : .denied
+        case .answered, .redeemed: self = .used
+        case .superseded: self = .superseded
+        case .expired: self = .expired
+        case .unknown: self = .unknown
+        case .busy: self = .unavailable
+        }
+    }
+
+    /// Whether it is what the person wanted.
+    var isGood: Bool { self == .confirmed || self == .disowned }
+
+    var status: HTTPResponse.Status {
+        switch self {
+        case .confirmed, .disowned: .ok
+        case .limited: .tooManyRequests
+        case .unavailable: .serviceUnavailable
+        case .denied, .used, .superseded, .expired, .unknown: .badRequest
+        }
+    }
+}
+
+extension MagicLinkConfirmation.Choice {
+    /// Two digits; `nil` for anything else, which answers nothing. Keyboards of phones add a space.
+    init?(_ text: String?) {
+        let digits = (text ?? "").filter { $0 != " " && $0 != "\t" }
+        guard digits.utf8.count == 2, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(digits)
+        else { return nil }
+        self = .number(number)
+    }
+}

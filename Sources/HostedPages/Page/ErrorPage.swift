@@ -1,0 +1,51 @@
+import HTTPTypes
+import Texts
+import TokenEndpoint
+
+/// A page that ends a request, with a way on where there is one. Its kind stands in `data-error`.
+struct ErrorPage: Sendable, Equatable {
+    /// The kinds of error pages.
+    enum Kind: String, Sendable, CaseIterable {
+        case invalidRequest = "invalid_request"
+        case hostedDisabled = "hosted_disabled"
+        case invalidClient = "invalid_client"
+        case invalidRequestURI = "invalid_request_uri"
+        case invalidRedirectURI = "invalid_redirect_uri"
+        case foreignForm = "foreign_form"
+        case cookiesNeeded = "cookies_needed"
+        case rateLimited = "rate_limited"
+        case unavailable = "temporarily_unavailable"
+
+        var status: HTTPResponse.Status {
+            switch self {
+            case .rateLimited: .tooManyRequests
+            case .unavailable: .serviceUnavailable
+            default: .badRequest
+            }
+        }
+    }
+
+    let kind: Kind
+    /// Seconds, for the two kinds that pass by themselves.
+    var retryAfter: Int?
+    /// Where the same request can be made again, by GET.
+    var retryURL: String?
+    /// The way back to the app: `home_uri` and the name of its client.
+    var home: (uri: String, name: String)?
+
+    static func == (left: ErrorPage, right: ErrorPage) -> Bool {
+        left.kind == right.kind && left.retryAfter == right.retryAfter && left.retryURL == right.retryURL
+    }
+
+    func answer(_ renderer: PageRenderer, _ look: PageLook) -> Answer {
+        let look = look.filling(["client": home?.name ?? look.product])
+        var values: [String: Any] = ["text": look.texts["error-\(kind.rawValue)"], "code": kind.rawValue]
+        if let retryURL { values["retry"] = retryURL }
+        if let home { values["home"] = home.uri }
+        var answer = renderer.page(
+            "error", step: "error", error: kind.rawValue, title: look.texts["error-title"], values, look: look,
+            status: kind.status)
+        if kind == .rateLimited || kind == .unavailable { answer.headers[.retryAfter] = String(retryAfter ?? 1) }
+        return answer
+    }
+}

@@ -1,0 +1,23 @@
+import Grants
+import HTTPTypes
+import Texts
+import TokenEndpoint
+
+/// Finds the look of a request's pages: language, texts, brand.
+struct PageLooks: Sendable {
+    let catalogue: TextCatalogue
+    /// The style sheets of a brand.
+    let names: @Sendable (Brand) -> AssetNames
+
+    /// - Parameter realm: with the settings of the App that the pages show.
+    func look(_ realm: Realm, _ exchange: Exchange, uiLocales: [String] = []) -> PageLook {
+        let language = Language.choose(
+            uiLocales: uiLocales, accepted: exchange.request.headers[.acceptLanguage],
+            default: Language(tag: realm.hosted.defaultLocale) ?? .english)
+        let product = realm.brand.productName ?? realm.app?.displayName ?? realm.displayName
+        let texts = catalogue.texts(in: language, replacedBy: realm.brand.texts[language.tag] ?? [:])
+        return PageLook(
+            texts: texts.filling(["product": product, "client": product]), brand: realm.brand, product: product,
+            assets: names(realm.brand))
+    }
+}

@@ -1,0 +1,36 @@
+import Grants
+import Persistence
+import TokenEndpoint
+
+/// The browser session that a proof opens, and the code that it may issue: one of each, however often the statement runs.
+struct Opening {
+    let cookie = BrowserCookie()
+    let code = AuthorizationCode()
+    private let id = UUIDValue.random()
+    private let page: PageSignIn
+    private let context: SignInContext
+    private let serverKey: [UInt8]
+
+    init(
+        _ proof: PageSignIn.Proof, _ transaction: SignInTransaction, _ context: SignInContext, _ parts: PageParts
+    ) {
+        var request = context.request.codeRequest
+        request.codeHash = code.hash
+        request.offersPasskey =
+            proof != .passkey && context.realm.hosted.offersPasskey && context.rules.offersPasskeys
+        let handle = AuthSessionHandle(transaction.handle, realm: context.realm.id, keyring: parts.keyring)
+        page = PageSignIn(
+            cookieHash: cookie.hash,
+            formerCookieHash: (context.cookies.session ?? BrowserCookie(transaction.ownSession))?.hash,
+            host: context.exchange.host, proves: proof,
+            profileHandle: proof == .email && context.rules.asksProfile ? handle?.id : nil, request: request)
+        self.context = context
+        serverKey = parts.keyring.newest.id
+    }
+
+    func session(amr: [String]) -> NewSession {
+        .onPage(
+            page, id: id, amr: amr, source: context.exchange.source, userAgent: context.exchange.userAgent,
+            serverKey: serverKey)
+    }
+}

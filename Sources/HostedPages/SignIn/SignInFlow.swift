@@ -1,0 +1,288 @@
+import Grants
+import Persistence
+import TokenEndpoint
+
+/// Does what a form asks for: sends messages, redeems factors, and answers the authorization request when nothing is due.
+struct SignInFlow: Sendable {
+    let parts: PageParts
+
+    /// What a form led to.
+    enum Outcome: Sendable {
+        /// The next page, and the session cookie that the browser gets.
+        case next(SignInTransaction, BrowserCookie?)
+        /// The response for the client, and the session cookie.
+        case response(AuthorizationResponse, BrowserCookie?)
+    }
+
+    /// - Throws: `TokenError` for limits and faults, `AuthorizationRefusal`, or what the database threw. Then nothing was done.
+    func perform(
+        _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> Outcome {
+        var transaction = transaction
+        switch move {
+        case .show: return .next(transaction, nil)
+        case .restart: return .next(context.begun(from: transaction, at: parts.clock()), nil)
+        case .deny:
+            let response = try await parts.authorizations.refuse(
+                context.request, .accessDenied, "The user refused.", realm: context.realm)
+            return .response(response, nil)
+        case .sendCode(let resends, let first, let last):
+            let registers = transaction.facts.contains(.registers)
+            try await send(
+                registers ? parts.mailedRegistration : parts.mailedCode, resends: resends, first, last, &transaction,
+                context)
+            transaction.step = .code
+            return .next(transaction, nil)
+        case .sendLink:
+            try await send(parts.mailedLink, resends: transaction.step == .link, nil, nil, &transaction, context)
+            transaction.step = .link
+            transaction.link = nil
+            try await keep(transaction, context)
+            return .next(transaction, nil)
+        case .proveCode(let code, let second):
+            return try await prove(code: code, second, transaction, context)
+        case .proveLink(let second): return try await prove(linkWith: second, transaction, context)
+        case .provePasskey(let assertion): return try await prove(passkey: assertion, transaction, context)
+        case .register(let first, let last, let acceptsTerms):
+            return try await register(first, last, acceptsTerms, transaction, context)
+        case .enrolPasskey(let attestation): return try await enrol(attestation, transaction, context)
+        case .skipPasskey, .goOn: return try await confirm(transaction, context)
+        case .allow: return try await confirm(transaction, context, consents: true)
+        }
+    }
+
+    // MARK: Messages
+
+    private func send(
+        _ factor: any SentFactor, resends: Bool, _ first: PersonName?, _ last: PersonName?,
+        _ transaction: inout SignInTransaction, _ context: SignInContext
+    ) async throws {
+        guard let address = EmailAddress(transaction.address) else {
+            throw TokenError(.invalidRequest, "The request is malformed.")
+        }
+        // A browser that is signed in is a device that the account knows.
+        let known = try await signedIn(transaction, context)
+        let receipt = try await parts.requests.record(
+            SignInRequests.Form(
+                email: address, firstName: first, lastName: last, clientID: context.request.client.clientID,
+                authSession: resends ? transaction.handle : nil, idTokenHint: nil,
+                device: known.map { ($0.user, $0.id) }),
+            for: factor, realm: context.realm, source: context.exchange.source)
+        if transaction.sends == 0 { transaction.addresses &+= 1 }
+        transaction.sends &+= 1
+        if handle(receipt.authSession, context) != handle(transaction.handle, context) { transaction.wrongCodes = 0 }
+        transaction.handle = receipt.authSession
+    }
+
+    /// The page's state goes with the link, so that the browser that asked can go on where the link is opened.
+    private func keep(_ transaction: SignInTransaction, _ context: SignInContext) async throws {
+        guard let handle = handle(transaction.handle, context) else { return }
+        try await parts.pageStates.keep(
+            realm: context.realm.id, handle: handle, browser: transaction.browser,
+            state: Array(
+                try transaction.text(realm: context.realm, host: context.exchange.host, keyring: parts.keyring).utf8))
+    }
+
+    private func handle(_ text: String, _ context: SignInContext) -> [UInt8]? {
+        AuthSessionHandle(text, realm: context.realm.id, keyring: parts.keyring)?.id
+    }
+
+    // MARK: Proofs
+
+    private func prove(
+        code: String, _ second: [String: String], _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> Outcome {
+        var transaction = transaction
+        do {
+            return try await prove(
+                SignIn(by: parts.code, parts.signIn),
+                Self.form([("auth_session", transaction.handle), ("otp_code", code)], second), .email, transaction,
+                context)
+        } catch let error as TokenError where error.code == .invalidGrant {
+            switch error {
+            case .secondFactorRequired:
+                transaction.code = code
+                transaction.step = .secondFactor
+            case .secondFactorInvalid: transaction.fault = .wrongSecondFactor
+            default:
+                transaction.step = .code
+                transaction.wrongCodes &+= 1
+                transaction.fault = Int(transaction.wrongCodes) < context.rules.tries ? .wrongCode : .noTries
+            }
+            return .next(transaction, nil)
+        }
+    }
+
+    private func prove(
+        linkWith second: [String: String], _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> Outcome {
+        try await prove(
+            Self.form([("auth_session", transaction.handle)], second), linkOf: transaction, context)
+    }
+
+    /// A link: opened in this browser, or confirmed from elsewhere.
+    func prove(
+        _ form: FormParameters, linkOf transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> Outcome {
+        var transaction = transaction
+        do {
+            return try await prove(SignIn(by: parts.link, parts.signIn), form, .email, transaction, context)
+        } catch let error as TokenError {
+            switch (error.code, error) {
+            case (.invalidGrant, .secondFactorRequired):
+                transaction.facts.insert(.byLink)
+                transaction.step = .secondFactor
+            case (.invalidGrant, .secondFactorInvalid): transaction.fault = .wrongSecondFactor
+            case (.authorizationPending, _), (.slowDown, _): transaction.link = .pending
+            case (.accessDenied, _): transaction.link = .denied
+            case (.invalidGrant, _):
+                transaction.step = .link
+                transaction.link = .expired
+            default: throw error
+            }
+            return .next(transaction, nil)
+        }
+    }
+
+    private func prove(
+        passkey assertion: String, _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> Outcome {
+        var transaction = transaction
+        do {
+            return try await prove(
+                SignIn(by: parts.passkey, parts.signIn),
+                Self.form([("ceremony_id", transaction.ceremony), ("assertion", assertion)], [:]), .passkey,
+                transaction, context)
+        } catch let error as TokenError where error.code == .invalidGrant {
+            transaction.fault = .passkeyFailed
+            return .next(transaction, nil)
+        }
+    }
+
+    /// Redeems a factor: the statement signs the browser in and answers the request.
+    private func prove<F: Factor>(
+        _ signIn: SignIn<F>, _ form: FormParameters, _ proof: PageSignIn.Proof, _ transaction: SignInTransaction,
+        _ context: SignInContext
+    ) async throws -> Outcome {
+        let opening = Opening(proof, transaction, context, parts)
+        switch try await signIn.verifyOnPage(form, context.redemption, opening: opening.session(amr:)) {
+        case .signedIn(_, let outcome): return try await answer(outcome, opening, transaction, context)
+        case .profileDue:
+            var transaction = transaction
+            transaction.step = .profile
+            return .next(transaction, nil)
+        }
+    }
+
+    private func register(
+        _ first: PersonName?, _ last: PersonName?, _ acceptsTerms: Bool, _ transaction: SignInTransaction,
+        _ context: SignInContext
+    ) async throws -> Outcome {
+        let opening = Opening(.email, transaction, context, parts)
+        let outcome = try await parts.browserSessions.register(
+            realm: context.realm.id, client: context.request.client.key,
+            handle: handle(transaction.handle, context) ?? [], firstName: first?.text, lastName: last?.text,
+            acceptsTerms: acceptsTerms, session: opening.session(amr: ["otp"]))
+        if case .signedInOnPage(let outcome, _, _, _) = outcome {
+            return try await answer(outcome, opening, transaction, context)
+        }
+        // The proof has expired or was used: it begins again with a new code.
+        var transaction = context.begun(from: transaction, at: parts.clock())
+        transaction.fault = .wrongCode
+        return .next(transaction, nil)
+    }
+
+    /// What the statement of a proof said about the request.
+    private func answer(
+        _ outcome: PageOutcome, _ opening: Opening, _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> Outcome {
+        let answer = try await parts.authorizations.answer(
+            context.request, outcome, opening.code, nil, realm: context.realm)
+        var transaction = transaction
+        let cookie = opening.cookie
+        transaction.session = Array(cookie.hash.prefix(8))
+        // Nothing of a factor that was redeemed is carried on.
+        (transaction.code, transaction.handle, transaction.ceremony) = ("", "", "")
+        guard context.realm.hosted.singleSignOnIdle > 0 else {
+            transaction.ownSession = cookie.text
+            return try await next(answer, transaction, context, cookie: nil, hasProved: true)
+        }
+        return try await next(answer, transaction, context, cookie: cookie, hasProved: true)
+    }
+
+    // MARK: The signed-in browser
+
+    /// Who is signed in in this browser.
+    func signedIn(
+        _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> BrowserSessionStore.Live? {
+        guard let cookie = context.cookies.session ?? BrowserCookie(transaction.ownSession) else { return nil }
+        return try await parts.browserSessions.answer(
+            realm: context.realm.id, cookieHash: cookie.hash, host: context.exchange.host, request: nil
+        ).session
+    }
+
+    /// Goes on to the client with the session that the browser has.
+    private func confirm(
+        _ transaction: SignInTransaction, _ context: SignInContext, consents: Bool = false
+    ) async throws -> Outcome {
+        guard let cookie = context.cookies.session ?? BrowserCookie(transaction.ownSession) else {
+            return .next(context.begun(from: transaction, at: parts.clock()), nil)
+        }
+        let answer = try await parts.authorizations.confirm(
+            context.request, cookie: cookie, host: context.exchange.host, realm: context.realm, consents: consents)
+        return try await next(answer, transaction, context, cookie: nil, hasProved: false)
+    }
+
+    private func enrol(
+        _ attestation: String, _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> Outcome {
+        guard let live = try await signedIn(transaction, context) else {
+            return .next(context.begun(from: transaction, at: parts.clock()), nil)
+        }
+        var transaction = transaction
+        do {
+            _ = try await parts.passkeys.enrol(
+                ceremonyID: transaction.ceremony, attestation: Array(attestation.utf8), displayName: nil,
+                realm: context.realm,
+                owner: Passkeys.Owner(
+                    client: context.request.client, session: live.id, user: live.user, pageOrigin: context.origin),
+                source: context.exchange.source)
+        } catch is Passkeys.EnrolmentFailure {
+            transaction.fault = .passkeyFailed
+            return .next(transaction, nil)
+        }
+        return try await confirm(transaction, context)
+    }
+
+    /// The page that is due, or the response.
+    /// - Parameter hasProved: a factor was proven just now: what it does not meet, this user cannot meet here.
+    private func next(
+        _ answer: Authorizations.Answer, _ transaction: SignInTransaction, _ context: SignInContext,
+        cookie: BrowserCookie?, hasProved: Bool
+    ) async throws -> Outcome {
+        var transaction = transaction
+        switch answer {
+        case .response(let response): return .response(response, cookie)
+        case .page(.acr, _) where hasProved:
+            return .response(
+                try await parts.authorizations.refuse(
+                    context.request, .unmetAuthenticationRequirements, "The sign-in does not meet acr_values.",
+                    realm: context.realm), cookie)
+        case .page(.account, _) where hasProved:
+            return .response(
+                try await parts.authorizations.refuse(
+                    context.request, .loginRequired, "Another user signed in.", realm: context.realm), cookie)
+        case .page(.consent, _): transaction.step = .consent
+        case .page(.offerPasskey, _): transaction.step = .offerPasskey
+        case .page(.continue, _): transaction.step = .continueAs
+        case .page: transaction.step = .address
+        }
+        return .next(transaction, cookie)
+    }
+
+    private static func form(_ pairs: [(String, String)], _ second: [String: String]) -> FormParameters {
+        FormParameters(pairs.map { (name: $0.0, value: $0.1) } + second.map { (name: $0.key, value: $0.value) })
+            ?? FormParameters()
+    }
+}

@@ -1,0 +1,229 @@
+import Grants
+
+/// What a form asks for: the pure half of a step. ``SignInFlow`` does it.
+enum SignInMove: Sendable, Equatable {
+    /// Shows a step, as the transaction says it.
+    case show
+    /// Asks for a code for the transaction's address, or again for the same handle.
+    case sendCode(resends: Bool, first: PersonName? = nil, last: PersonName? = nil)
+    /// Asks for a link.
+    case sendLink
+    /// A code from the mailbox, with a second factor if there is one.
+    case proveCode(String, second: [String: String])
+    /// A link that was opened elsewhere.
+    case proveLink(second: [String: String])
+    case provePasskey(assertion: String)
+    /// The names of a new user whose address is proven.
+    case register(first: PersonName?, last: PersonName?, acceptsTerms: Bool)
+    case enrolPasskey(attestation: String)
+    case skipPasskey
+    case allow
+    /// The signed-in user goes on to the client.
+    case goOn
+    case deny
+    /// Begins again with the same request.
+    case restart
+}
+
+/// Why a form is refused as a whole: nothing is done.
+struct InvalidForm: Error, Equatable {}
+
+extension SignInTransaction {
+    /// The form of this step, judged. Changes what the next page shows, and nothing else.
+    /// - Parameter form: with `tx` and `action`; anything but the fields of the step makes it invalid.
+    mutating func move(_ form: FormParameters, _ rules: SignInRules) throws(InvalidForm) -> SignInMove {
+        guard let action = form["action"].flatMap(SignInAction.init) else { throw InvalidForm() }
+        for field in SignInStep.allFields.subtracting(step.fields) where form[field] != nil { throw InvalidForm() }
+        fault = nil
+        if action == .cancel, step != .consent, step != .offerPasskey { return .deny }
+        switch step {
+        case .address: return try moveFromAddress(action, form, rules)
+        case .register: return try moveFromRegistration(action, form, rules)
+        case .code: return try moveFromCode(action, form, rules)
+        case .link: return try moveFromLink(action, rules)
+        case .secondFactor: return try moveFromSecondFactor(action, form)
+        case .profile: return try moveFromProfile(action, form, rules)
+        case .offerPasskey: return try moveFromOffer(action, form)
+        case .consent: return try moveFromConsent(action)
+        case .continueAs: return try moveFromContinueAs(action)
+        }
+    }
+
+    private mutating func moveFromAddress(
+        _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
+    ) throws(InvalidForm) -> SignInMove {
+        if let fixed = rules.fixedAddress, let typed = form["address"], typed != fixed { throw InvalidForm() }
+        switch action {
+        case .continue where rules.sendsMessages:
+            return take(address: rules.fixedAddress ?? form["address"], rules)
+        case .passkey where rules.rpID != nil && rules.methods.contains(.passkey):
+            address = rules.fixedAddress ?? String((form["address"] ?? "").prefix(254))
+            guard let assertion = form["assertion"], !ceremony.isEmpty else { return faulted(.passkeyFailed) }
+            return .provePasskey(assertion: assertion)
+        case .register where rules.offersRegistration:
+            address = String((form["address"] ?? "").prefix(254))
+            return shown(.register)
+        default: throw InvalidForm()
+        }
+    }
+
+    private mutating func moveFromRegistration(
+        _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
+    ) throws(InvalidForm) -> SignInMove {
+        guard action == .continue, rules.offersRegistration else { throw InvalidForm() }
+        address = String((form["address"] ?? "").prefix(254))
+        guard EmailAddress(address) != nil else { return faulted(.addressInvalid) }
+        guard let names = names(form, rules), !rules.hasTerms || form["terms"] != nil else {
+            return faulted(.fieldMissing)
+        }
+        facts.insert(.registers)
+        if rules.hasTerms { facts.insert(.acceptsTerms) }
+        return take(address: address, rules, names)
+    }
+
+    private mutating func moveFromCode(
+        _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
+    ) throws(InvalidForm) -> SignInMove {
+        switch action {
+        case .continue:
+            guard Int(wrongCodes) < rules.tries else { return faulted(.noTries) }
+            guard let code = form["code"]?.filter({ !$0.isWhitespace && $0 != "-" }), !code.isEmpty else {
+                return faulted(.fieldMissing)
+            }
+            return .proveCode(String(code.prefix(16)), second: [:])
+        case .resend: return send(.sendCode(resends: true))
+        case .link where rules.methods.contains(.magicLink) && !facts.contains(.registers): return send(.sendLink)
+        case .otherAddress where rules.fixedAddress == nil: return another()
+        default: throw InvalidForm()
+        }
+    }
+
+    private mutating func moveFromLink(
+        _ action: SignInAction, _ rules: SignInRules
+    ) throws(InvalidForm) -> SignInMove {
+        switch action {
+        case .continue: return .proveLink(second: [:])
+        case .code where rules.methods.contains(.emailCode): return send(.sendCode(resends: false))
+        case .otherAddress where rules.fixedAddress == nil: return another()
+        default: throw InvalidForm()
+        }
+    }
+
+    private mutating func moveFromSecondFactor(
+        _ action: SignInAction, _ form: FormParameters
+    ) throws(InvalidForm) -> SignInMove {
+        guard action == .continue else { throw InvalidForm() }
+        var second: [String: String] = [:]
+        for name in ["totp_code", "recovery_code"] {
+            if let value = form[name], value.utf8.count <= 64 { second[name] = value }
+        }
+        // People type the spaces that an authenticator app shows.
+        second["totp_code"] = second["totp_code"].map { $0.filter { !$0.isWhitespace } }
+        guard second.count == 1 else { return faulted(second.isEmpty ? .fieldMissing : .wrongSecondFactor) }
+        return facts.contains(.byLink) ? .proveLink(second: second) : .proveCode(code, second: second)
+    }
+
+    private mutating func moveFromProfile(
+        _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
+    ) throws(InvalidForm) -> SignInMove {
+        guard action == .continue else { throw InvalidForm() }
+        let accepts = form["terms"] != nil || facts.contains(.acceptsTerms)
+        guard let names = names(form, rules), !rules.hasTerms || accepts else { return faulted(.fieldMissing) }
+        return .register(first: names.first, last: names.last, acceptsTerms: rules.hasTerms && accepts)
+    }
+
+    private mutating func moveFromOffer(
+        _ action: SignInAction, _ form: FormParameters
+    ) throws(InvalidForm) -> SignInMove {
+        switch action {
+        case .skip: return .skipPasskey
+        case .create:
+            guard let attestation = form["attestation"], !ceremony.isEmpty else { return faulted(.passkeyFailed) }
+            return .enrolPasskey(attestation: attestation)
+        default: throw InvalidForm()
+        }
+    }
+
+    private func moveFromConsent(_ action: SignInAction) throws(InvalidForm) -> SignInMove {
+        switch action {
+        case .allow: return .allow
+        case .deny, .cancel: return .deny
+        default: throw InvalidForm()
+        }
+    }
+
+    private mutating func moveFromContinueAs(_ action: SignInAction) throws(InvalidForm) -> SignInMove {
+        switch action {
+        case .continue: return .goOn
+        case .otherAccount: return shown(.address)
+        default: throw InvalidForm()
+        }
+    }
+}
+
+extension SignInTransaction {
+    /// The next page is that of a step.
+    private mutating func shown(_ step: SignInStep) -> SignInMove {
+        self.step = step
+        return .show
+    }
+
+    /// The same page again, which says what is wrong.
+    private mutating func faulted(_ fault: InputFault) -> SignInMove {
+        self.fault = fault
+        return .show
+    }
+
+    /// A typed address: a message goes to it by the first method that the realm has.
+    private mutating func take(
+        address typed: String?, _ rules: SignInRules, _ names: (first: PersonName?, last: PersonName?) = (nil, nil)
+    ) -> SignInMove {
+        address = String((typed ?? "").prefix(254))
+        guard let parsed = EmailAddress(address) else { return faulted(.addressInvalid) }
+        address = parsed.text
+        return send(
+            rules.methods.contains(.emailCode)
+                ? .sendCode(resends: false, first: names.first, last: names.last) : .sendLink)
+    }
+
+    /// Counts a message against the limits of one sign-in.
+    private mutating func send(_ move: SignInMove) -> SignInMove {
+        if sends == 0 {
+            guard Int(addresses) < SignInRules.addresses else { return faulted(.sendLimit) }
+        } else if Int(sends) >= SignInRules.sends {
+            return faulted(.sendLimit)
+        }
+        return move
+    }
+
+    /// Back to the address; the handle of the former one is not presented again.
+    private mutating func another() -> SignInMove {
+        handle = ""
+        sends = 0
+        wrongCodes = 0
+        facts.subtract([.registers, .acceptsTerms])
+        return shown(.address)
+    }
+
+    /// The names of a form. - Returns: `nil` when a required one is missing or one is no name.
+    private func names(_ form: FormParameters, _ rules: SignInRules) -> (first: PersonName?, last: PersonName?)? {
+        func name(_ field: String, _ rule: RegistrationFields.Rule) -> PersonName?? {
+            guard rule != .off, let typed = form[field] else { return rule == .required ? .none : .some(nil) }
+            return PersonName(typed).map { .some($0) } ?? .none
+        }
+        guard let first = name("first_name", rules.registrationFields.firstName),
+            let last = name("last_name", rules.registrationFields.lastName)
+        else { return nil }
+        return (first, last)
+    }
+}
+
+extension SignInMove {
+    /// Whether its time could tell something about an account.
+    var dependsOnAccount: Bool {
+        switch self {
+        case .sendCode, .sendLink, .proveCode, .proveLink, .provePasskey, .register: true
+        case .show, .enrolPasskey, .skipPasskey, .allow, .goOn, .deny, .restart: false
+        }
+    }
+}

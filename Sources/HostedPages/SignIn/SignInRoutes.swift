@@ -1,0 +1,285 @@
+import Foundation
+import Grants
+import HTTPTypes
+import Logging
+import NIOCore
+import Persistence
+import TokenEndpoint
+
+/// `/sign-in`: every step of a sign-in. A GET shows the step of its `tx` and changes nothing; a POST does what its button
+/// says and leads to a GET or to the client.
+struct SignInRoutes: Sendable {
+    let pages: SignInPages
+    let flow: SignInFlow
+    let parts: PageParts
+
+    var routes: [Route] {
+        [
+            Route("/sign-in", [.get: { try await show($0) }, .post: { try await submit($0) }]).logged(
+                as: "sign-in page"),
+            Route("/sign-in/wait", [.post: { try await wait($0) }]).logged(as: "sign-in page"),
+        ]
+    }
+
+    // MARK: Begin
+
+    /// The first page of an authorization request.
+    func begin(
+        _ request: AuthorizationRequest, due: PageOutcome, session: BrowserSessionStore.Live?, _ exchange: Exchange
+    ) async throws -> Answer {
+        let cookies = BrowserCookies(exchange)
+        let context = SignInContext(exchange, request, cookies)
+        guard !request.provesAddressOnly else {
+            return respond(
+                try await parts.authorizations.refuse(
+                    request, .invalidScope, "The requested scope is not available.", realm: context.realm), context)
+        }
+        let named = cookies.browser.map { (hash: $0, header: String?.none) }
+        let browser =
+            named
+            ?? {
+                let new = cookies.newBrowser(); return (new.hash, new.header)
+            }()
+        var transaction = SignInTransaction(
+            request: try await bytes(of: request, context), browser: browser.hash,
+            expiresAt: Int(parts.clock()) + context.realm.hosted.signInLifetime, step: .address)
+        transaction.address = request.loginHint ?? ""
+        transaction.session = Array(cookies.session?.hash.prefix(8) ?? [])
+        switch due {
+        case .consent: transaction.step = .consent
+        case .continue, .offerPasskey, .issued: transaction.step = .continueAs
+        default: if request.prompts.contains(.create), context.rules.offersRegistration { transaction.step = .register }
+        }
+        return try await pages.page(transaction, context, live: session).setting(browser.header)
+    }
+
+    /// The request in bytes. A long one is stored, so that `tx` fits into an address.
+    private func bytes(of request: AuthorizationRequest, _ context: SignInContext) async throws -> [UInt8] {
+        let encoded = request.encoded
+        guard encoded.count > SignInTransaction.maximumRequest else { return encoded }
+        if let id = request.pushedID { return [Self.storedMark] + id }
+        let uri = try await parts.authorizations.store(
+            request, realm: context.realm, source: context.exchange.source)
+        let form = FormParameters([("client_id", request.client.clientID), ("request_uri", uri)]) ?? FormParameters()
+        let stored = try await parts.authorizations.request(form, realm: context.exchange.realm)
+        return [Self.storedMark] + (stored.pushedID ?? []) + request.client.key.bytes
+    }
+
+    /// Begins the name of a stored request, where a request in bytes begins with a smaller number.
+    private static let storedMark: UInt8 = 255
+
+    private func request(_ bytes: [UInt8], _ exchange: Exchange) async throws -> AuthorizationRequest {
+        guard bytes.first == Self.storedMark else { return try AuthorizationRequest(bytes, realm: exchange.realm) }
+        guard bytes.count == 1 + 32 + 16, let key = UUIDValue(bytes: bytes[33...]),
+            let client = exchange.realm.clients.values.first(where: { $0.key == key })
+        else { throw AuthorizationRefusal.page(.invalidClient) }
+        return try await parts.authorizations.request(
+            pushed: Array(bytes[1..<33]), of: client, realm: exchange.realm)
+    }
+
+    // MARK: Show
+
+    private func show(_ exchange: Exchange) async throws -> Answer {
+        try await answering(exchange) {
+            let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
+            let text = form["tx"] ?? ""
+            let (transaction, context) = try await open(text, exchange)
+            guard Int(parts.clock()) < transaction.expiresAt else { return pages.expired(text, context) }
+            if let moved = try await signedInMeanwhile(transaction, context) { return try see(moved, context) }
+            return try await page(transaction, context)
+        }
+    }
+
+    /// The page of a step. Steps that name the account need the session; without it the sign-in begins again.
+    private func page(
+        _ transaction: SignInTransaction, _ context: SignInContext, status: HTTPResponse.Status = .ok
+    ) async throws -> Answer {
+        switch transaction.step {
+        case .consent, .continueAs, .offerPasskey:
+            guard let live = try await flow.signedIn(transaction, context) else {
+                return try await pages.page(
+                    context.begun(from: transaction, at: parts.clock()), context, live: nil, status: status)
+            }
+            return try await pages.page(transaction, context, live: live, status: status)
+        default: return try await pages.page(transaction, context, live: nil, status: status)
+        }
+    }
+
+    /// When the browser signed in in another tab since this page was shown: the question whether to go on with that account.
+    private func signedInMeanwhile(
+        _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> SignInTransaction? {
+        guard [.address, .register, .code, .link, .secondFactor].contains(transaction.step),
+            let cookie = context.cookies.session, transaction.session != Array(cookie.hash.prefix(8)),
+            try await flow.signedIn(transaction, context) != nil
+        else { return nil }
+        var moved = context.begun(from: transaction, at: parts.clock())
+        moved.step = .continueAs
+        moved.session = Array(cookie.hash.prefix(8))
+        return moved
+    }
+
+    // MARK: Submit
+
+    private func submit(_ exchange: Exchange) async throws -> Answer {
+        try await answering(exchange) {
+            guard exchange.isOwnForm else { throw PageError(.foreignForm) }
+            let form = try self.form(exchange)
+            let (transaction, context) = try await open(form["tx"] ?? "", exchange)
+            let isExpired = Int(parts.clock()) >= transaction.expiresAt
+            if form["action"] == SignInAction.restart.rawValue, isExpired {
+                return try see(context.begun(from: transaction, at: parts.clock()), context)
+            }
+            guard !isExpired else { return try see(transaction, context) }
+            if let moved = try await signedInMeanwhile(transaction, context) { return try see(moved, context) }
+            var changed = transaction
+            let move: SignInMove
+            do {
+                move = try changed.move(form, context.rules)
+            } catch {
+                throw PageError(.invalidRequest)
+            }
+            return try await perform(move, changed, context)
+        }
+    }
+
+    private func perform(
+        _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> Answer {
+        let answer: Answer
+        do {
+            switch try await flow.perform(move, transaction, context) {
+            case .next(let next, let cookie): answer = try see(next, context).setting(header(cookie, context))
+            case .response(let response, let cookie):
+                answer = respond(response, context).setting(header(cookie, context))
+            }
+        } catch let error as AuthorizationRefusal {
+            throw error
+        } catch {
+            answer = await again(TokenError(error), transaction, context)
+        }
+        // Whether a message was sent, or a code was compared, must not show in the time.
+        if move.dependsOnAccount { await parts.deadline.hold(context.exchange) }
+        return answer
+    }
+
+    /// The same page, which says that it may go better a little later.
+    private func again(
+        _ error: TokenError, _ transaction: SignInTransaction, _ context: SignInContext
+    ) async -> Answer {
+        context.exchange.logger.info(
+            "sign-in page",
+            metadata: [
+                "realm": "\(context.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)",
+            ])
+        var transaction = transaction
+        transaction.fault = error.limit != nil ? .rateLimited : .unavailable
+        let status: HTTPResponse.Status = error.limit != nil ? .tooManyRequests : .serviceUnavailable
+        // A step that names the account cannot be shown without the database.
+        let shown = try? await page(transaction, context, status: status)
+        var answer =
+            shown ?? pages.errorPage(error.limit != nil ? .rateLimited : .unavailable, context.exchange, status: status)
+        answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
+        return answer
+    }
+
+    /// Redeems a link that was opened in the browser that asked for it, and goes on there.
+    func redeem(
+        _ link: MagicLink, _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> Answer {
+        let form =
+            FormParameters([
+                ("user_id", link.user.description), ("magic_token", Base64.urlEncode(link.token)),
+                ("auth_session", transaction.handle),
+            ]) ?? FormParameters()
+        switch try await flow.prove(form, linkOf: transaction, context) {
+        case .next(let next, let cookie): return try see(next, context).setting(header(cookie, context))
+        case .response(let response, let cookie):
+            return respond(response, context).setting(header(cookie, context))
+        }
+    }
+
+    private func see(_ transaction: SignInTransaction, _ context: SignInContext) throws(TokenError) -> Answer {
+        let text = try transaction.text(
+            realm: context.exchange.realm, host: context.exchange.host, keyring: parts.keyring)
+        return .seeOther("/sign-in" + "?tx=\(text)")
+    }
+
+    func respond(_ response: AuthorizationResponse, _ context: SignInContext) -> Answer {
+        switch response.mode {
+        case .query: .seeOther(response.url)
+        case .formPost: pages.formPost(response, client: context.request.client.displayName, context.exchange)
+        }
+    }
+
+    private func header(_ cookie: BrowserCookie?, _ context: SignInContext) -> String? {
+        cookie.map { context.cookies.header(for: $0, seconds: context.realm.hosted.singleSignOnIdle) }
+    }
+
+    // MARK: Wait
+
+    /// Whether the link of a page was opened. A browser that the page is not of learns nothing.
+    private func wait(_ exchange: Exchange) async throws -> Answer {
+        var state = PageStateStore.LinkState.expired
+        if exchange.isOwnForm, let form = try? self.form(exchange),
+            let transaction = SignInTransaction(
+                form["tx"] ?? "", realm: exchange.realm, host: exchange.host, keyring: parts.keyring),
+            transaction.browser == BrowserCookies(exchange).browser,
+            let handle = AuthSessionHandle(
+                transaction.handle, realm: exchange.realm.id, keyring: parts.keyring)
+        {
+            state = try await parts.limiter.admitting(
+                .magicLink, [.init(.source, exchange.source)], realm: exchange.realm
+            ) { permits in
+                try await parts.pageStates.state(realm: exchange.realm.id, handle: handle.id, permits: permits)
+            }
+        }
+        var object = JSONWriter(reserving: 32)
+        object.member("state", state.rawValue)
+        return Answer(json: object.finish())
+    }
+
+    // MARK: What a request holds
+
+    /// - Throws: the page for a body that is not a form.
+    private func form(_ exchange: Exchange) throws -> FormParameters {
+        do {
+            return try exchange.form()
+        } catch {
+            throw PageError(.invalidRequest, status: error.answer.status)
+        }
+    }
+
+    /// Opens `tx` and reads its request again, under the present configuration.
+    func open(_ text: String, _ exchange: Exchange) async throws -> (SignInTransaction, SignInContext) {
+        let cookies = BrowserCookies(exchange)
+        guard let browser = cookies.browser else { throw PageError(.cookiesNeeded) }
+        guard
+            let transaction = SignInTransaction(
+                text, realm: exchange.realm, host: exchange.host, keyring: parts.keyring),
+            Int(parts.clock()) < transaction.expiresAt + SignInTransaction.afterlife
+        else { throw PageError(.invalidRequest) }
+        guard transaction.browser == browser else { throw PageError(.foreignForm) }
+        return (transaction, SignInContext(exchange, try await request(transaction.request, exchange), cookies))
+    }
+
+    /// Turns what may go wrong into pages and responses.
+    func answering(_ exchange: Exchange, _ body: () async throws -> Answer) async throws -> Answer {
+        do {
+            guard exchange.realm.hosted.isEnabled else { throw PageError(.hostedDisabled) }
+            return try await body()
+        } catch let error as PageError {
+            return pages.errorPage(error.kind, exchange, status: error.status)
+        } catch AuthorizationRefusal.page(let error) {
+            return pages.errorPage(ErrorPage.Kind(rawValue: error.rawValue) ?? .invalidRequest, exchange)
+        } catch AuthorizationRefusal.response(let response) {
+            return response.mode == .query
+                ? .seeOther(response.url) : pages.formPost(response, client: nil, exchange)
+        } catch {
+            let error = TokenError(error)
+            var answer = pages.errorPage(error.limit != nil ? .rateLimited : .unavailable, exchange)
+            answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
+            throw Refusal(answer, because: error)
+        }
+    }
+}

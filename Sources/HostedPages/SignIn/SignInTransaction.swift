@@ -1,0 +1,141 @@
+import Grants
+import Persistence
+
+/// The state of a sign-in between two forms: sealed in the hidden field `tx`, so that opening a page writes nothing.
+///
+/// Bound to realm, host and browser. What it says was decided by this server; a browser can only present it again.
+struct SignInTransaction: Sendable, Equatable {
+    /// The authorization request in bytes (``AuthorizationRequest/encoded``), or the name of a stored one.
+    var request: [UInt8]
+    /// SHA-256 of the browser cookie.
+    let browser: [UInt8]
+    /// Seconds since the epoch.
+    let expiresAt: Int
+    var step: SignInStep
+    var fault: InputFault?
+    /// What the page last heard of its link.
+    var link: LinkState?
+    /// As typed; shown again.
+    var address = ""
+    /// The handle of the last code or link that was asked for.
+    var handle = ""
+    /// The code that was right, where the second factor is still due.
+    var code = ""
+    /// The passkey ceremony that the page shows.
+    var ceremony = ""
+    /// The session cookie that the browser showed when this began, or got in the course of it: 8 bytes of its hash.
+    var session: [UInt8] = []
+    /// The session cookie of a realm without single sign-on, which no browser keeps.
+    var ownSession = ""
+    /// Messages sent for the present address.
+    var sends: UInt8 = 0
+    /// Addresses that messages were sent to.
+    var addresses: UInt8 = 0
+    /// Wrong codes for the present handle.
+    var wrongCodes: UInt8 = 0
+    /// Facts that a later step needs.
+    var facts: Facts = []
+
+    struct Facts: OptionSet, Sendable {
+        let rawValue: UInt8
+        /// The code is one of a registration that was asked for.
+        static let registers = Facts(rawValue: 1)
+        /// The terms were accepted on the page of the registration.
+        static let acceptsTerms = Facts(rawValue: 4)
+        /// The first factor came by a link, so that the second is asked for with the handle alone.
+        static let byLink = Facts(rawValue: 8)
+    }
+
+    /// How a link stands.
+    enum LinkState: UInt8, Sendable {
+        case pending = 1
+        case confirmed
+        case denied
+        case expired
+    }
+
+    init(request: [UInt8], browser: [UInt8], expiresAt: Int, step: SignInStep) {
+        self.request = request
+        self.browser = browser
+        self.expiresAt = expiresAt
+        self.step = step
+    }
+
+    /// How long after its end a page can be begun again, in seconds.
+    static let afterlife = 86_400
+    /// A request with more bytes is stored instead.
+    static let maximumRequest = 1200
+    private static let version: UInt8 = 1
+    private static let unit = 256
+
+    /// Opens a presented one, expired or not; `nil` when this server did not make it for the host.
+    init?(_ presented: String, realm: Realm, host: String, keyring: Keyring) {
+        guard presented.utf8.count <= 4096, let sealed = Base64.urlDecode(presented),
+            let fields = try? keyring.open(
+                sealed, for: .signInTransaction, realm: realm.id, aad: Self.aad(realm, host))
+        else { return nil }
+        var reader = FieldReader(fields)
+        guard reader.byte() == Self.version, let browser = reader.take(32),
+            let expiresAt = reader.take(8).flatMap({ $0.bigEndianInteger(as: UInt64.self) }),
+            let step = reader.byte().flatMap(SignInStep.init), let fault = reader.byte(),
+            let sends = reader.byte(), let addresses = reader.byte(), let wrongCodes = reader.byte(),
+            let facts = reader.byte(), let link = reader.byte(), let request = reader.field(),
+            let session = reader.field(),
+            let address = reader.text(), let handle = reader.text(), let code = reader.text(),
+            let ceremony = reader.text(), let ownSession = reader.text()
+        else { return nil }
+        self.init(
+            request: Array(request), browser: Array(browser), expiresAt: Int(truncatingIfNeeded: expiresAt), step: step)
+        self.fault = InputFault(rawValue: fault)
+        (self.sends, self.addresses, self.wrongCodes) = (sends, addresses, wrongCodes)
+        self.facts = Facts(rawValue: facts)
+        self.link = LinkState(rawValue: link)
+        self.session = Array(session)
+        (self.address, self.handle, self.code) = (address, handle, code)
+        (self.ceremony, self.ownSession) = (ceremony, ownSession)
+    }
+
+    /// The value of `tx`. Its length tells the length of what was typed to 256 bytes only.
+    func text(realm: Realm, host: String, keyring: Keyring) throws(TokenError) -> String {
+        var fields = [Self.version] + browser + bigEndianBytes(Int64(expiresAt))
+        fields += [
+            step.rawValue, fault?.rawValue ?? 0, sends, addresses, wrongCodes, facts.rawValue, link?.rawValue ?? 0,
+        ]
+        for field in [request, session] + [address, handle, code, ceremony, ownSession].map({ Array($0.utf8) }) {
+            fields += bigEndianBytes(UInt16(clamping: field.count)) + field
+        }
+        fields += [UInt8](repeating: 0, count: (Self.unit - fields.count % Self.unit) % Self.unit)
+        guard
+            let sealed = try? keyring.seal(
+                fields, for: .signInTransaction, realm: realm.id, aad: Self.aad(realm, host))
+        else { throw .unavailable("seal") }
+        return Base64.urlEncode(sealed)
+    }
+
+    private static func aad(_ realm: Realm, _ host: String) -> [UInt8] {
+        Array("sign-in".utf8) + realm.id.bytes + Array(host.utf8)
+    }
+}
+
+/// Reads fields that a length precedes. Every read is checked: what is opened may have been sealed by another version.
+private struct FieldReader {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ bytes: [UInt8]) {
+        rest = bytes[...]
+    }
+
+    mutating func byte() -> UInt8? { rest.popFirst() }
+
+    mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+        guard rest.count >= count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count)
+    }
+
+    mutating func field() -> ArraySlice<UInt8>? {
+        take(2).flatMap { $0.bigEndianInteger(as: UInt16.self) }.flatMap { take(Int($0)) }
+    }
+
+    mutating func text() -> String? { field().flatMap { String(validating: $0, as: UTF8.self) } }
+}

@@ -1,0 +1,62 @@
+/// What pages keep beside a request for a link, and how a link stands.
+public struct PageStateStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// Notes which browser's page asked for a link.
+    /// - Parameters:
+    ///   - handle: the handle's id, 16 bytes.
+    ///   - browser: SHA-256 of the browser cookie.
+    ///   - state: the sealed state of the page, at most 4,096 bytes.
+    public func keep(
+        realm: UUIDValue, handle: [UInt8], browser: [UInt8], state: [UInt8]
+    ) async throws(StoreError) {
+        _ = try await database.one(
+            Self.calls.keep, ["realm": realm, "handle": handle, "browser": browser, "state": state])
+    }
+
+    /// The state of the page of this browser that asked for a link; `nil` when another browser did.
+    public func page(
+        realm: UUIDValue, user: UUIDValue, tokenHash: [UInt8], browser: [UInt8]
+    ) async throws(StoreError) -> [UInt8]? {
+        try await database.one(
+            Self.calls.page, ["realm": realm, "user": user, "token_hash": tokenHash, "browser": browser])
+    }
+
+    /// How the link of a handle stands.
+    public enum LinkState: String, Sendable, CaseIterable {
+        case pending
+        /// It was opened, or its number typed.
+        case confirmed
+        case denied
+        case expired
+    }
+
+    /// How the link of a handle stands, under the limits given. Consumes nothing.
+    public func state(
+        realm: UUIDValue, handle: [UInt8], permits: PermitRequest
+    ) async throws(StoreError) -> (LinkState?, PermitVerdict) {
+        try await database.one(Self.calls.state, ["realm": realm, "handle": handle] + permits.arguments)
+    }
+}
+
+extension PageStateStore.LinkState: ColumnValue {}
+
+extension PageStateStore {
+    struct Calls: Sendable {
+        let keep = FunctionCall<Bool?>("keep_page", ["realm", "handle", "browser", "state"], effect: .idempotent)
+        let page = FunctionCall<[UInt8]?>(
+            "page_of_link", ["realm", "user", "token_hash", "browser"], effect: .readOnly)
+        let state = FunctionCall<(LinkState?, PermitVerdict)>(
+            "link_state", ["realm", "handle"] + PermitRequest.arguments, effect: .once
+        ) { columns in
+            let state = columns("state", LinkState.self)
+            return columns.limited { (row) throws(StoreError) in try row[state] }
+        }
+    }
+    static let calls = Calls()
+}

@@ -1,0 +1,32 @@
+package import Grants
+package import Persistence
+
+/// What the pages are composed of. The module of the pages stands above this one, so `Server.build` hands it the parts.
+package struct PageParts: Sendable {
+    package let authorizations: Authorizations
+    package let signOut: SignOut
+    package let browserSessions: BrowserSessionStore
+    package let pageStates: PageStateStore
+    package let images: BrandStore
+    package let signIn: SignInServices
+    package let code: OTPFactor
+    package let link: MagicLinkFactor
+    package let passkey: PasskeyFactor
+    package let passkeys: Passkeys
+    package let requests: SignInRequests
+    package let mailedCode: MailedCode
+    package let mailedRegistration: MailedCode
+    package let mailedLink: MailedLink
+    package let confirmation: MagicLinkConfirmation
+    package let limiter: RateLimiter
+    package let keyring: Keyring
+    package let deadline: UniformDeadline
+    /// Seconds since the epoch.
+    package let clock: @Sendable () -> Double
+}
+
+/// The pages, composed.
+package protocol ComposedPages: AuthorizationPages {
+    /// All of their routes.
+    var routes: [Route] { get }
+}

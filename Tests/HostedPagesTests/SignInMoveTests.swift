@@ -1,0 +1,154 @@
+import Grants
+import Testing
+
+@testable import HostedPages
+
+/// The steps of a sign-in, as pure functions: what a form asks for, and what the next page shows.
+@Suite("Steps of a sign-in")
+struct SignInMoveTests {
+    private let rules = SignInRules(
+        methods: [.emailCode, .magicLink, .passkey], registration: .jitOnOTP, rpID: "a.example")
+
+    private func transaction(_ step: SignInStep) -> SignInTransaction {
+        var transaction = SignInTransaction(
+            request: [1], browser: [UInt8](repeating: 7, count: 32), expiresAt: 1, step: step)
+        transaction.address = "ada@example.com"
+        return transaction
+    }
+
+    private func form(_ pairs: (String, String)...) throws -> FormParameters {
+        try #require(FormParameters(pairs.map { (name: $0.0, value: $0.1) }))
+    }
+
+    private func move(
+        _ step: SignInStep, _ rules: SignInRules? = nil, _ pairs: (String, String)...
+    ) throws -> (SignInMove, SignInTransaction) {
+        var transaction = transaction(step)
+        transaction.ceremony = "pcm_x"
+        let form = try #require(FormParameters(pairs.map { (name: $0.0, value: $0.1) }))
+        let move = try transaction.move(form, rules ?? self.rules)
+        return (move, transaction)
+    }
+
+    @Test func `an address gets a code, in its canonical form`() throws {
+        let (move, next) = try move(.address, nil, ("action", "continue"), ("address", " Ada@Example.com "))
+        #expect(move == .sendCode(resends: false))
+        #expect(next.address == "Ada@Example.com")
+    }
+
+    @Test func `without codes it gets a link`() throws {
+        let rules = SignInRules(methods: [.magicLink])
+        #expect(try move(.address, rules, ("action", "continue"), ("address", "a@b.example")).0 == .sendLink)
+    }
+
+    @Test(arguments: ["", "x", "a@b", "a@b.example, c@d.example", String(repeating: "a", count: 9000) + "@b.example"])
+    func `what is no address is kept and faulted`(_ typed: String) throws {
+        let (move, next) = try move(.address, nil, ("action", "continue"), ("address", typed))
+        #expect(move == .show)
+        #expect(next.fault == .addressInvalid)
+        #expect(next.address == String(typed.prefix(254)))
+        #expect(next.step == .address)
+    }
+
+    @Test(arguments: SignInStep.allCases)
+    func `no step takes an action or a field that is not its own`(_ step: SignInStep) throws {
+        for action in ["", "admin", "restart"] {
+            var transaction = transaction(step)
+            let form = try form(("action", action))
+            #expect(throws: InvalidForm.self) { try transaction.move(form, rules) }
+        }
+        for field in SignInStep.allFields.subtracting(step.fields) {
+            var transaction = transaction(step)
+            let form = try form(("action", "continue"), (field, "x"))
+            #expect(throws: InvalidForm.self, "\(field)") { try transaction.move(form, rules) }
+        }
+    }
+
+    @Test(arguments: SignInStep.allCases.filter { $0 != .offerPasskey })
+    func `every step can be left`(_ step: SignInStep) throws {
+        #expect(try move(step, nil, ("action", "cancel")).0 == .deny)
+    }
+
+    @Test func `a step cannot be skipped`() throws {
+        for step in [SignInStep.address, .code, .link, .secondFactor, .profile] {
+            for action in ["allow", "skip", "create"] {
+                #expect(throws: InvalidForm.self) { try move(step, nil, ("action", action)) }
+            }
+        }
+    }
+
+    @Test func `a code is taken as it is pasted`() throws {
+        #expect(
+            try move(.code, nil, ("action", "continue"), ("code", " 123-456 ")).0 == .proveCode("123456", second: [:]))
+    }
+
+    @Test func `the sixth message is not sent`() throws {
+        var transaction = transaction(.code)
+        transaction.sends = 5
+        let form = try form(("action", "resend"))
+        #expect(try transaction.move(form, rules) == .show)
+        #expect(transaction.fault == .sendLimit)
+    }
+
+    @Test func `the fourth address is not taken`() throws {
+        var transaction = transaction(.code)
+        transaction.addresses = 3
+        transaction.sends = 1
+        transaction.handle = "pas_x"
+        let other = try form(("action", "other-address"))
+        #expect(try transaction.move(other, rules) == .show)
+        #expect((transaction.step, transaction.handle) == (.address, ""))
+        let typed = try form(("action", "continue"), ("address", "d@e.example"))
+        #expect(try transaction.move(typed, rules) == .show)
+        #expect(transaction.fault == .sendLimit)
+    }
+
+    @Test func `without tries only another message helps`() throws {
+        var transaction = transaction(.code)
+        transaction.wrongCodes = 5
+        let form = try form(("action", "continue"), ("code", "123456"))
+        #expect(try transaction.move(form, rules) == .show)
+        #expect(transaction.fault == .noTries)
+    }
+
+    @Test func `an address that was pushed cannot be changed`() throws {
+        var rules = rules
+        rules.fixedAddress = "victim@x.example"
+        #expect(throws: InvalidForm.self) {
+            try move(.address, rules, ("action", "continue"), ("address", "me@x.example"))
+        }
+        #expect(throws: InvalidForm.self) { try move(.code, rules, ("action", "other-address")) }
+    }
+
+    @Test func `a registration needs its names and terms`() throws {
+        var rules = rules
+        rules.registration = .explicitEndpoint
+        rules.registrationFields = RegistrationFields(firstName: .required, lastName: .optional)
+        rules.hasTerms = true
+        let (register, begun) = try move(.address, rules, ("action", "register"), ("address", "n@x.example"))
+        #expect((register, begun.step) == (.show, .register))
+        for missing in [[("first_name", "Ada")], [("terms", "yes")], [("first_name", "A\u{7}"), ("terms", "yes")]] {
+            var transaction = transaction(.register)
+            let form = try #require(
+                FormParameters(
+                    ([("action", "continue"), ("address", "n@x.example")] + missing).map { (name: $0.0, value: $0.1) }))
+            #expect(try transaction.move(form, rules) == .show)
+            #expect(transaction.fault == .fieldMissing)
+        }
+        let (move, next) = try move(
+            .register, rules, ("action", "continue"), ("address", "n@x.example"), ("first_name", "Ada"),
+            ("terms", "yes"))
+        #expect(move == .sendCode(resends: false, first: PersonName("Ada")))
+        #expect(next.facts == [.registers, .acceptsTerms])
+    }
+
+    @Test func `a second factor goes with the proof that it completes`() throws {
+        #expect(
+            try move(.secondFactor, nil, ("action", "continue"), ("totp_code", "123 456")).0
+                == .proveCode("", second: ["totp_code": "123456"]))
+        var byLink = transaction(.secondFactor)
+        byLink.facts = .byLink
+        let form = try form(("action", "continue"), ("recovery_code", "abcd-efgh"))
+        #expect(try byLink.move(form, rules) == .proveLink(second: ["recovery_code": "abcd-efgh"]))
+    }
+}

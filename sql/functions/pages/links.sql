@@ -1,0 +1,75 @@
+-- What pages add to links: the browser that asked can go on where the link is opened, and waits for it.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION postern.keep_page(p_realm uuid, p_handle bytea, p_browser bytea, p_state bytea)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.auth_session AS a SET page_browser = p_browser, page_state = p_state
+     WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now();
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.keep_page IS
+    'Notes which browser''s page asked for a link, with the sealed state of the page';
+GRANT EXECUTE ON FUNCTION postern.keep_page TO postern_app;
+
+-- NULL unless this browser asked for this link and the link can still be used.
+CREATE OR REPLACE FUNCTION postern.page_of_link(p_realm uuid, p_user uuid, p_token_hash bytea, p_browser bytea)
+RETURNS bytea
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    RETURN (SELECT a.page_state FROM postern.login_link AS l
+      JOIN postern.auth_session AS a ON a.realm_id = l.realm_id AND a.id = l.handle
+     WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash AND l.ended IS NULL
+       AND l.expires_at > now() AND a.page_browser = p_browser);
+END
+$$;
+COMMENT ON FUNCTION postern.page_of_link IS 'The state of the page of this browser that asked for a link';
+GRANT EXECUTE ON FUNCTION postern.page_of_link TO postern_app;
+
+-- How the link of a handle stands, for a page that waits: pending, confirmed, denied or expired. Changes nothing but
+-- the limits. Outcomes: told, rate_limited.
+CREATE OR REPLACE FUNCTION postern.link_state(
+    p_realm uuid, p_handle bytea,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT outcome text, OUT state text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
+    END IF;
+    outcome := 'told';
+    SELECT CASE WHEN a.denied THEN 'denied' WHEN a.expires_at <= now() THEN 'expired'
+                WHEN a.confirmed_user IS NOT NULL THEN 'confirmed' ELSE 'pending' END
+      INTO state
+      FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = 'magic';
+    state := coalesce(state, 'expired');
+END
+$$;
+COMMENT ON FUNCTION postern.link_state IS 'Whether the link of a handle was opened, for a page that waits';
+GRANT EXECUTE ON FUNCTION postern.link_state TO postern_app;
+
+-- The user of a live browser session, as session_owner says it of a client's session.
+CREATE OR REPLACE FUNCTION postern.browser_session_owner(
+    p_realm uuid, p_session uuid, OUT id uuid, OUT email text, OUT email_verified boolean, OUT client uuid,
+    OUT proved boolean)
+LANGUAGE sql STABLE
+AS $$
+    SELECT u.id, u.email, u.email_verified, NULL::uuid, 'mfa' = ANY (b.amr)
+      FROM postern.browser_session AS b JOIN postern.user_account AS u ON u.realm_id = b.realm_id AND u.id = b.user_id
+     WHERE b.realm_id = p_realm AND b.id = p_session AND b.ended_at IS NULL AND b.expires_at > now()
+       AND b.idle_expires_at > now() AND u.enabled AND u.security_stamp = b.security_stamp
+$$;
+COMMENT ON FUNCTION postern.browser_session_owner IS 'The user of a live browser session; NULL when it has ended';
+GRANT EXECUTE ON FUNCTION postern.browser_session_owner TO postern_app;
+
+RESET ROLE;
