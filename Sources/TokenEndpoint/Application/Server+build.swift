@@ -15,13 +15,14 @@ extension Server {
     ///
     /// - Parameters:
     ///   - extraRoutes: the dev outbox under `postern dev`.
+    ///   - delivery: sends the mails that are queued.
     ///   - wakeDelivery: called when a mail was queued.
     ///   - onServing: called once clients can connect.
     /// - Throws: an error whose text says which TLS file cannot be used.
     public static func build(
         _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration,
         keyring: Keyring,
-        extraRoutes: [Route] = [], wakeDelivery: @escaping @Sendable () -> Void,
+        extraRoutes: [Route] = [], delivery: any Service, wakeDelivery: @escaping @Sendable () -> Void,
         onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
@@ -96,7 +97,10 @@ extension Server {
             logger: logger)
         var services: [any Service] = [
             database,
-            listener(databaseConfiguration, realms, databaseClock, clock, logger),
+            // Stops after the worker that feeds it and before the database that it writes to.
+            delivery,
+            ConfigurationWatch(realms: realms, databaseClock: databaseClock, logger: logger)
+                .listener(databaseConfiguration, clock: clock),
             SignInRequestService(worker: worker),
             TestCodeService(
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
@@ -136,8 +140,8 @@ extension Server {
             services.append(QueueWatch(queues: QueueStore(database), gauges: queues, logger: logger))
             services.append(
                 operations(
-                    listen, metrics, transport, Readiness(store: MaintenanceStore(database), realms: realms, clock: databaseClock),
-                    logger))
+                    listen, metrics, transport,
+                    Readiness(store: MaintenanceStore(database), realms: realms, clock: databaseClock), logger))
         }
         return Server(services: services)
     }
@@ -158,38 +162,6 @@ extension Server {
                         "subject": "\(excess.subject ?? "")",
                     ])
             })
-    }
-
-    /// Keeps realm snapshots current: receives changes, and confirms several times a second that there were none.
-    /// Compares the clocks.
-    private static func listener(
-        _ configuration: DatabaseConfiguration, _ realms: RealmDirectory, _ databaseClock: DatabaseClock,
-        _ clock: @escaping @Sendable () -> Double, _ logger: Logger
-    ) -> ListenConnection {
-        ListenConnection(
-            configuration: configuration, channels: ["postern_config"], clock: clock, logger: logger
-        ) { event in
-            switch event {
-            case .clocks(let reading): note(reading, databaseClock, logger)
-            case .heartbeat(let stamp): realms.confirm(stamp: stamp)
-            case .notification(_, let realm): realms.changed(realm)
-            case .connected, .lost: realms.invalidate()
-            }
-        }
-    }
-
-    /// Publishes what the clocks showed; writes one line when the difference becomes too large, and one when it ends.
-    private static func note(_ reading: DatabaseClock.Reading, _ databaseClock: DatabaseClock, _ logger: Logger) {
-        let wasWrong = databaseClock.wasSeenWrong
-        databaseClock.saw(reading)
-        guard databaseClock.wasSeenWrong != wasWrong else { return }
-        if wasWrong {
-            logger.notice("the clocks of this machine and the database agree again")
-        } else {
-            logger.error(
-                "the clocks of this machine and the database differ by more than 60 s: no tokens are issued",
-                metadata: ["seconds": "\(Int(reading.difference))"])
-        }
     }
 
     /// The limit for an address that is not a trusted proxy.

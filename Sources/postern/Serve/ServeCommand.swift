@@ -90,13 +90,10 @@ struct ServerRun: Redacted {
             logger: logger)
         let server = try Server.build(
             configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
-            extraRoutes: extraRoutes,
-            wakeDelivery: { sender.wake() }, onServing: { onStarted() }, logger: logger)
-        // The sender stops after the worker that feeds it and before the database it writes to.
-        var services = server.services
-        services.insert(sender, at: 1)
+            extraRoutes: extraRoutes, delivery: sender, wakeDelivery: { sender.wake() }, onServing: { onStarted() },
+            logger: logger)
         var groupConfiguration = ServiceGroupConfiguration(
-            services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+            services: server.services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         groupConfiguration.maximumGracefulShutdownDuration = configuration.shutdownGrace
         let group = ServiceGroup(configuration: groupConfiguration)
