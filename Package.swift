@@ -22,7 +22,8 @@ let package = Package(
         .library(name: "WebAuthnVerify", targets: ["WebAuthnVerify"]),
         .executable(name: "postern", targets: ["postern"]),
     ],
-    // Exact versions, so that two builds of one commit link the same. `scripts/sbom` prints them with what they pull in.
+    // Exact versions, so that two builds of one commit link the same. `scripts/sbom` prints them with what they pull
+    // in.
     dependencies: [
         // Hashing, HMAC, AES-GCM, ECDSA/EdDSA/ML-DSA: the fastest verification here (docs/decisions/0000, F12).
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
@@ -198,7 +199,8 @@ let package = Package(
     ]
 )
 
-// Tools that ordinary builds do not see. With fuzzing or the step proof the package holds the verifier alone, so that it is quick.
+// Tools that ordinary builds do not see. With fuzzing or the step proof the package holds the verifier alone, so that
+// it is quick.
 if Context.environment["POSTERN_FUZZ"] != nil || !stepProof.isEmpty {
     package.products = []
     package.targets = package.targets.filter {

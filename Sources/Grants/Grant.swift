@@ -4,8 +4,8 @@ public protocol Grant: Sendable {
     var grantType: GrantType { get }
     /// Whether the realm's native-grants flag gates it.
     var isNative: Bool { get }
-    /// Whether the scope that is asked for will be the scope of the tokens. A refresh is judged by its family's scope, which only
-    /// the statement knows.
+    /// Whether the scope that is asked for will be the scope of the tokens. A refresh is judged by its family's scope,
+    /// which only the statement knows.
     var knowsScope: Bool { get }
     /// Parameters that must be there; checked before anything is looked up.
     func requireParameters(_ form: FormParameters) throws(TokenError)

@@ -88,7 +88,8 @@ struct MailRendererTests {
         for content in contents {
             let plain = try renderer.render(payload(clean(content)))
             let mail = try renderer.render(payload(content, realm: name))
-            // The same markup as with a harmless name: not one more angle bracket, quotation mark or ampersand of markup.
+            // The same markup as with a harmless name: not one more angle bracket, quotation mark or ampersand of
+            // markup.
             for scalar in ["<", ">", "\""] as [Unicode.Scalar] {
                 #expect(
                     mail.html.unicodeScalars.count { $0 == scalar } == plain.html.unicodeScalars.count { $0 == scalar })

@@ -4,7 +4,8 @@ import Foundation
 import Persistence
 
 extension Realm {
-    /// A realm with a public client `app` and a confidential client `api` (secret `s3cret`), as `postern.realm_config` would answer.
+    /// A realm with a public client `app` and a confidential client `api` (secret `s3cret`), as `postern.realm_config`
+    /// would answer.
     static func fixture(
         id: UUIDValue = .random(), version: Int = 1,
         nativeGrantsEnabled: Bool = true, rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]] = [:],

@@ -46,8 +46,8 @@ struct MagicLinkTests {
         }
         // 400,000 pieces of 64 random bits: two alike once in a hundred million runs.
         #expect(oddSizes == 0 && repeats == 0)
-        // Seven standard deviations: 512 bits and 8192 counts stay within them but once in millions of runs. A bit that is fixed,
-        // counts, or tells user from user (they alternate) is far outside.
+        // Seven standard deviations: 512 bits and 8192 counts stay within them but once in millions of runs. A bit that
+        // is fixed, counts, or tells user from user (they alternate) is far outside.
         let deviation = 7 * (Double(count) / 4).squareRoot()
         #expect(ones.allSatisfy { abs(Double($0) - Double(count) / 2) < deviation })
         #expect(sames.allSatisfy { abs(Double($0) - Double(count) / 2) < deviation })

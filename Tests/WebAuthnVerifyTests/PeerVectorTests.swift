@@ -70,8 +70,8 @@ struct PeerVectorTests {
         #expect(other.disagreed.isEmpty)
     }
 
-    /// Our verdict where correct verifiers may differ: docs/decisions/0010-webauthn-policy-and-lenient-cases.md. The source's
-    /// own verdict stands unless the case is refused here.
+    /// Our verdict where correct verifiers may differ: docs/decisions/0010-webauthn-policy-and-lenient-cases.md. The
+    /// source's own verdict stands unless the case is refused here.
     private static func decision(_ vector: Case) -> Bool {
         vector.expected == "ok" && !refused.contains { vector.name.hasSuffix($0) }
     }

@@ -50,7 +50,8 @@ public struct TokenError: Error, Equatable, Sendable {
         self.limit = limit
     }
 
-    /// The one translation of what the floors below throw: a ``TokenError`` stays what it is, and every other error is our own fault.
+    /// The one translation of what the floors below throw: a ``TokenError`` stays what it is, and every other error is
+    /// our own fault.
     public init(_ error: any Error) {
         self = error as? TokenError ?? .unavailable("\(error)")
     }

@@ -43,7 +43,8 @@ public struct SignIn<F: Factor>: Sendable {
 
     /// Reads, takes permits, checks, redeems, asks for the second factor, and looks up what is in doubt.
     ///
-    /// - Parameter session: the session to open, by what the factor proves. It is asked for more than once and must name one session.
+    /// - Parameter session: the session to open, by what the factor proves. It is asked for more than once and must
+    ///   name one session.
     /// - Throws: `TokenError`, or what the database threw.
     public func verify(
         _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession

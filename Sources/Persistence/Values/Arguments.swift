@@ -36,7 +36,8 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
 
     /// The text of a call, and the names of its values in the order of their numbers.
     ///
-    /// A call for each item reads `unnest($2, $3) WITH ORDINALITY AS item (a, b, number), postern.f(p_realm => $1, p_a => item.a, …)`.
+    /// A call for each item reads `unnest($2, $3) WITH ORDINALITY AS item (a, b, number), postern.f(p_realm => $1, p_a
+    /// => item.a, …)`.
     static func call(of function: String, _ arguments: [Argument]) -> (sql: String, parameters: [String]) {
         var parameters: [String] = []
         var items: [(name: String, place: String)] = []

@@ -147,8 +147,8 @@ extension Answer {
     static func stepUp(maximumAge: Int) -> Answer {
         var answer = Answer.error(.unauthorized, "insufficient_user_authentication")
         answer.headers[.wwwAuthenticate] =
-            "Bearer error=\"insufficient_user_authentication\", error_description=\"A more recent sign-in is required.\", "
-            + "max_age=\"\(maximumAge)\""
+            "Bearer error=\"insufficient_user_authentication\", "
+            + "error_description=\"A more recent sign-in is required.\", max_age=\"\(maximumAge)\""
         return answer
     }
 

@@ -62,8 +62,8 @@ enum MagicLoginMessage {
             "That is not the number that the app shows. Nobody was signed in, and the link no longer works. "
                 + "If it was you, ask for a new link in your app."
         case .disowned:
-            "The link no longer works. For 15 minutes, links are mailed only to requests from devices on which you have "
-                + "signed in before. You can close this page."
+            "The link no longer works. For 15 minutes, links are mailed only to requests from devices on which you "
+                + "have signed in before. You can close this page."
         case .answered, .redeemed: "A link works once. If you are not signed in, ask for a new one in your app."
         case .superseded:
             "Another link of your account was used first, or your account was signed out everywhere. "

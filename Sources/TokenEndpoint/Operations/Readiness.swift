@@ -22,8 +22,8 @@ struct Readiness: Sendable {
             return "there is no configuration: the directory of realms cannot be read"
         }
         if clock.isWrong, let seconds = clock.difference {
-            return
-                "the clocks of this machine and the database differ by \(Int(abs(seconds).rounded())) s: synchronise them"
+            let rounded = Int(abs(seconds).rounded())
+            return "the clocks of this machine and the database differ by \(rounded) s: synchronise them"
         }
         return nil
     }

@@ -1,8 +1,8 @@
 import Grants
 import HTTPTypes
 
-/// `POST /api/account/native/otp/request`, `…/register` and `/api/account/magic-link/request`: one uniform answer each, at a fixed
-/// time, whether the address has an account or not.
+/// `POST /api/account/native/otp/request`, `…/register` and `/api/account/magic-link/request`: one uniform answer each,
+/// at a fixed time, whether the address has an account or not.
 struct SignInRequestRoutes: Sendable {
     let requests: SignInRequests
     let code: any SentFactor

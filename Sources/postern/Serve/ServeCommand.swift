@@ -16,8 +16,10 @@ struct ServeCommand: AsyncParsableCommand {
         discussion: """
             Configured by environment variables, or by the same names in --config FILE:
               POSTERN_DATABASE_URL         libpq URI; a login role that is postern_app or a member of it (required)
-              POSTERN_SECRET_KEY_FILE      32 random bytes in base64 per line, newest first, mode 0400 or 0600 (required)
-              POSTERN_SMTP_URL             smtp://[user:pass@]host:port, smtps://…, ?starttls=required|optional|off (required)
+              POSTERN_SECRET_KEY_FILE      32 random bytes in base64 per line, newest first, file mode 0400 or 0600 \
+            (required)
+              POSTERN_SMTP_URL             smtp://[user:pass@]host:port, smtps://…, ?starttls=required|optional|off \
+            (required)
               POSTERN_SMTP_RATE            mails per second that this process sends at most, 1 to 10000; default 50
               POSTERN_MAIL_FROM            sender of mails (required)
               POSTERN_LISTEN               default 127.0.0.1:8080
@@ -102,9 +104,8 @@ struct ServerRun: Redacted {
             try await group.run()
         } catch let error as IOError {
             let addresses = [configuration.listen, configuration.operationsListen].compactMap { $0?.description }
-            throw CommandFailure(
-                "cannot listen on \(addresses.joined(separator: " and ")): \(String(cString: strerror(error.errnoCode)))"
-            )
+            let reason = String(cString: strerror(error.errnoCode))
+            throw CommandFailure("cannot listen on \(addresses.joined(separator: " and ")): \(reason)")
         }
         logger.notice("stopped")
     }
