@@ -180,6 +180,9 @@ def test_without_a_live_token_there_is_nothing(app, header):
         answer = wire.exchange(app.node.port, method, path, fields)
         assert answer.status == 401, answer
         assert answer.header("www-authenticate").startswith("Bearer")
+        # RFC 6750 §3.1: no error code for a request without a Bearer token.
+        is_bearer = header is not None and header.startswith("Bearer")
+        assert ("error" in answer.header("www-authenticate")) == is_bearer, answer
 
 
 def test_other_methods_are_refused(app):

@@ -15,8 +15,6 @@ struct MigrationPlan: Sendable {
         var migrations: [Entry] = []
         /// Checksum of each file of functions.
         var functions: [String: String] = [:]
-        /// Whether the tables that say so exist.
-        var isRecorded = false
     }
 
     init(migrations: [SQLFile], functions: [SQLFile]) throws(MigrationError) {

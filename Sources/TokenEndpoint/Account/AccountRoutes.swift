@@ -66,7 +66,7 @@ struct AccountRoutes: Sendable {
     }
 
     /// Absent: the name stays. `null`: it is removed, unless the realm requires it. A text: checked as in a
-    /// registration.
+    /// registration, and ignored as there when the realm wants no such name.
     private static func change(
         _ body: JSONMembers, _ member: String, _ rule: RegistrationFields.Rule
     ) throws(Refusal) -> AccountStore.NameChange {
@@ -75,7 +75,7 @@ struct AccountRoutes: Sendable {
             guard rule != .required else { throw Refusal(.error(.badRequest, "\(label) is required.")) }
             return .remove
         }
-        guard let given = try body.string(member) else { return .none }
+        guard let given = try body.string(member), rule != .off else { return .none }
         guard let name = PersonName(given) else { throw Refusal(.error(.badRequest, "\(label) is invalid.")) }
         return .set(name.text)
     }

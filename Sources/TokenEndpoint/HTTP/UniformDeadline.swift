@@ -1,7 +1,7 @@
-/// Sends uniform answers at a fixed time after the request arrived, so that their time does not reveal the work done
-/// (docs/decisions/0000, F7).
+/// Holds uniform answers until a fixed time after the last byte of the request, so that the time of an answer does not
+/// show how much work it took (docs/decisions/0000, F7).
 public struct UniformDeadline: Sendable {
-    /// Zero sends at once, for benchmarks only.
+    /// From the last byte of the request to the first of the answer. Zero sends at once, for benchmarks only.
     public let duration: Duration
 
     /// A deadline this long after a request's arrival.
@@ -9,7 +9,7 @@ public struct UniformDeadline: Sendable {
         self.duration = duration
     }
 
-    /// Waits until the deadline of a request; work that took longer is released at the next multiple of it.
+    /// Waits until the deadline of a request. If the work took longer, waits until the next multiple of the duration.
     func hold(_ exchange: Exchange) async {
         guard duration > .zero else { return }
         var deadline = exchange.arrivedAt + duration

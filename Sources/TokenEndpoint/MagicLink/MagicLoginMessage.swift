@@ -74,7 +74,4 @@ enum MagicLoginMessage {
         case .unavailable: "The link still works. Try again in a moment."
         }
     }
-
-    /// Whether the same request may succeed a little later.
-    var mayBeRepeated: Bool { self == .limited || self == .unavailable }
 }
