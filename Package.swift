@@ -55,10 +55,12 @@ let package = Package(
         .systemLibrary(name: "CEpoll"),  // epoll's C union, which Swift does not set without a detour
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        // Base64, base32, hexadecimal, JSON, HTML, timestamps: texts of values, without I/O.
+        .target(name: "Encoding", swiftSettings: settings + fuzzed),
         .target(
             name: "WebAuthnVerify",
             dependencies: [
-                "COpenSSL",
+                "Encoding", "COpenSSL",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "X509", package: "swift-certificates"),
@@ -71,7 +73,7 @@ let package = Package(
         .target(
             name: "SoftwareAuthenticator",
             dependencies: [
-                "WebAuthnVerify", "COpenSSL",
+                "Encoding", "WebAuthnVerify", "COpenSSL",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "X509", package: "swift-certificates"),
@@ -106,7 +108,7 @@ let package = Package(
         .target(
             name: "Grants",
             dependencies: [
-                "Persistence", "WebAuthnVerify", "COpenSSL",
+                "Encoding", "Persistence", "WebAuthnVerify", "COpenSSL",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -127,7 +129,7 @@ let package = Package(
         .target(
             name: "TokenEndpoint",
             dependencies: [
-                "Grants", "Persistence", "WebAuthnVerify",
+                "Encoding", "Grants", "Persistence", "WebAuthnVerify",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -145,6 +147,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "TokenEndpoint", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator", "WebAuthnVerify",
+                "Encoding",
                 "CLibPQ", "CCurl", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -161,9 +164,11 @@ let package = Package(
             plugins: ["EmbedFiles"]
         ),
         .testTarget(
+            name: "EncodingTests", dependencies: ["Encoding", "TestSupport"], swiftSettings: settings),
+        .testTarget(
             name: "WebAuthnVerifyTests",
             dependencies: [
-                "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets",
+                "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ],
@@ -178,7 +183,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "GrantsTests", dependencies: ["Grants", "Persistence", "TestSupport"], swiftSettings: settings),
+            name: "GrantsTests", dependencies: ["Encoding", "Grants", "Persistence", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "DeliveryTests",
             dependencies: [
@@ -204,8 +210,11 @@ let package = Package(
 if Context.environment["POSTERN_FUZZ"] != nil || !stepProof.isEmpty {
     package.products = []
     package.targets = package.targets.filter {
-        ["COpenSSL", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets", "WebAuthnVerifyTests"]
-            .contains($0.name)
+        [
+            "COpenSSL", "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets",
+            "WebAuthnVerifyTests",
+        ]
+        .contains($0.name)
     }
 }
 if Context.environment["POSTERN_FUZZ"] != nil {
@@ -226,7 +235,7 @@ if Context.environment["POSTERN_BENCH"] != nil {
         .executableTarget(
             name: "WebAuthnBench",
             dependencies: [
-                "WebAuthnVerify", "SoftwareAuthenticator", "CFIDO2",
+                "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "CFIDO2",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Benchmarks/WebAuthn", exclude: ["assertions.py"], swiftSettings: settings),

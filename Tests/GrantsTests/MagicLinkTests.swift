@@ -1,3 +1,4 @@
+import Encoding
 @testable import Grants
 import Persistence
 import Testing

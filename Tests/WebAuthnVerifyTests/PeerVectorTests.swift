@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 import Foundation
 import Testing
@@ -172,6 +173,6 @@ struct PeerVectorTests {
     }
 
     private func bytes(_ text: String?) -> [UInt8] {
-        text.flatMap { Base64URL.decode($0) } ?? []
+        text.flatMap { Base64.urlDecode($0) } ?? []
     }
 }

@@ -1,3 +1,5 @@
+import Encoding
+
 /// The parameters of an `application/x-www-form-urlencoded` request (RFC 6749 §3.2, appendix B).
 ///
 /// Stricter than a web form on purpose: a repeated parameter, a broken escape, invalid UTF-8 or a NUL refuses the whole
@@ -69,8 +71,8 @@ public struct FormParameters: Sendable, Equatable {
             case UInt8(ascii: "+"):
                 decoded.append(UInt8(ascii: " "))
             case UInt8(ascii: "%"):
-                guard index + 2 < bytes.endIndex, let high = hexDigit(bytes[index + 1]),
-                    let low = hexDigit(bytes[index + 2])
+                guard index + 2 < bytes.endIndex, let high = Hex.value(of: bytes[index + 1]),
+                    let low = Hex.value(of: bytes[index + 2])
                 else { throw .brokenEscape }
                 decoded.append(high << 4 | low)
                 index += 2
@@ -84,14 +86,5 @@ public struct FormParameters: Sendable, Equatable {
     private static func text(_ bytes: ArraySlice<UInt8>) throws(ParseError) -> String {
         guard !bytes.contains(0), let text = try? UTF8Span(validating: bytes.span) else { throw .invalidText }
         return String(copying: text)
-    }
-
-    private static func hexDigit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }

@@ -1,3 +1,4 @@
+import Encoding
 public import Persistence
 
 /// `urn:cocoar:otp`: a code from the mailbox.

@@ -1,3 +1,4 @@
+import Encoding
 import FoundationEssentials
 public import Persistence
 import WebAuthnVerify

@@ -1,3 +1,4 @@
+import Encoding
 import Persistence
 
 /// A sign-in that waits until somebody answers elsewhere, while the device that asked polls with its handle (RFC 8628

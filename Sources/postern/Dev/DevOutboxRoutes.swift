@@ -1,3 +1,4 @@
+import Encoding
 import Delivery
 import Grants
 import HTTPTypes

@@ -1,5 +1,3 @@
-import HTTPTypes
-
 /// Text on its way into HTML.
 public enum HTMLText {
     /// Safe as text and inside a quoted attribute. By scalar: a combining mark after it must not hide a `<` or a quote.
@@ -13,17 +11,5 @@ public enum HTMLText {
             default: escaped.unicodeScalars.append(scalar)
             }
         }
-    }
-}
-
-extension Answer {
-    /// A page with its content security policy.
-    public init(html: String, policy: [String]) {
-        self.init(
-            .ok,
-            headers: [
-                .contentType: "text/html; charset=utf-8", .contentSecurityPolicy: policy.joined(separator: "; "),
-            ])
-        body = Array(html.utf8)
     }
 }
