@@ -1,3 +1,5 @@
+public import Encoding
+
 /// A way to obtain tokens at the token endpoint (RFC 6749 §4.5): three facts and one verb.
 public protocol Grant: Sendable {
     /// Its `grant_type`.
@@ -7,6 +9,8 @@ public protocol Grant: Sendable {
     /// Whether the scope that is asked for will be the scope of the tokens. A refresh is judged by its family's scope,
     /// which only the statement knows.
     var knowsScope: Bool { get }
+    /// Adds the members of the discovery documents (RFC 8414 §2) that are the grant's own.
+    func describe(in metadata: inout JSONWriter, for realm: Realm)
     /// Parameters that must be there; checked before anything is looked up.
     func requireParameters(_ form: FormParameters) throws(TokenError)
     /// Consumes what was presented and stores the session, in one database round trip.
@@ -17,6 +21,9 @@ public protocol Grant: Sendable {
 extension Grant {
     /// Most do.
     public var knowsScope: Bool { true }
+
+    /// Most have none.
+    public func describe(in metadata: inout JSONWriter, for realm: Realm) {}
 }
 
 /// A token request that passed every check that does not depend on an account.

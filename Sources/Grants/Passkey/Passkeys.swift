@@ -192,3 +192,8 @@ public struct Passkeys: Sendable {
         Int(clock()) + realm.policy.ceremonyLifetime
     }
 }
+
+extension RateLimit.Policy {
+    /// `passkey/begin`.
+    static let passkeyBegin = Self(rawValue: "passkey-begin")
+}

@@ -27,11 +27,9 @@ extension Realm {
         scopes = Dictionary(record.scopes.map { ($0.name, Scope($0)) }) { first, _ in first }
         var limits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]] = [:]
         for limit in record.rateLimits {
-            // A policy or dimension of a newer schema is not this binary's to apply.
-            guard let policy = RateLimit.Policy(rawValue: limit.policy),
-                let dimension = RateLimit.Dimension(rawValue: limit.dimension)
-            else { continue }
-            limits[policy, default: [:]][dimension] = RateLimit(
+            // A dimension of a newer schema is not this binary's to apply.
+            guard let dimension = RateLimit.Dimension(rawValue: limit.dimension) else { continue }
+            limits[RateLimit.Policy(rawValue: limit.policy), default: [:]][dimension] = RateLimit(
                 permits: limit.permits, per: limit.per, burst: limit.burst, enforced: limit.mode == "enforce")
         }
         rateLimits = limits

@@ -64,6 +64,7 @@ struct DiscoveryRoutes: Sendable {
                 "email_verified",
                 "name", "given_name", "family_name",
             ])
+        service.describe(in: &object, for: realm)
         return object.finish()
     }
 
