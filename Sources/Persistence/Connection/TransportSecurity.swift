@@ -17,7 +17,7 @@ public enum TransportSecurity {
         guard given["service"] == nil else {
             return
                 "it names a service: write sslmode=verify-full into the connection string itself, "
-                    + "with sslrootcert=FILE for your CA"
+                + "with sslrootcert=FILE for your CA"
         }
         // Environment variables, and the service of PGSERVICE.
         let defaults = options(PQconndefaults()) ?? [:]
