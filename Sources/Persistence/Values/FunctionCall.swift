@@ -21,7 +21,7 @@ struct FunctionCall<Result: Sendable>: Sendable {
     /// How a row is read.
     let decode: RowDecoder<Result>
     /// Names of the values, in the order of the statement's parameters.
-    private let parameters: [String]
+    private let parameters: [StaticString]
 
     /// A call of a function that returns a record or a table.
     /// - Parameters:
@@ -67,17 +67,14 @@ struct FunctionCall<Result: Sendable>: Sendable {
     /// The given values in the order of the statement's parameters.
     /// - Throws: ``StoreError/rejected(sqlstate:)`` unless exactly the declared arguments are given.
     func values(_ given: Arguments) throws(StoreError) -> [Parameter] {
-        guard given.elements.count == parameters.count else { throw Self.undeclared }
+        guard given.names.count == parameters.count else { throw Self.undeclared }
+        // A store gives them in the order of the declaration.
+        if given.names.indices.allSatisfy({ given.names[$0].isSame(as: parameters[$0]) }) { return given.values }
         var values: [Parameter] = []
         values.reserveCapacity(parameters.count)
-        for (index, name) in parameters.enumerated() {
-            if given.elements[index].name == name {
-                values.append(given.elements[index].value)
-            } else if let element = given.elements.first(where: { $0.name == name }) {
-                values.append(element.value)
-            } else {
-                throw Self.undeclared
-            }
+        for name in parameters {
+            guard let place = given.names.firstIndex(where: { $0.isSame(as: name) }) else { throw Self.undeclared }
+            values.append(given.values[place])
         }
         return values
     }
