@@ -4,7 +4,7 @@
 /// ``description`` are the same bytes on the wire.
 public struct TokenError: Error, Equatable, Sendable {
     /// The `error` member.
-    public enum Code: String, Sendable {
+    public enum Code: String, Sendable, CaseIterable {
         case invalidRequest = "invalid_request"
         case invalidClient = "invalid_client"
         case invalidGrant = "invalid_grant"

@@ -10,21 +10,30 @@ public struct Server: Sendable {
     public let services: [any Service]
 }
 
+/// What answers requests and what works beside it, without a listener.
+struct Application: Sendable {
+    let responder: Responder
+    let realms: RealmDirectory
+    let databaseClock: DatabaseClock
+    let metrics: Metrics
+    let transport: TransportMetrics
+    /// In start order.
+    let services: [any Service]
+}
+
 extension Server {
-    /// Composes the application: grants into the registry, endpoints into routes. No other place knows all of them.
+    /// Composes what answers requests: grants into the registry, endpoints into routes. No other place knows all of them.
     ///
     /// - Parameters:
     ///   - extraRoutes: the dev outbox under `postern dev`.
     ///   - delivery: sends the mails that are queued.
     ///   - wakeDelivery: called when a mail was queued.
-    ///   - onServing: called once clients can connect.
-    /// - Throws: an error whose text says which TLS file cannot be used.
-    public static func build(
+    static func compose(
         _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration,
         keyring: Keyring,
-        extraRoutes: [Route] = [], delivery: any Service, wakeDelivery: @escaping @Sendable () -> Void,
-        onServing: @escaping @Sendable () -> Void, logger: Logger
-    ) throws -> Server {
+        extraRoutes: [Route] = [], delivery: [any Service] = [], wakeDelivery: @escaping @Sendable () -> Void,
+        logger: Logger
+    ) -> Application {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
         let databaseClock = DatabaseClock(clock: clock)
         let sessions = SessionStore(database)
@@ -95,21 +104,44 @@ extension Server {
         let worker = SignInRequestWorker(
             requests: signInRequests, factors: [code, registration, link], wake: wakeWorker, wakeDelivery: wakeDelivery,
             logger: logger)
-        var services: [any Service] = [
-            database,
-            // Stops after the worker that feeds it and before the database that it writes to.
-            delivery,
-            ConfigurationWatch(realms: realms, databaseClock: databaseClock, logger: logger)
-                .listener(databaseConfiguration, clock: clock),
-            SignInRequestService(worker: worker),
-            TestCodeService(
-                worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
-            Sweeper(store: MaintenanceStore(database), logger: logger),
-            SigningKeyRotation(keys: signingKeys, logger: logger),
-            KeyLineService(
-                resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
-                lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
-        ]
+        // Delivery stops after the worker that feeds it and before the database that it writes to.
+        let services: [any Service] =
+            [database] + delivery + [
+                ConfigurationWatch(realms: realms, databaseClock: databaseClock, logger: logger)
+                    .listener(databaseConfiguration, clock: clock),
+                SignInRequestService(worker: worker),
+                TestCodeService(
+                    worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
+                Sweeper(store: MaintenanceStore(database), logger: logger),
+                SigningKeyRotation(keys: signingKeys, logger: logger),
+                KeyLineService(
+                    resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
+                    lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
+            ]
+        return Application(
+            responder: responder, realms: realms, databaseClock: databaseClock, metrics: metrics, transport: transport,
+            services: services)
+    }
+
+    /// Composes the server: the application behind its listeners.
+    ///
+    /// - Parameters:
+    ///   - extraRoutes: the dev outbox under `postern dev`.
+    ///   - delivery: sends the mails that are queued.
+    ///   - wakeDelivery: called when a mail was queued.
+    ///   - onServing: called once clients can connect.
+    /// - Throws: an error whose text says which TLS file cannot be used.
+    public static func build(
+        _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration,
+        keyring: Keyring,
+        extraRoutes: [Route] = [], delivery: any Service, wakeDelivery: @escaping @Sendable () -> Void,
+        onServing: @escaping @Sendable () -> Void, logger: Logger
+    ) throws -> Server {
+        let application = compose(
+            configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
+            extraRoutes: extraRoutes, delivery: [delivery], wakeDelivery: wakeDelivery, logger: logger)
+        let (responder, metrics, transport) = (application.responder, application.metrics, application.transport)
+        var services = application.services
         let tls = try configuration.tls.map {
             try TLSIdentity(certificate: $0.certificate, key: $0.key, logger: logger)
         }
@@ -141,7 +173,9 @@ extension Server {
             services.append(
                 operations(
                     listen, metrics, transport,
-                    Readiness(store: MaintenanceStore(database), realms: realms, clock: databaseClock), logger))
+                    Readiness(
+                        store: MaintenanceStore(database), realms: application.realms, clock: application.databaseClock),
+                    logger))
         }
         return Server(services: services)
     }
