@@ -25,10 +25,14 @@ struct DiscoveryRoutes: Sendable {
     }
 
     private func metadata(_ exchange: Exchange) -> Answer {
-        .cacheable(documents.document(.metadata, exchange) { metadata(of: exchange.realm) }, seconds: 5, exchange)
+        let now = clock()
+        let document = documents.document(.metadata(second: Int(now)), exchange) {
+            metadata(of: exchange.realm, now: now)
+        }
+        return .cacheable(document, seconds: 5, exchange)
     }
 
-    private func metadata(of realm: Realm) -> [UInt8] {
+    private func metadata(of realm: Realm, now: Double) -> [UInt8] {
         // On an App's host the endpoints are the App's; the issuer is the realm's everywhere (docs/decisions/0013).
         let origin = realm.endpointOrigin
         let authMethods = ClientAuthenticator.methods
@@ -43,8 +47,7 @@ struct DiscoveryRoutes: Sendable {
         // No authorization endpoint exists; the member is required and may not be empty (RFC 8414 §2, §3.2).
         object.member("response_types_supported", ["none"])
         object.member("subject_types_supported", ["public"])
-        object.member(
-            "id_token_signing_alg_values_supported", SigningKeys.algorithms(of: realm, now: clock()))
+        object.member("id_token_signing_alg_values_supported", SigningKeys.algorithms(of: realm, now: now))
         object.member("token_endpoint_auth_methods_supported", ["none"] + authMethods)
         object.member("introspection_endpoint_auth_methods_supported", authMethods)
         object.member("revocation_endpoint_auth_methods_supported", ["none"] + authMethods)
@@ -69,7 +72,6 @@ struct DiscoveryRoutes: Sendable {
     }
 
     private func jwks(_ exchange: Exchange) async throws -> Answer {
-        // Keys retire by the clock: no older than a second.
         let now = clock()
         if let known = documents.known(.jwks(second: Int(now)), exchange) {
             return .cacheable(known, seconds: 300, exchange)
