@@ -173,7 +173,10 @@ let package = Package(
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ],
             swiftSettings: settings),
-        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
+        .target(
+            name: "TestSupport",
+            dependencies: ["Persistence", .product(name: "Logging", package: "swift-log")],
+            path: "Tests/Support", swiftSettings: settings),
         .testTarget(
             name: "PersistenceTests",
             dependencies: [
@@ -197,8 +200,11 @@ let package = Package(
         .testTarget(
             name: "TokenEndpointTests",
             dependencies: [
-                "TokenEndpoint",
+                "TokenEndpoint", "Grants", "Persistence", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: settings),

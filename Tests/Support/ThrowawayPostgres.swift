@@ -46,14 +46,15 @@ public final class ThrowawayPostgres: Sendable {
         "host=\(directory) user=\(user) dbname=\(database) \(extra)"
     }
 
-    /// Creates an empty database and returns its name.
-    public func createDatabase() async throws -> String {
+    /// Creates a database and returns its name.
+    /// - Parameter template: the database to copy, to which nothing is connected; an empty one without it.
+    public func createDatabase(from template: String = "template1") async throws -> String {
         let number = databaseCount.withLock { count in
             count += 1
             return count
         }
         let name = "test_\(number)"
-        try await psql("CREATE DATABASE \(name)")
+        try await psql("CREATE DATABASE \(name) TEMPLATE \(template)")
         return name
     }
 
