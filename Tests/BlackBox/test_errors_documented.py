@@ -105,7 +105,7 @@ def expanded(text):
 
 def codes():
     """The codes of TokenError by the name of their case."""
-    (block,), = found(r"enum Code: String, Sendable \{(.*?)\n    \}")
+    (block,), = found(r"enum Code: String, Sendable, CaseIterable \{(.*?)\n    \}")
     cases = re.findall(r'case (\w+)(?: = "(\w+)")?', block)
     assert len(cases) > 5, "the cases of TokenError.Code cannot be read"
     return {name: raw or name for name, raw in cases}

@@ -1,5 +1,6 @@
 /// What a test waited for did not come.
 public struct NeverHappened: Error, CustomStringConvertible {
+    /// What was waited for.
     public let description: String
 
     /// - Parameter description: what was waited for.
