@@ -22,7 +22,8 @@ struct Application: Sendable {
 }
 
 extension Server {
-    /// Composes what answers requests: grants into the registry, endpoints into routes. No other place knows all of them.
+    /// Composes what answers requests: grants into the registry, endpoints into routes. No other place knows all of
+    /// them.
     ///
     /// - Parameters:
     ///   - extraRoutes: the dev outbox under `postern dev`.
@@ -174,7 +175,8 @@ extension Server {
                 operations(
                     listen, metrics, transport,
                     Readiness(
-                        store: MaintenanceStore(database), realms: application.realms, clock: application.databaseClock),
+                        store: MaintenanceStore(database), realms: application.realms,
+                        clock: application.databaseClock),
                     logger))
         }
         return Server(services: services)
