@@ -127,7 +127,11 @@ struct SMTPTransportTests {
 
     @Test func `a cancelled task abandons a hanging server`() async throws {
         try await MailServer.misbehaving("hang-greeting") { server in
-            let transport = try transport(server)
+            var limits = SMTPTransport.Limits()
+            limits.connect = .seconds(60)
+            limits.total = .seconds(60)
+            let transport = SMTPTransport(
+                url: try SMTPURL(parsing: "smtp://localhost:\(server.port)"), sessions: 1, limits: limits)
             let mail = try sampleMail()
             let sending = Task { await transport.send(mail) }
             _ = try await server.next("connection")
