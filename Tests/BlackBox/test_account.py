@@ -1,4 +1,4 @@
-"""Own data: a person reads, renames and deletes the own account and signs out everywhere (contract 4.3)."""
+"""Own data: a person reads, renames and deletes the own account and signs out everywhere."""
 
 import re
 import time

@@ -79,7 +79,7 @@ struct MailRendererTests {
         "\"\u{301} style=x", "&\u{301}amp;", "<!--", "]]>", "名前", "🦊", String(repeating: "<", count: 500), "", "\0",
     ]
 
-    @Test("ML-11: hostile names are text, in every template", arguments: hostileNames)
+    @Test("hostile names are text, in every template", arguments: hostileNames)
     func hostile(_ name: String) throws {
         let contents: [MailPayload.Content] = [
             .otp(code: "123456", minutes: 10), .magicLink(link: "https://a.example/x?y=1&z=2", minutes: 15),

@@ -23,7 +23,7 @@ struct SMTPTransportTests {
         "more than a buffer": String(repeating: ".\r\n", count: 30_000),
     ]
 
-    @Test("ML-09: leading dots and a forged end of data are text", arguments: dotted.keys)
+    @Test("leading dots and a forged end of data are text", arguments: dotted.keys)
     func dots(_ name: String) async throws {
         let text = try #require(Self.dotted[name])
         try await MailServer.wellBehaved { server in

@@ -16,7 +16,7 @@ struct MagicLinkTests {
         #expect(MagicLink(formUserID: link.formUserID, formToken: link.formToken) == link)
     }
 
-    @Test func `MG-02: of 100,000 links no two share a piece, and nothing in a token follows user, time or order`() {
+    @Test func `of 100,000 links no two share a piece, and nothing in a token follows user, time or order`() {
         let count = 100_000
         let other = UUIDValue.random()
         var pieces: Set<UInt64> = []

@@ -36,7 +36,7 @@ struct MigrationPlan: Sendable {
             guard let known = migrations.first(where: { $0.version == entry.version }) else {
                 throw .databaseIsNewer(version: entry.version, name: entry.name)
             }
-            guard known.file.checksum == entry.checksum else { throw .edited(known.file.name) }
+            guard known.file.isSame(asApplied: entry.checksum) else { throw .edited(known.file.name) }
         }
         let applied = Set(history.migrations.map(\.version))
         let pending = migrations.filter { !applied.contains($0.version) }
