@@ -22,7 +22,8 @@ let package = Package(
         .library(name: "WebAuthnVerify", targets: ["WebAuthnVerify"]),
         .executable(name: "postern", targets: ["postern"]),
     ],
-    // Exact versions, so that two builds of one commit link the same. `scripts/sbom` prints them with what they pull in.
+    // Exact versions, so that two builds of one commit link the same. `scripts/sbom` prints them with what they pull
+    // in.
     dependencies: [
         // Hashing, HMAC, AES-GCM, ECDSA/EdDSA/ML-DSA: the fastest verification here (docs/decisions/0000, F12).
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
@@ -56,10 +57,12 @@ let package = Package(
         // libphonenumber's C++ behind one C function; Debian's package brings the headers of protobuf that it needs.
         .target(name: "CPhoneNumber", linkerSettings: [.linkedLibrary("phonenumber")]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        // Base64, base32, hexadecimal, JSON, HTML, timestamps: texts of values, without I/O.
+        .target(name: "Encoding", swiftSettings: settings + fuzzed),
         .target(
             name: "WebAuthnVerify",
             dependencies: [
-                "COpenSSL",
+                "Encoding", "COpenSSL",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "X509", package: "swift-certificates"),
@@ -72,7 +75,7 @@ let package = Package(
         .target(
             name: "SoftwareAuthenticator",
             dependencies: [
-                "WebAuthnVerify", "COpenSSL",
+                "Encoding", "WebAuthnVerify", "COpenSSL",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "X509", package: "swift-certificates"),
@@ -107,7 +110,7 @@ let package = Package(
         .target(
             name: "Grants",
             dependencies: [
-                "Persistence", "WebAuthnVerify", "COpenSSL", "CPhoneNumber",
+                "Encoding", "Persistence", "WebAuthnVerify", "COpenSSL", "CPhoneNumber",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -116,7 +119,7 @@ let package = Package(
         // The words of pages and messages in every language, and the engine of their templates.
         .target(
             name: "Texts",
-            dependencies: [.product(name: "Mustache", package: "swift-mustache")],
+            dependencies: ["Encoding", .product(name: "Mustache", package: "swift-mustache")],
             exclude: ["Templates"],
             swiftSettings: settings,
             plugins: ["EmbedFiles"]
@@ -135,7 +138,7 @@ let package = Package(
         .target(
             name: "TokenEndpoint",
             dependencies: [
-                "Grants", "Persistence", "Texts", "WebAuthnVerify",
+                "Encoding", "Grants", "Persistence", "Texts", "WebAuthnVerify",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -151,7 +154,7 @@ let package = Package(
         .target(
             name: "HostedPages",
             dependencies: [
-                "TokenEndpoint", "Grants", "Persistence", "Texts",
+                "Encoding", "TokenEndpoint", "Grants", "Persistence", "Texts",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
@@ -163,7 +166,8 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "TokenEndpoint", "HostedPages", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator", "WebAuthnVerify",
+                "TokenEndpoint", "HostedPages", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator",
+                "WebAuthnVerify", "Encoding",
                 "CLibPQ", "CCurl", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -180,14 +184,19 @@ let package = Package(
             plugins: ["EmbedFiles"]
         ),
         .testTarget(
+            name: "EncodingTests", dependencies: ["Encoding", "TestSupport"], swiftSettings: settings),
+        .testTarget(
             name: "WebAuthnVerifyTests",
             dependencies: [
-                "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets",
+                "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ],
             swiftSettings: settings),
-        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
+        .target(
+            name: "TestSupport",
+            dependencies: ["Persistence", .product(name: "Logging", package: "swift-log")],
+            path: "Tests/Support", swiftSettings: settings),
         .testTarget(
             name: "PersistenceTests",
             dependencies: [
@@ -197,7 +206,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "GrantsTests", dependencies: ["Grants", "Persistence", "TestSupport"], swiftSettings: settings),
+            name: "GrantsTests", dependencies: ["Encoding", "Grants", "Persistence", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "DeliveryTests",
             dependencies: [
@@ -219,8 +229,11 @@ let package = Package(
         .testTarget(
             name: "TokenEndpointTests",
             dependencies: [
-                "TokenEndpoint",
+                "TokenEndpoint", "HostedPages", "Grants", "Persistence", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: settings),
@@ -228,12 +241,16 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// Tools that ordinary builds do not see. With fuzzing or the step proof the package holds the verifier alone, so that it is quick.
+// Tools that ordinary builds do not see. With fuzzing or the step proof the package holds the verifier alone, so that
+// it is quick.
 if Context.environment["POSTERN_FUZZ"] != nil || !stepProof.isEmpty {
     package.products = []
     package.targets = package.targets.filter {
-        ["COpenSSL", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets", "WebAuthnVerifyTests"]
-            .contains($0.name)
+        [
+            "COpenSSL", "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets",
+            "WebAuthnVerifyTests",
+        ]
+        .contains($0.name)
     }
 }
 if Context.environment["POSTERN_FUZZ"] != nil {
@@ -254,7 +271,7 @@ if Context.environment["POSTERN_BENCH"] != nil {
         .executableTarget(
             name: "WebAuthnBench",
             dependencies: [
-                "WebAuthnVerify", "SoftwareAuthenticator", "CFIDO2",
+                "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "CFIDO2",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Benchmarks/WebAuthn", exclude: ["assertions.py"], swiftSettings: settings),

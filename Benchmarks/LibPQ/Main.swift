@@ -5,7 +5,8 @@ import NIOPosix
 
 /// Compares ways to drive PostgreSQL through libpq: one JSON object per line and measurement.
 ///
-/// `BenchLibPQ CONNINFO ADMIN_CONNINFO POSTMASTER_PID SECONDS SESSIONS RUN [STRATEGY…]`; RUN must be new for the database by 1000.
+/// `BenchLibPQ CONNINFO ADMIN_CONNINFO POSTMASTER_PID SECONDS SESSIONS RUN [STRATEGY…]`; RUN must be new for the
+/// database by 1000.
 @main
 struct Main {
     static let strategies: [(name: String, make: @Sendable (String) -> any Strategy)] = [

@@ -10,7 +10,8 @@ struct Meter {
     var serverCPU = 0.0
     var serverSwitches = 0.0
 
-    /// - Parameter postmaster: the process whose children count; those that are there, so measure while no session comes or goes.
+    /// - Parameter postmaster: the process whose children count; those that are there, so measure while no session
+    ///   comes or goes.
     init(postmaster: Int) {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)

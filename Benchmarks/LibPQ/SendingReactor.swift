@@ -2,7 +2,8 @@ import CEpoll
 import Glibc
 import Synchronization
 
-/// One thread sends and reads for all: callers queue, connections belong to that thread alone and need neither lock nor lease.
+/// One thread sends and reads for all: callers queue, connections belong to that thread alone and need neither lock nor
+/// lease.
 final class SendingReactor: Strategy, Readable, @unchecked Sendable {
     private struct Job {
         let request: Request

@@ -38,7 +38,8 @@ enum Workload: String, CaseIterable, Sendable {
         }
     }
 
-    /// Request number `n` of a caller, over the rows of sql/bench/seed.sql; `run` names the chains that `bench.seed_chains` made.
+    /// Request number `n` of a caller, over the rows of sql/bench/seed.sql; `run` names the chains that
+    /// `bench.seed_chains` made.
     func request(_ n: Int, caller: Int, run: Int, sessions: Int) -> Request {
         let realm = Parameter.uuid(Self.uid("realm1"))
         switch self {

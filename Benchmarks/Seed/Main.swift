@@ -2,10 +2,12 @@ import Foundation
 import Grants
 import Persistence
 
-/// Makes what the load generator presents, with the product's own code and the run's key file, and the rows that let it be accepted.
+/// Makes what the load generator presents, with the product's own code and the run's key file, and the rows that let it
+/// be accepted.
 ///
-/// `BenchSeed KEYFILE REALM DIRECTORY WHAT COUNT …` writes `DIRECTORY/WHAT.values` (one request value per line) and, unless the
-/// rows exist already, `DIRECTORY/WHAT.rows` (tab-separated, binary in hexadecimal), which sql/bench/*.sql turn into table rows.
+/// `BenchSeed KEYFILE REALM DIRECTORY WHAT COUNT …` writes `DIRECTORY/WHAT.values` (one request value per line) and,
+/// unless the rows exist already, `DIRECTORY/WHAT.rows` (tab-separated, binary in hexadecimal), which sql/bench/*.sql
+/// turn into table rows.
 @main
 struct Main {
     static func main() throws {

@@ -34,7 +34,8 @@ struct Seed {
         return (values, [])
     }
 
-    /// Values: `username` and `auth_session` of one live code, tab-separated. Rows: user number, handle, salt, salted hash.
+    /// Values: `username` and `auth_session` of one live code, tab-separated. Rows: user number, handle, salt, salted
+    /// hash.
     func codes(_ arguments: [String]) throws -> (values: [String], rows: [String]) {
         guard let first = Int(arguments[0]) else { throw Usage() }
         var values: [String] = []
@@ -50,7 +51,8 @@ struct Seed {
         return (values, rows)
     }
 
-    /// Values: `ceremony_id` and percent-encoded `assertion` as form parameters. Rows: user number, credential id, COSE key, user handle.
+    /// Values: `ceremony_id` and percent-encoded `assertion` as form parameters. Rows: user number, credential id, COSE
+    /// key, user handle.
     func assertions(_ arguments: [String]) throws -> (values: [String], rows: [String]) {
         guard let client = UUIDValue(arguments[0]), let users = Int(arguments[2]) else { throw Usage() }
         let rpID = arguments[1]

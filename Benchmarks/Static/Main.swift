@@ -4,8 +4,8 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// Answers every request with the bytes of a file, with no router and no middleware: what the HTTP framework itself costs.
-/// Usage: BenchStatic PORT FILE
+/// Answers every request with the bytes of a file, with no router and no middleware: what the HTTP framework itself
+/// costs. Usage: BenchStatic PORT FILE
 @main
 struct Main {
     static func main() async throws {

@@ -4,8 +4,8 @@ import Glibc
 import SoftwareAuthenticator
 import WebAuthnVerify
 
-/// Compares a full ES256 assertion check with the bare signature check and with libfido2, in rounds that alternate, so that
-/// whatever else the machine does falls on all of them. Figures are processor time; ratios are what counts.
+/// Compares a full ES256 assertion check with the bare signature check and with libfido2, in rounds that alternate, so
+/// that whatever else the machine does falls on all of them. Figures are processor time; ratios are what counts.
 @main
 struct Main {
     static func main() throws {

@@ -1,3 +1,4 @@
+import Encoding
 import CFIDO2
 import Crypto
 import FoundationEssentials
@@ -85,8 +86,8 @@ struct Subject {
     func writeForPython() throws {
         guard let path = ProcessInfo.processInfo.environment["POSTERN_BENCH_EXCHANGE"] else { return }
         let document = """
-            {"credential":\(String(decoding: json, as: UTF8.self)),"challenge":"\(Base64URL.encode(ceremony.challenge))",
-            "publicKey":"\(Base64URL.encode(record.publicKey))","rpId":"\(rpId)","origin":"\(origin)"}
+            {"credential":\(String(decoding: json, as: UTF8.self)),"challenge":"\(Base64.urlEncode(ceremony.challenge))",
+            "publicKey":"\(Base64.urlEncode(record.publicKey))","rpId":"\(rpId)","origin":"\(origin)"}
             """
         try Data(document.utf8).write(to: URL(filePath: path))
     }

@@ -58,8 +58,11 @@ class Bench:
         options = [*scenario.options, *options]
         if "--rotate" in options:
             options += ["--keep", values]
-        run = load.http(self.database, self.server.pid, self.server.port, self.directory, scenario.request(self.realm), values, connections,
-                        self.seconds, *options)
+        try:
+            run = load.http(self.database, self.server.pid, self.server.port, self.directory, scenario.request(self.realm), values,
+                            connections, self.seconds, *options)
+        except load.BadRun as error:
+            raise load.BadRun(f"{error}\nThe end of the server's log:\n{self.server.log.read_text(errors='replace')[-3000:]}") from None
         paced = " at half of that" if "--rate" in options else ""
         say(f"{scenario.name:18} http  {connections:3}{paced}: {run['rate']:8.0f}/s  p50 {run['p50']:6.0f}  p99 {run['p99']:6.0f} µs  CPU µs: "
             f"server {run['server_us']:.0f}, PostgreSQL {run['postgres_us']:.0f}, generator {run['generator_us']:.1f}")

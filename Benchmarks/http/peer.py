@@ -17,6 +17,7 @@ from harness.ports import free_port
 from harness.postgres import clean_environment
 
 from paths import REPOSITORY, say
+from server import Launched
 
 _PACKAGES = ("glewlwyd glewlwyd-common libconfig9 liborcania2.3 libyder2.0 libhoel1.4 librhonabwy1.1 libmicrohttpd12 libulfius2.7 "
              "libiddawc1.1 liboath0 libmariadb3 mariadb-common").split()
@@ -40,7 +41,7 @@ def unpack():
     return root
 
 
-class Peer:
+class Peer(Launched):
     """One glewlwyd with one client and one user."""
 
     def __init__(self, database, directory):
@@ -95,19 +96,6 @@ database = {{ type = "postgre"; conninfo = "host={self.database.root} user=postg
                 time.sleep(0.05)
         self._provision()
         return self
-
-    @property
-    def pid(self):
-        """The process."""
-        return self.process.pid
-
-    def stop(self):
-        """Ends it."""
-        self.process.terminate()
-        try:
-            self.process.wait(15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
 
     def _call(self, method, path, document=None, form=None, headers=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)

@@ -45,7 +45,24 @@ def write_key_file(path):
         file.write(base64.b64encode(os.urandom(32)).decode() + "\n")
 
 
-class Server:
+class Launched:
+    """A server in a process of its own, `process`."""
+
+    @property
+    def pid(self):
+        """The process."""
+        return self.process.pid
+
+    def stop(self):
+        """Ends it."""
+        self.process.terminate()
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class Server(Launched):
     """`postern serve` with its logs in a file at the default level; no mail goes anywhere."""
 
     def __init__(self, database, connections, directory):
@@ -75,21 +92,8 @@ class Server:
         self.idle_mib = process.memory(self.pid)[0]
         return self
 
-    @property
-    def pid(self):
-        """The process."""
-        return self.process.pid
 
-    def stop(self):
-        """Ends it."""
-        self.process.terminate()
-        try:
-            self.process.wait(15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-
-
-class StaticServer:
+class StaticServer(Launched):
     """Hummingbird answering fixed bytes, as long as our JWKS."""
 
     def __init__(self, body, directory):
@@ -103,13 +107,3 @@ class StaticServer:
         while not answers(self.port):
             assert self.process.poll() is None and time.monotonic() < deadline, "the static server does not start"
             time.sleep(0.01)
-
-    @property
-    def pid(self):
-        """The process."""
-        return self.process.pid
-
-    def stop(self):
-        """Ends it."""
-        self.process.terminate()
-        self.process.wait(15)

@@ -2,7 +2,8 @@ import Crypto
 import SoftwareAuthenticator
 import WebAuthnVerify
 
-/// What can be fuzzed: each target takes any bytes, must neither trap nor take long, and checks what must hold afterwards.
+/// What can be fuzzed: each target takes any bytes, must neither trap nor take long, and checks what must hold
+/// afterwards.
 ///
 /// The fuzzer and the tests that replay its corpora run the same functions.
 public enum FuzzTarget: String, CaseIterable, Sendable {

@@ -3,8 +3,9 @@ import PackagePlugin
 
 /// Embeds text files into the target that uses it, as `Embedded.<name>` (see the tool `embed-files`).
 ///
-/// Which files is a matter of place: a target's own folder `Templates` becomes `Embedded.templates`; `Persistence` gets the
-/// package's `sql/migrations` and `sql/functions`; the executable gets `BuildFacts`: commit, compiler and resolved packages.
+/// Which files is a matter of place: a target's own folder `Templates` becomes `Embedded.templates`; `Persistence` gets
+/// the package's `sql/migrations` and `sql/functions`; the executable gets `BuildFacts`: commit, compiler and resolved
+/// packages.
 @main
 struct EmbedFiles: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {

@@ -1,14 +1,18 @@
+public import Encoding
+
 /// A way to obtain tokens at the token endpoint (RFC 6749 §4.5): three facts and one verb.
 public protocol Grant: Sendable {
     /// Its `grant_type`.
     var grantType: GrantType { get }
     /// Whether the realm offers it now: native grants and pages have switches.
     func isEnabled(in realm: Realm) -> Bool
-    /// Whether the scope that is asked for will be the scope of the tokens. A refresh is judged by its family's scope, which only
-    /// the statement knows.
+    /// Whether the scope that is asked for will be the scope of the tokens. A refresh is judged by its family's scope,
+    /// which only the statement knows.
     var knowsScope: Bool { get }
     /// Whether `scope` is ignored, because the scope was fixed before.
     var ignoresScope: Bool { get }
+    /// Adds the members of the discovery documents (RFC 8414 §2) that are the grant's own.
+    func describe(in metadata: inout JSONWriter, for realm: Realm)
     /// Parameters that must be there; checked before anything is looked up.
     func requireParameters(_ form: FormParameters) throws(TokenError)
     /// Consumes what was presented and stores the session, in one database round trip.
@@ -21,6 +25,9 @@ extension Grant {
     public var knowsScope: Bool { true }
     /// Most read it.
     public var ignoresScope: Bool { false }
+
+    /// Most have none.
+    public func describe(in metadata: inout JSONWriter, for realm: Realm) {}
 }
 
 /// A token request that passed every check that does not depend on an account.

@@ -1,3 +1,4 @@
+public import Encoding
 public import Persistence
 
 /// The token endpoint's dispatcher. The order of checks is the source order of
@@ -17,7 +18,16 @@ public struct TokenService: Sendable {
 
     /// `grant_types_supported` for a realm: native grants and codes only while the realm has them on.
     public func grantTypes(for realm: Realm) -> [String] {
-        grants.values.filter { $0.isEnabled(in: realm) }.map(\.grantType.rawValue).sorted()
+        offered(to: realm).map(\.grantType.rawValue)
+    }
+
+    /// Adds what grants of the realm have to say in its discovery documents.
+    public func describe(in metadata: inout JSONWriter, for realm: Realm) {
+        for grant in offered(to: realm) { grant.describe(in: &metadata, for: realm) }
+    }
+
+    private func offered(to realm: Realm) -> [any Grant] {
+        grants.values.filter { $0.isEnabled(in: realm) }.sorted { $0.grantType.rawValue < $1.grantType.rawValue }
     }
 
     /// Whether a wire value names a registered grant.

@@ -21,6 +21,7 @@ package struct HostedPages: ComposedPages {
         signOut = SignOutPages(pages: pages, parts: parts)
         routes =
             assets.routes + signIn.routes + MagicLoginRoutes(pages: pages, signIn: signIn, parts: parts).routes
+            + UndoRoutes(pages: pages, offers: parts.undo).routes
     }
 
     package func begin(

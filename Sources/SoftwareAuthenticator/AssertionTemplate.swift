@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 public import WebAuthnVerify
 
@@ -24,13 +25,13 @@ public struct AssertionTemplate: Sendable {
 extension AuthenticationResponseJSON {
     /// The JSON serialisation, as a client sends it.
     public func json() -> String {
-        let id = Base64URL.encode(id)
+        let id = Base64.urlEncode(id)
         var members = [
-            #""clientDataJSON":"\#(Base64URL.encode(clientDataJSON))""#,
-            #""authenticatorData":"\#(Base64URL.encode(authenticatorData))""#,
-            #""signature":"\#(Base64URL.encode(signature))""#,
+            #""clientDataJSON":"\#(Base64.urlEncode(clientDataJSON))""#,
+            #""authenticatorData":"\#(Base64.urlEncode(authenticatorData))""#,
+            #""signature":"\#(Base64.urlEncode(signature))""#,
         ]
-        if let userHandle { members.append(#""userHandle":"\#(Base64URL.encode(userHandle))""#) }
+        if let userHandle { members.append(#""userHandle":"\#(Base64.urlEncode(userHandle))""#) }
         return #"{"id":"\#(id)","rawId":"\#(id)","type":"public-key","authenticatorAttachment":"platform","#
             + #""clientExtensionResults":{},"response":{\#(members.joined(separator: ","))}}"#
     }
@@ -39,10 +40,10 @@ extension AuthenticationResponseJSON {
 extension RegistrationResponseJSON {
     /// The JSON serialisation, as a client sends it.
     public func json() -> String {
-        let id = Base64URL.encode(id)
+        let id = Base64.urlEncode(id)
         let transports = transports.map(ClientDataTemplate.quoted).joined(separator: ",")
         return #"{"id":"\#(id)","rawId":"\#(id)","type":"public-key","authenticatorAttachment":"platform","#
-            + #""clientExtensionResults":{},"response":{"clientDataJSON":"\#(Base64URL.encode(clientDataJSON))","#
-            + #""attestationObject":"\#(Base64URL.encode(attestationObject))","transports":[\#(transports)]}}"#
+            + #""clientExtensionResults":{},"response":{"clientDataJSON":"\#(Base64.urlEncode(clientDataJSON))","#
+            + #""attestationObject":"\#(Base64.urlEncode(attestationObject))","transports":[\#(transports)]}}"#
     }
 }

@@ -1,3 +1,4 @@
+import Encoding
 import WebAuthnVerify
 
 /// `clientDataJSON` before it is written: every member can be changed or left out.
@@ -20,7 +21,7 @@ public struct ClientDataTemplate: Sendable {
     /// What an honest client writes.
     public init(type: String, challenge: [UInt8], origin: String, crossOrigin: Bool? = false) {
         self.type = type
-        self.challenge = Base64URL.encode(challenge)
+        self.challenge = Base64.urlEncode(challenge)
         self.origin = origin
         self.crossOrigin = crossOrigin
     }

@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 import CryptoExtras
 import SwiftASN1
@@ -76,17 +77,17 @@ extension RegistrationTemplate {
                 Certificate.Extension(SubjectAlternativeNames([.dnsName("attest.android.com")]), critical: false)
             ])
         let nonce = Self.base64(Array(SHA256.hash(data: signed)))
-        let header = Base64URL.encode(Array(#"{"alg":"RS256","x5c":["\#(Self.base64(leaf))"]}"#.utf8))
-        let payload = Base64URL.encode(Array(#"{"nonce":"\#(nonce)","ctsProfileMatch":true}"#.utf8))
+        let header = Base64.urlEncode(Array(#"{"alg":"RS256","x5c":["\#(Self.base64(leaf))"]}"#.utf8))
+        let payload = Base64.urlEncode(Array(#"{"nonce":"\#(nonce)","ctsProfileMatch":true}"#.utf8))
         let input = Array("\(header).\(payload)".utf8)
         let signature = try key.signature(for: SHA256.hash(data: input), padding: .insecurePKCS1v1_5)
-        let jws = input + [UInt8(ascii: ".")] + Array(Base64URL.encode(Array(signature.rawRepresentation)).utf8)
+        let jws = input + [UInt8(ascii: ".")] + Array(Base64.urlEncode(Array(signature.rawRepresentation)).utf8)
         return [("ver", .text("1")), ("response", .bytes(jws))]
     }
 
     /// Base64 with padding.
     private static func base64(_ bytes: [UInt8]) -> String {
-        let text = Base64URL.encode(bytes).map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
+        let text = Base64.urlEncode(bytes).map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
         return String(text) + String(repeating: "=", count: (4 - text.count % 4) % 4)
     }
 }

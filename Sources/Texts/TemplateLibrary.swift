@@ -1,3 +1,4 @@
+import Encoding
 public import Mustache
 
 /// The one template engine of pages and mails. Templates are part of the binary and parsed once.
@@ -26,19 +27,5 @@ public struct TemplateLibrary: Sendable {
 /// Escapes each Unicode scalar. The library's own HTML type looks at grapheme clusters, where a quotation mark followed
 /// by a combining accent is another character and would be let through.
 private struct ScalarHTML: MustacheContentType {
-    func escapeText(_ text: String) -> String {
-        var escaped = ""
-        escaped.reserveCapacity(text.utf8.count)
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "&": escaped += "&amp;"
-            case "\"": escaped += "&quot;"
-            case "'": escaped += "&#39;"
-            default: escaped.unicodeScalars.append(scalar)
-            }
-        }
-        return escaped
-    }
+    func escapeText(_ text: String) -> String { HTMLText.escape(text) }
 }

@@ -1,4 +1,4 @@
-"""Own data: a person reads, renames and deletes the own account and signs out everywhere (contract 4.3)."""
+"""Own data: a person reads, renames and deletes the own account and signs out everywhere."""
 
 import re
 import time
@@ -95,6 +95,18 @@ def test_a_required_name_is_not_removed(world):
     answer = realm.app().change_account(token, {"FirstName": None})
     assert (answer.status, answer.json()) == (400, {"error": "Firstname is required."})
     assert realm.app().change_account(token, {"LastName": None}).status == 200
+
+
+def test_a_name_that_the_realm_does_not_want_is_ignored_and_can_be_removed(world):
+    """As in a registration, a text for a field that is off changes nothing."""
+    realm = world.realm()
+    token = realm.app().sign_in(realm.user(first_name="Mia"))["access_token"]
+    world.admin.call("set_registration_fields", realm.slug, firstname="Off")
+    world.settle()
+    answer = realm.app().change_account(token, {"FirstName": "Ada", "LastName": "Lovelace"})
+    assert answer.status == 200, answer
+    assert (answer.json()["FirstName"], answer.json()["LastName"]) == ("Mia", "Lovelace")
+    assert realm.app().change_account(token, {"FirstName": None}).json()["FirstName"] is None
 
 
 @pytest.mark.parametrize("body,status", [("[]", 400), ("", 400), ('{"FirstName":"a","FIRSTNAME":"b"}', 400)])

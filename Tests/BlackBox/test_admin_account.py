@@ -1,4 +1,4 @@
-"""What an administrator does about single accounts: sessions, passkeys, closed codes, imports, addresses (contract 3)."""
+"""What an administrator does about single accounts: sessions, passkeys, closed codes, imports, addresses."""
 
 import subprocess
 import uuid

@@ -1,4 +1,4 @@
-"""Apps: a host each, their clients, their switch; what a host says of itself (contract 4.2, 4.4; DH-25)."""
+"""Apps: a host each, their clients, their switch; what a host says of itself."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_a_sign_in_on_an_apps_host_is_one_of_the_realm(realm):
 
 
 def test_an_app_host_is_known_in_any_spelling_and_its_neighbours_are_not(realm):
-    """Upper case, trailing dot, port; an unlisted host below the realm's is nobody's (DH-25)."""
+    """Upper case, trailing dot, port; an unlisted host below the realm's is nobody's."""
     for spelling in (realm.shop.upper(), realm.shop + ".", realm.shop + ":443"):
         assert app_info(realm, spelling).json()["DisplayName"] == "The Shop"
     for stranger in ("other." + realm.host, "x." + realm.shop):
@@ -112,7 +112,7 @@ def test_discovery_of_an_apps_host_names_the_realms_issuer_and_the_apps_endpoint
 
 
 def test_app_info_tells_what_a_host_does(world):
-    """Per App and for the realm's own host; every member of the contract, cacheable for seconds."""
+    """Per App and for the realm's own host; every member, cacheable for seconds."""
     realm = world.realm()
     shop = realm.put_app("shop", ["app"], registration="ExplicitEndpoint")
     desk = realm.put_app("desk", ["app-2"])

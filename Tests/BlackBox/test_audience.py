@@ -1,4 +1,4 @@
-"""An access token opens only what it was made for: account endpoints take no token that was made for an API (contract 4.3)."""
+"""An access token opens only what it was made for: account endpoints take no token that was made for an API."""
 
 import re
 import uuid

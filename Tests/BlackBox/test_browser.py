@@ -110,6 +110,6 @@ def test_the_page_loads_nothing_and_lets_nothing_in(dev):
 
 
 def test_serve_has_no_dev_page(world, realm, app):
-    """Contract §5: only under `postern dev`."""
+    """Only under `postern dev`."""
     for path in ("/dev/passkey", "/dev/outbox", "/dev/outbox.json"):
         assert app.get(path).status == 404

@@ -67,7 +67,7 @@ def result(page):
 
 
 def test_a_scanner_with_scripts_opens_a_link_fifty_times_and_it_lives(browser, served):
-    """MG-09: fifty page loads and fetches by GET and HEAD, scripts running, whatever they find submitted to nobody."""
+    """Fifty page loads and fetches by GET and HEAD, scripts running, whatever they find submitted to nobody."""
     links, link = served
     one = link()
     page = Page(browser)

@@ -1,4 +1,4 @@
-"""Contract 4.1, "Codes", rule by rule."""
+"""The rules of codes, one by one (docs/wire.md)."""
 
 import pytest
 

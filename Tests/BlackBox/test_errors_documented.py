@@ -106,7 +106,7 @@ def expanded(text):
 
 def codes():
     """The codes of TokenError by the name of their case."""
-    (block,), = found(r"enum Code: String, Sendable \{(.*?)\n    \}")
+    (block,), = found(r"enum Code: String, Sendable, CaseIterable \{(.*?)\n    \}")
     cases = re.findall(r'case (\w+)(?: = "(\w+)")?', block)
     assert len(cases) > 5, "the cases of TokenError.Code cannot be read"
     return {name: raw or name for name, raw in cases}
@@ -245,12 +245,13 @@ def test_challenges():
 def test_limits():
     """Every policy and every dimension of a limit is explained."""
     page = PAGE.read_text(encoding="utf-8")
-    for enum in ("Policy", "Dimension"):
-        (block,), = found(rf"enum {enum}: String, Sendable, Hashable, CaseIterable \{{(.*?)\n    \}}")
-        names = [raw or name for name, raw in re.findall(r'case (\w+)(?: = "([\w-]+)")?', block)]
-        assert len(names) > 3, f"the cases of {enum} cannot be read"
-        for name in names:
-            assert f"`{name}`" in page, f"docs/errors.md does not explain {enum.lower()} {name}"
+    blocks = [block for block, in found(r"(?:struct Policy: |extension RateLimit\.Policy )[^{]*\{(.*?)\n(?:    )?\}")]
+    policies = [name for block in blocks for name in re.findall(r'static let \w+ = Self\(rawValue: "([\w-]+)"\)', block)]
+    (block,), = found(r"enum Dimension: String, Sendable, Hashable, CaseIterable \{(.*?)\n    \}")
+    dimensions = [raw or name for name, raw in re.findall(r'case (\w+)(?: = "([\w-]+)")?', block)]
+    assert len(policies) >= 5 and len(dimensions) > 3, "policies or dimensions cannot be read"
+    for name in policies + dimensions:
+        assert f"`{name}`" in page, f"docs/errors.md does not explain {name}"
 
 
 def test_a_new_way_to_fail_is_noticed(monkeypatch):

@@ -96,7 +96,7 @@ def fields():
 
 @pytest.mark.parametrize("name", fields())
 def test_hostile_text_is_answered_like_any_other(home, name):
-    """SI-01, SI-02, SI-04, SI-12: the same answer as a random string, at once, and nothing of ours in it."""
+    """The same answer as a random string, at once, and nothing of ours in it."""
     send = dict(requests(home))[name]
     usual = send("z" + secrets.token_hex(8))
     assert usual.status < 500, usual
@@ -112,7 +112,7 @@ def test_hostile_text_is_answered_like_any_other(home, name):
 
 
 def test_only_parameterised_statements_reach_postgresql(home, small):
-    """SI-01: whatever was sent stands in no statement; runs after the fields above and sends its own."""
+    """Whatever was sent stands in no statement; runs after the fields above and sends its own."""
     marks = [f"mark{secrets.token_hex(6)}" for _ in range(3)]
     app = home.app()
     app.ask(f"{marks[0]}@mail.example", FirstName=f"x' {marks[0]}")
@@ -126,7 +126,7 @@ def test_only_parameterised_statements_reach_postgresql(home, small):
 
 
 def test_one_event_is_one_line_of_json_whatever_it_says(home, small):
-    """SI-06, SI-07: every line parses; a refused redemption names time, realm, client, grant, outcome, source and request; no text of the caller."""
+    """Every line parses; a refused redemption names time, realm, client, grant, outcome, source and request; no text of the caller."""
     app, mark = home.app(), secrets.token_hex(6)
     for text in BREAKING:
         app.redeem(text + mark, email=home.new_email())
@@ -142,7 +142,7 @@ def test_one_event_is_one_line_of_json_whatever_it_says(home, small):
 
 
 def test_a_link_in_a_url_stands_in_no_log(home, small):
-    """SI-08: the query of the landing page is nobody's business."""
+    """The query of the landing page is nobody's business."""
     token = secrets.token_urlsafe(32)
     home.app().get(f"/magic-login?userId=00000000-0000-4000-8000-000000000000&token={token}")
     home.app().get(f"/connect/token?otp_code={token}")
@@ -150,7 +150,7 @@ def test_a_link_in_a_url_stands_in_no_log(home, small):
 
 
 def test_metrics_name_no_tenant_and_stay_off_the_public_listener(home, small):
-    """SI-10, SI-11: figures by route, grant and outcome; nothing of realms, clients or people."""
+    """Figures by route, grant and outcome; nothing of realms, clients or people."""
     answer = small.node.ops("/metrics")
     assert answer.status == 200
     text = answer.body.decode()
@@ -163,7 +163,7 @@ def test_metrics_name_no_tenant_and_stay_off_the_public_listener(home, small):
 
 
 def test_provisioning_goes_on_beside_live_traffic(home, small):
-    """AD-07: changes of the realm that is being used hold nobody up, and are in force within seconds."""
+    """Changes of the realm that is being used hold nobody up, and are in force within seconds."""
     app, api = home.app(), home.app("api")
     emails = home.users(6)
     load = Load(app, api, in_parallel(app.sign_in, emails), []).start()

@@ -1,4 +1,4 @@
-"""Signing keys follow one another without anybody noticing (contract 1, 3, 4.4; TK-20, TK-21, RT-24)."""
+"""Signing keys follow one another without anybody noticing."""
 
 import base64
 import hashlib
@@ -40,7 +40,7 @@ def rotated(world, realm, *arguments):
 
 
 def jwks(app):
-    """The published keys; none has a private member (TK-20)."""
+    """The published keys; none has a private member."""
     found = app.get("/.well-known/jwks").json()
     assert all(not set(key) & {"d", "p", "q", "dp", "dq", "qi", "k"} for key in found["keys"])
     assert len({key["kid"] for key in found["keys"]}) == len(found["keys"])
@@ -239,7 +239,7 @@ def test_private_halves_are_sealed(world):
     (["--realm", "nobody"], 1, "does not exist"), (["--realm", "r", "--alg", "HS256"], 64, "alg"), ([], 64, "realm"),
 ])
 def test_the_command_says_what_is_wrong(world, arguments, code, text):
-    """Exit codes and stderr (contract 1)."""
+    """Exit codes and stderr."""
     done = run_postern("keys", "rotate", *arguments, environment={
         "POSTERN_DATABASE_URL": world.cluster.url("bb_serve"), "POSTERN_SECRET_KEY_FILE": str(world.key_file),
     })

@@ -1,4 +1,4 @@
-"""Rate limits (contract 4.5, security cases RL): every dimension, exact over processes, cheap when refused, effective at once."""
+"""Rate limits: every dimension, exact over processes, cheap when refused, effective at once."""
 
 import collections
 import re
@@ -30,7 +30,7 @@ def proxied_node(world):
 
 
 def assert_refused(answer, policy, dimension):
-    """429 as the contract writes it (RL-01)."""
+    """429 as docs/wire.md writes it."""
     assert answer.status == 429, answer
     assert re.fullmatch(r"[1-9][0-9]*", answer.header("retry-after")), answer
     assert answer.json() == {
@@ -57,7 +57,7 @@ ENDPOINTS = ["otp/request", "register", "magic-link/request", "passkey/begin", "
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_source_gets_its_burst_and_no_more(world, endpoint):
-    """RL-01, RL-08: N answers, then 429; the same source in another realm is not concerned."""
+    """N answers, then 429; the same source in another realm is not concerned."""
     realm, other = world.realm(), world.realm()
     policy, send, usual = requests_of(realm, realm.app())[endpoint]
     realm.limit(policy, "source", 4)
@@ -116,7 +116,7 @@ def test_an_address_is_limited_per_source_and_in_all(world, proxied_node):
 
 @pytest.mark.parametrize("endpoint", ["otp/request", "register"])
 def test_five_hundred_requests_for_one_address_at_once_stop_at_the_limit(world, second_node, endpoint):
-    """RL-02, OT-18: 500 at a barrier on two processes; exactly five pass."""
+    """500 at a barrier on two processes; exactly five pass."""
     realm = world.realm()
     realm.limit("native-otp", "target", 5)
     email = realm.user()
@@ -141,7 +141,7 @@ def fire(raw, count, nodes, host):
 @pytest.mark.parametrize("dimension", ["source", "client"])
 @pytest.mark.parametrize("limit", [7, 100, 300])
 def test_a_limit_is_exact_over_two_processes(world, second_node, dimension, limit):
-    """RL-02: 400 token requests at a barrier. Permits leased in blocks (limits of 128 and more) never add up to more than there are."""
+    """400 token requests at a barrier. Permits leased in blocks (limits of 128 and more) never add up to more than there are."""
     realm = world.realm()
     realm.limit("token", dimension, limit, per="1 day")
     app = realm.app()
@@ -159,7 +159,7 @@ def test_a_limit_is_exact_over_two_processes(world, second_node, dimension, limi
 
 
 def test_after_retry_after_it_works_again_and_not_before(world):
-    """RL-03: two permits at once, then one in two seconds."""
+    """Two permits at once, then one in two seconds."""
     realm = world.realm()
     _, send, usual = requests_of(realm, realm.app())["token"]
     realm.limit("token", "source", 1, per="2 seconds", burst=2)
@@ -176,7 +176,7 @@ def test_after_retry_after_it_works_again_and_not_before(world):
 
 
 def test_a_changed_limit_is_in_force_at_once(world, second_node):
-    """RL-04: raised and lowered, by set and by reset, on every node, within a second; a remembered refusal does not outlive it."""
+    """Raised and lowered, by set and by reset, on every node, within a second; a remembered refusal does not outlive it."""
     realm = world.realm()
     realm.limit("token", "source", 2)
     nodes = [realm.app(node=node) for node in (world.node, second_node)]
@@ -223,7 +223,7 @@ def test_a_watched_limit_does_not_hide_an_enforced_one(world):
 
 @pytest.mark.slow
 def test_a_flood_of_refused_requests_hardly_reaches_the_database(world):
-    """RL-10: 3,000 refused requests for one address, and for one source; far fewer transactions than requests, and less time each."""
+    """3,000 refused requests for one address, and for one source; far fewer transactions than requests, and less time each."""
     realm = world.realm()
     realm.limit("native-otp", "target", 5)
     realm.limit("token", "source", 5)
@@ -246,7 +246,7 @@ def transactions(world):
 
 
 def test_refused_by_one_limit_a_user_is_not_shut_out(world):
-    """RL-11: no code for anybody at this address any more; refresh and passkey work, and so does a code already mailed."""
+    """No code for anybody at this address any more; refresh and passkey work, and so does a code already mailed."""
     realm = world.realm()
     app = realm.app()
     tokens = app.sign_in(realm.user())
@@ -260,7 +260,7 @@ def test_refused_by_one_limit_a_user_is_not_shut_out(world):
 
 
 def test_a_restarted_server_forgets_no_limit(world):
-    """RL-09, RL-13: what a process remembers is not the truth; a new one refuses too, by source, by address, and wrong tries."""
+    """What a process remembers is not the truth; a new one refuses too, by source, by address, and wrong tries."""
     realm = world.realm()
     realm.limit("native-otp", "source", 3, per="1 day")
     app = realm.app()
@@ -278,7 +278,7 @@ def test_a_restarted_server_forgets_no_limit(world):
 
 
 def test_a_clock_that_steps_locks_nobody_and_opens_no_window(world):
-    """RL-12: an hour forward or back gives one burst and no more."""
+    """An hour forward or back gives one burst and no more."""
     realm = world.realm()
     app = realm.app()
     realm.limit("token", "source", 3, per="10 minutes")
@@ -305,7 +305,6 @@ def sources(world, node, headers, limit=2):
     "X-Forwarded-For", "X-Real-IP", "Forwarded", "True-Client-IP", "X_Forwarded_For", "CF-Connecting-IP", "Postern-Forwarded-For",
 ])
 def test_headers_of_strangers_do_not_say_where_they_are(world, name):
-    """RL-05."""
     value = "for=203.0.113.{}" if name == "Forwarded" else "203.0.113.{}"
     assert sources(world, world.node, [{name: value.format(n)} for n in range(3)]) == [400, 400, 429]
 
@@ -321,7 +320,7 @@ def test_headers_of_strangers_do_not_say_where_they_are(world, name):
     (", ".join(f"198.51.100.{n}" for n in range(50)), "198.51.100.49", True),
 ])
 def test_behind_a_trusted_proxy_the_rightmost_stranger_counts(world, proxied_node, first, second, same):
-    """RL-06, RL-07: two requests of the first and one of the second; what cannot be read counts as the proxy, never as nobody."""
+    """Two requests of the first and one of the second; what cannot be read counts as the proxy, never as nobody."""
     statuses = sources(world, proxied_node, [{"X-Forwarded-For": value} for value in (first, first, second)])
     assert statuses == [400, 400, 429 if same else 400]
 
@@ -398,7 +397,7 @@ def test_a_sign_in_through_a_forwarder_is_recorded_where_the_user_is(forwarding)
 
 @pytest.mark.slow
 def test_two_thousand_users_behind_one_address_sign_in_within_an_hour(world):
-    """Contract 4.5: default limits, one source; waves of 100 every three minutes. Nobody sees a 429."""
+    """Default limits, one source; waves of 100 every three minutes. Nobody sees a 429."""
     realm = world.realm(limits=False, cooldown="60 seconds")
     app = realm.app()
     began = time.monotonic()

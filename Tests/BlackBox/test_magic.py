@@ -1,4 +1,4 @@
-"""Magic links by token: contract 4.1 and 4.2, security cases MG-01 to MG-08, MG-14, MG-16, MG-17 and MG-19 to MG-22."""
+"""Magic links by token: how they are asked for, what redeems and what ends them."""
 
 import base64
 import collections
@@ -28,7 +28,7 @@ def refused(answer):
 
 
 def test_a_link_signs_in(realm, app, api, email, links):
-    """MG-01: request, mail, token; an id token of a single factor."""
+    """Request, mail, token; an id token of a single factor."""
     asked = links.ask(email)
     assert asked.status == 200 and "no-store" in asked.header("cache-control"), asked
     document = asked.json()
@@ -58,7 +58,7 @@ def json_of(token):
 
 
 def test_tokens_are_256_random_bits(realm, links):
-    """MG-02, the small form: of two hundred links no two share a piece, and every position takes many values."""
+    """The small form: of two hundred links no two share a piece, and every position takes many values."""
     users = realm.users(200)
     for user in users:
         assert links.ask(user).status == 200
@@ -78,7 +78,7 @@ def test_tokens_are_256_random_bits(realm, links):
     lambda t: base64.urlsafe_b64decode(t + "=").hex(), lambda t: "A" * 43, lambda t: "A" * 60_000,
 ])
 def test_a_token_has_one_spelling(links, email, change):
-    """MG-03: altered, cut, extended, in another case, padded, in hexadecimal; the link lives on."""
+    """Altered, cut, extended, in another case, padded, in hexadecimal; the link lives on."""
     link = links.link(email)
     assert change(link.token) != link.token
     assert refused(links.redeem(link, magic_token=change(link.token)))
@@ -86,7 +86,7 @@ def test_a_token_has_one_spelling(links, email, change):
 
 
 def test_a_link_works_once(world, links, email):
-    """MG-04: twice, an hour later, and at another node."""
+    """Twice, an hour later, and at another node."""
     link = links.link(email)
     assert links.redeem(link).status == 200
     assert refused(links.redeem(link))
@@ -102,7 +102,7 @@ def test_a_link_works_once(world, links, email):
 
 
 def test_a_user_id_and_a_token_belong_together(realm, links, email):
-    """MG-05: the owner's token survives."""
+    """The owner's token survives."""
     link, other = links.link(email), links.link(realm.user())
     assert refused(links.redeem(link, user_id=other.user_id))
     assert refused(links.redeem(other, user_id=link.user_id))
@@ -110,7 +110,7 @@ def test_a_user_id_and_a_token_belong_together(realm, links, email):
 
 
 def test_a_link_belongs_to_its_realm_and_client(world, realm, links, email):
-    """MG-06: realm B and client A2 are refused; a link that named no client is for any."""
+    """Realm B and client A2 are refused; a link that named no client is for any."""
     link = links.link(email, ClientId=links.app.client_id)
     assert refused(Links(world.realm().app()).redeem(link))
     assert refused(Links(realm.app("app-2")).redeem(link))
@@ -126,7 +126,7 @@ def test_a_link_belongs_to_its_realm_and_client(world, realm, links, email):
     "1", str(uuid.UUID(int=0)), "{%s}", "upper", "urn:uuid:%s", "%s ", "hex", "' OR 1=1 --", "../%s", "x" * 5000,
 ])
 def test_a_malformed_user_id_is_an_invalid_link(links, email, user_id):
-    """MG-07: the same bytes as any other; the link lives on."""
+    """The same bytes as any other; the link lives on."""
     link = links.link(email)
     text = {"upper": link.user_id.upper(), "hex": link.user_id.replace("-", "")}.get(user_id) or user_id.replace("%s", link.user_id)
     assert refused(links.redeem(link, user_id=text))
@@ -134,7 +134,7 @@ def test_a_malformed_user_id_is_an_invalid_link(links, email, user_id):
 
 
 def test_a_link_expires(world, realm, links, email):
-    """MG-08: fifteen minutes, or what the realm says."""
+    """Fifteen minutes, or what the realm says."""
     link = links.link(email)
     world.time_travel(899 - 5)
     assert links.redeem(link).status == 200
@@ -196,7 +196,7 @@ def test_a_malformed_address_is_said_so(app, body):
 
 
 def test_a_link_token_is_nothing_else(links, api, app, email):
-    """MG-14: no access token, no refresh token, nothing to introspect, no code; and no other secret is a link."""
+    """No access token, no refresh token, nothing to introspect, no code; and no other secret is a link."""
     link = links.link(email)
     assert api.introspect(link.token).json() == {"active": False}
     assert app.userinfo(link.token).status == 401
@@ -210,7 +210,7 @@ def test_a_link_token_is_nothing_else(links, api, app, email):
 
 
 def test_the_mail_goes_to_the_stored_address(realm, links):
-    """MG-16: twins in Unicode are other mailboxes; ASCII case is not."""
+    """Twins in Unicode are other mailboxes; ASCII case is not."""
     email = realm.user()
     for twin in (email.replace("i", "\u0131", 1), email.replace("m", "\uff4d", 1), email.replace("e", "\u0435", 1)):
         assert twin != email
@@ -222,7 +222,7 @@ def test_the_mail_goes_to_the_stored_address(realm, links):
 
 
 def test_nobody_learns_who_is_known(world, realm, links, email):
-    """MG-17: same bytes but for handle and number, same headers; handles of one length; no mail."""
+    """Same bytes but for handle and number, same headers; handles of one length; no mail."""
     unknown = realm.new_email()
     while len(unknown) != len(email):
         unknown = realm.new_email() if len(unknown) < len(email) else "m" + unknown[len(unknown) - len(email) + 1:]
@@ -242,7 +242,7 @@ def test_nobody_learns_who_is_known(world, realm, links, email):
 
 @pytest.mark.parametrize("name", ["returnUrl", "redirect", "next", "redirect_uri", "url", "host"])
 def test_a_link_leads_nowhere_else(realm, links, email, name):
-    """MG-19: in the request, on the page, in the form."""
+    """In the request, on the page, in the form."""
     evil = "https://evil.example/"
     link = links.received(links.ask(email, **{name: evil}), email, 1)
     assert link.url.startswith(realm.issuer + "/magic-login?") and set(link.query) == {"userId", "token"}
@@ -253,7 +253,7 @@ def test_a_link_leads_nowhere_else(realm, links, email, name):
 
 
 def test_many_links_live_and_a_success_ends_them(realm, links, email):
-    """MG-20 as decided: a newer link ends no older one, so that a stranger cannot push the owner's out; codes and links do not revive each other."""
+    """A newer link ends no older one, so that a stranger cannot push the owner's out; codes and links do not revive each other."""
     all_links = [links.link(email) for _ in range(11)]
     code = links.app.request_code(email)
     assert links.redeem(all_links[0]).status == 200
@@ -268,7 +268,7 @@ def test_many_links_live_and_a_success_ends_them(realm, links, email):
 
 
 def test_a_disabled_or_deleted_user_has_no_link(world, realm, links):
-    """MG-21: after the mail, and between confirmation and poll."""
+    """After the mail, and between confirmation and poll."""
     for end in (
         lambda email: world.admin.call("set_user_enabled", realm.slug, email, False),
         lambda email: world.admin.call("delete_user", realm.slug, email),
@@ -284,7 +284,7 @@ def test_a_disabled_or_deleted_user_has_no_link(world, realm, links):
 
 
 def test_guessing_is_bounded_and_harms_nobody(world):
-    """MG-22: 429 by source; the link, its page, codes and passkeys of the user go on."""
+    """429 by source; the link, its page, codes and passkeys of the user go on."""
     realm = world.realm()
     links = Links(realm.app())
     email = realm.user()
@@ -327,7 +327,7 @@ def fire_guesses(node, links, link, guesses):
 
 
 def test_thousands_of_guesses_lock_nothing(world):
-    """MG-22 at the default limits: 429 for the source that guesses; from hundreds of sources the uniform answer; the user notices nothing."""
+    """At the default limits: 429 for the source that guesses; from hundreds of sources the uniform answer; the user notices nothing."""
     realm = world.realm(limits=False)
     links = Links(realm.app())
     email, neighbour = realm.user(), realm.user()
@@ -360,7 +360,7 @@ def test_thousands_of_guesses_lock_nothing(world):
 
 
 def test_a_link_ends_a_lockout_of_codes(world, realm, links, email):
-    """Contract 4.1, "Codes": a hundred refused tries, then a link succeeds."""
+    """A hundred refused tries, then a link succeeds."""
     realm.put_user(email)
     code = links.app.request_code(email)
     world.cluster.sql(

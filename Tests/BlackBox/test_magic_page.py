@@ -1,4 +1,4 @@
-"""/magic-login: a page that anything may open, and that only an answer changes (contract 4.2; MG-09, MG-11, MG-12, MG-18)."""
+"""/magic-login: a page that anything may open, and that only an answer changes."""
 
 import datetime
 import html
@@ -23,7 +23,7 @@ def links(app):
 
 
 def test_opening_a_link_changes_nothing(world, email, links):
-    """MG-09: fifty times by GET, HEAD and both at once, with the agents of scanners; then it redeems."""
+    """Fifty times by GET, HEAD and both at once, with the agents of scanners; then it redeems."""
     link = links.link(email)
 
     def row():
@@ -51,7 +51,7 @@ def test_other_methods_are_refused(email, links, method):
 
 
 def test_the_page_lets_nothing_in_and_nothing_out(realm, email, links):
-    """MG-18: a strict policy, no referrer, no script, no third party, no cookie, no store; nothing of the query comes back as sent."""
+    """A strict policy, no referrer, no script, no third party, no cookie, no store; nothing of the query comes back as sent."""
     link = links.link(email)
     for page in (links.open(link), links.choose(link, "none")):
         policy = page.header("content-security-policy")
@@ -198,7 +198,7 @@ def test_the_form_is_bounded(app, change):
     "Referer: https://evil.example/", "X-Forwarded-Server: evil.example",
 ])
 def test_the_links_host_is_the_realms(realm, email, links, header):
-    """MG-11: whatever an untrusted peer sends along."""
+    """Whatever an untrusted peer sends along."""
     name, _, value = header.partition(": ")
     link = links.received(links.ask(email, {name: value}), email, 1)
     assert link.url.startswith(realm.issuer + "/magic-login?userId=")
@@ -208,7 +208,7 @@ def test_the_links_host_is_the_realms(realm, email, links, header):
 
 @pytest.mark.parametrize("host", ["evil.example", "%s.evil.example", "%s@evil.example", "evil.example/%s", "[::1]", "%s\t", "%s:99999999"])
 def test_another_host_gets_no_link(realm, email, links, host):
-    """MG-10, MG-12: 400, 404 or 421, and no mail."""
+    """400, 404 or 421, and no mail."""
     fields = {"Host": host.replace("%s", realm.host), "Content-Type": "application/json"}
     body = f'{{"Email":"{email}"}}'.encode()
     answer = wire.exchange(links.app.node.port, "POST", "/api/account/magic-link/request", fields, body)
@@ -220,7 +220,7 @@ def test_another_host_gets_no_link(realm, email, links, host):
 
 
 def test_another_spelling_of_the_host_gets_the_realms_link(realm, email, links):
-    """MG-12: a port, a trailing dot, upper case; the link's host is as configured."""
+    """A port, a trailing dot, upper case; the link's host is as configured."""
     for count, host in enumerate((f"{realm.host}:1337", f"{realm.host}.", realm.host.upper()), 1):
         answer = links.ask(email, {"Host": host})
         assert answer.status == 200, answer
@@ -228,7 +228,7 @@ def test_another_spelling_of_the_host_gets_the_realms_link(realm, email, links):
 
 
 def test_no_log_has_a_link(world, realm, links):
-    """MG-18: opened, answered, redeemed, polled; neither the server nor its metrics wrote a token down."""
+    """Opened, answered, redeemed, polled; neither the server nor its metrics wrote a token down."""
     link, other = links.link(realm.user()), links.link(realm.user())
     links.open(link)
     links.open(link.target + "&x=%zz")

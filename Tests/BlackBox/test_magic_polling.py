@@ -1,4 +1,4 @@
-"""Magic links by polling: the device that asked waits while the number is confirmed elsewhere (contract 4.1, 4.2; RFC 8628 section 3.5)."""
+"""Magic links by polling: the device that asked waits while the number is confirmed elsewhere (RFC 8628 section 3.5)."""
 
 import time
 
@@ -78,7 +78,7 @@ def test_the_interval_is_kept_across_nodes(world, email, links):
 
 
 def test_a_handle_of_nobody_is_polled_like_any_other(world, realm, email, links):
-    """MG-17: pending, slow_down, pending, and invalid_grant when its time is over; the bytes and headers are the same."""
+    """Pending, slow_down, pending, and invalid_grant when its time is over; the bytes and headers are the same."""
     handles = [links.ask(email).json()["AuthSession"], links.ask(realm.new_email()).json()["AuthSession"]]
     world.mailbox.wait(email, 1)
     seen = [[], []]
@@ -138,7 +138,6 @@ def test_a_forged_handle_is_refused_uniformly(links, handle):
 
 
 def test_a_handle_belongs_to_its_realm(world, email, links):
-    """MG-06."""
     link = links.link(email)
     assert Links(world.realm().app()).poll(link.handle).json() == REFUSED
     assert links.choose(link, link.number).status == 200 and links.poll(link.handle).status == 200
@@ -169,7 +168,7 @@ def test_requests_are_limited_alike_for_everybody(world):
 
 
 def test_one_link_redeemed_48_times_at_once_succeeds_once(world, realm, links):
-    """MG-15: rounds over two processes; every loser gets the uniform invalid_grant."""
+    """Rounds over two processes; every loser gets the uniform invalid_grant."""
     node = world.start_node()
     try:
         all_links = in_parallel(links.link, realm.users(ROUNDS))
@@ -182,7 +181,7 @@ def test_one_link_redeemed_48_times_at_once_succeeds_once(world, realm, links):
 
 
 def test_one_confirmed_link_polled_and_redeemed_48_times_at_once_succeeds_once(world, realm, links):
-    """MG-15: half of them polls, half redemptions of the token."""
+    """Half of them polls, half redemptions of the token."""
     node = world.start_node()
     try:
         all_links = in_parallel(links.link, realm.users(ROUNDS))

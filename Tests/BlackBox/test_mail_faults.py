@@ -35,7 +35,7 @@ def await_outbox(realm, email, wanted, timeout=10):
 
 
 def test_a_mailbox_that_does_not_exist_tells_the_caller_nothing(realm):
-    """ML-02: 550 for known addresses only; status, bytes and deadline are those of an unknown address; the mail is dead where it shows."""
+    """550 for known addresses only; status, bytes and deadline are those of an unknown address; the mail is dead where it shows."""
     app, known = realm.app(), realm.users(5)
     realm.world.mailbox.refuses = lambda address: address in known
     answers = [app.ask(email) for email in known] + [app.ask(realm.new_email()) for _ in known]
@@ -66,7 +66,7 @@ def test_a_refused_sender_is_the_operators_to_repair_and_costs_no_mail(realm):
 
 
 def test_a_server_that_dies_after_the_message_gets_at_most_one_copy_more(realm):
-    """ML-03, ML-05: taken or not, nobody knows: the copy carries the same code, which works."""
+    """Taken or not, nobody knows: the copy carries the same code, which works."""
     app, email = realm.app(), realm.user()
     realm.world.mailbox.mode = "die after data"
     asked = app.ask(email)
@@ -86,7 +86,7 @@ def test_a_server_that_dies_after_the_message_gets_at_most_one_copy_more(realm):
 
 
 def test_a_backlog_leaves_by_age_and_what_has_expired_does_not_leave(realm):
-    """ML-01, ML-04: codes that nobody can use any more are dropped, the others leave oldest first."""
+    """Codes that nobody can use any more are dropped, the others leave oldest first."""
     app, stale, fresh = realm.app(), realm.users(10), realm.users(40)
     realm.world.mailbox.down()
     assert {answer.status for answer in in_parallel(app.ask, stale)} == {200}
@@ -108,7 +108,7 @@ def test_a_backlog_leaves_by_age_and_what_has_expired_does_not_leave(realm):
 
 
 def test_a_mail_says_what_its_reader_needs_and_nothing_more(realm):
-    """ML-13: the code once, the realm, how long it lives and what to do if it was not you; no id, no handle, no token, no picture."""
+    """The code once, the realm, how long it lives and what to do if it was not you; no id, no handle, no token, no picture."""
     app, email = realm.app(), realm.user()
     asked = app.request_code(email)
     mail = realm.world.mailbox.to(email)[-1]

@@ -1,4 +1,4 @@
-"""ML-04: a long queue after an outage of the mail server leaves by age, without what has expired, and no faster than the server was promised."""
+"""A long queue after an outage of the mail server leaves by age, without what has expired, and no faster than the server was promised."""
 
 import time
 

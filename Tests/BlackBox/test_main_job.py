@@ -229,7 +229,7 @@ def test_the_security_stamp_ends_tokens_at_once(realm, api, email, event):
     assert app.refresh(tokens["refresh_token"]).error == "invalid_grant"
 
 
-def test_expiry_is_the_contracts(app, api, email, realm):
+def test_expiry_is_as_documented(app, api, email, realm):
     """Reference access tokens live 15 minutes, refresh tokens 14 days, each to the second."""
     watch = realm.world.stopwatch()
     tokens = app.sign_in(email)

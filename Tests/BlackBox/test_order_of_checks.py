@@ -1,4 +1,4 @@
-"""Contract 4.1, "Order of checks and answers": every row, with its exact status and body, and that the earlier row wins."""
+"""The order of checks at the token endpoint (docs/wire.md): every row, with its exact status and body, and that the earlier row wins."""
 
 import itertools
 import json
@@ -397,7 +397,7 @@ def test_too_many_code_requests_for_one_address_are_429_known_or_not(world):
 
 
 def assert_rate_limited(answer, policy, dimension):
-    """429 as the contract writes it."""
+    """429 as docs/wire.md writes it."""
     assert re.fullmatch(r"[1-9][0-9]*", answer.header("retry-after")), answer
     document = answer.json()
     assert (document["error"], document["policy"], document["dimension"]) == ("rate_limited", policy, dimension), answer

@@ -32,7 +32,7 @@ def ask(app, method, path, document, headers):
 
 
 def assert_failed(answer, document=None):
-    """400 with one of the two messages of contract 4.3."""
+    """400 with one of the two messages of docs/wire.md."""
     assert answer.status == 400, answer
     assert answer.json() == (document or FAILED), answer
     assert "no-store" in answer.header("cache-control")
@@ -62,8 +62,8 @@ def mike(realm):
 # -- enrolment: success -------------------------------------------------------------------------------------
 
 
-def test_creation_options_are_the_contracts(realm, new):
-    """EN-01: a discoverable, verified credential; the user's handle is random, stable and tells nothing."""
+def test_creation_options_are_as_documented(realm, new):
+    """A discoverable, verified credential; the user's handle is random, stable and tells nothing."""
     options = new.app.enrolment(new.token)["options"]
     assert len(unb64url(options["challenge"])) == 32 and "=" not in options["challenge"]
     assert options["rp"] == {"id": realm.host, "name": f"Realm {realm.slug}"}
@@ -98,7 +98,6 @@ def test_the_handle_of_one_address_differs_between_realms(world, realm, new):
 
 
 def test_exclude_credentials_are_the_users_own_for_this_rp_id(realm):
-    """EN-01."""
     one = holder(realm)
     _, second = one.app.enroll(one.token)
     realm.world.mailbox.wait(one.email, 3)
@@ -111,7 +110,7 @@ def test_exclude_credentials_are_the_users_own_for_this_rp_id(realm):
 
 @pytest.mark.parametrize("mutation", ["ok", "packed_ok", "ext_ok", "cbor_unsorted", "extra_members", "cd_extra_members", "credid_1023"])
 def test_unusual_but_right_is_enrolled(new, mutation):
-    """EN-15, EN-20, EN-25, EN-26: and the passkey then signs in."""
+    """And the passkey then signs in."""
     ceremony = new.app.enrolment(new.token)
     document, credential = authenticator.create(ceremony["options"], mutation=mutation)
     answer = new.app.complete(new.token, ceremony, document)
@@ -131,13 +130,12 @@ def test_the_other_algorithms_enrol(new, algorithm, mutation):
 
 @pytest.mark.parametrize("count", [0, 5, 2**32 - 1])
 def test_the_first_counter_is_stored(realm, new, count):
-    """EN-24."""
     passkey, _ = new.app.enroll(new.token, sign_count=count)
     assert stored_count(realm.world, passkey) == count
 
 
 def test_member_names_are_read_in_any_case(new):
-    """Contract 4: read case-insensitively."""
+    """Read case-insensitively."""
     ceremony = new.app.enrolment(new.token)
     document, _ = authenticator.create(ceremony["options"])
     answer = new.app.post_json(
@@ -167,7 +165,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("mutation", REFUSED)
 def test_a_wrong_registration_is_refused(mike, mutation):
-    """EN-12 to EN-26: one thing wrong, the rest right; the ceremony is spent, no row and no mail come of it."""
+    """One thing wrong, the rest right; the ceremony is spent, no row and no mail come of it."""
     ceremony = mike.app.enrolment(mike.token)
     document, _ = authenticator.create(ceremony["options"], mutation=mutation)
     assert_failed(mike.app.complete(mike.token, ceremony, document))
@@ -177,7 +175,7 @@ def test_a_wrong_registration_is_refused(mike, mutation):
 
 
 def test_refused_registrations_mail_nothing(realm, mike):
-    """EN-29: he has the one mail with his code."""
+    """He has the one mail with his code."""
     other = realm.user()
     realm.app().request_code(other)
     assert len(realm.world.mailbox.to(mike.email)) == 1
@@ -189,14 +187,13 @@ def test_refused_registrations_mail_nothing(realm, mike):
     b"[" * 20_000, b'{"ceremonyId":"\xff","attestation":{}}',
 ], ids=lambda body: repr(body[:30]))
 def test_a_body_that_is_no_enrolment_is_400(mike, body):
-    """EN-12."""
     fields = {"Host": mike.app.host, "Content-Type": "application/json", **bearer(mike.token)}
     answer = wire.exchange(mike.app.node.port, "POST", "/connect/passkey/enroll", fields, body)
     assert answer.status == 400, answer
 
 
 def test_a_credential_is_registered_once_per_realm(world, realm):
-    """EN-22: the same user, another user: the same answer, nothing moves; another realm is independent."""
+    """The same user, another user: the same answer, nothing moves; another realm is independent."""
     one, other = holder(realm), signed_in(realm)
     answers = []
     for who in (one, other):
@@ -218,7 +215,7 @@ def test_a_credential_is_registered_once_per_realm(world, realm):
 
 
 def test_an_account_holds_twenty_passkeys(realm):
-    """EN-28; deleting one makes room."""
+    """Deleting one makes room."""
     one = signed_in(realm)
     made = [one.app.enroll(one.token)[0] for _ in range(20)]
     ceremony = one.app.enroll_begin(one.token)
@@ -243,7 +240,7 @@ def complete_as(owner, ceremony, app, token):
 
 
 def test_an_enrolment_belongs_to_the_session_that_began_it(world, realm, new):
-    """EN-04, EN-05, EN-10: another user's token, another client's, another sign-in of the same user, another realm."""
+    """Another user's token, another client's, another sign-in of the same user, another realm."""
     other, second, elsewhere = signed_in(realm), signed_in(realm, "jwt", new.email), signed_in(realm, "app-2", new.email)
     for app, token in ((new.app, other.token), (other.app, other.token), (second.app, second.token), (elsewhere.app, elsewhere.token)):
         assert_failed(complete_as(new, new.app.enrolment(new.token), app, token), EXPIRED)
@@ -270,7 +267,7 @@ def test_an_enrolment_survives_a_refresh_in_between(new):
 
 
 def test_a_login_ceremony_enrols_nobody(new):
-    """EN-06, EN-07: nor does one that was never begun."""
+    """Nor does one that was never begun."""
     enrolment, login = new.app.enrolment(new.token), new.app.ceremony()
     options = {**enrolment["options"], "challenge": login["options"]["challenge"]}
     document, _ = authenticator.create(options)
@@ -281,7 +278,7 @@ def test_a_login_ceremony_enrols_nobody(new):
 
 
 def test_an_enrolment_is_not_repeated(new):
-    """EN-08, after success: neither with the same registration nor with another."""
+    """After success: neither with the same registration nor with another."""
     ceremony = new.app.enrolment(new.token)
     document, _ = authenticator.create(ceremony["options"])
     assert new.app.complete(new.token, ceremony, document).status == 200
@@ -293,7 +290,6 @@ def test_an_enrolment_is_not_repeated(new):
 
 @pytest.mark.parametrize("event", ["revoked", "disabled", "signed out everywhere"])
 def test_a_session_that_ended_completes_nothing(realm, new, event):
-    """EN-11."""
     ceremony = new.app.enrolment(new.token)
     document, _ = authenticator.create(ceremony["options"])
     admin = realm.world.admin
@@ -323,7 +319,7 @@ def test_a_client_that_moved_completes_nothing(world):
 
 @endpoints
 def test_without_a_token_there_is_a_challenge(realm, new, method, path, document):
-    """EN-02, LD-02: no token, a wrong one, one in the query."""
+    """No token, a wrong one, one in the query."""
     for headers in ({}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Bearer " + new.refresh_token}):
         answer = ask(new.app, method, path, document, headers)
         assert answer.status == 401 and answer.header("www-authenticate").startswith("Bearer"), answer
@@ -334,7 +330,6 @@ def test_without_a_token_there_is_a_challenge(realm, new, method, path, document
 
 @endpoints
 def test_a_client_without_the_permission_is_403(realm, method, path, document):
-    """LD-12."""
     one = signed_in(realm, "no-passkey")
     answer = ask(one.app, method, path, document, bearer(one.token))
     assert answer.status == 403, answer
@@ -342,7 +337,6 @@ def test_a_client_without_the_permission_is_403(realm, method, path, document):
 
 
 def test_native_off_is_said_by_every_endpoint(world):
-    """LD-03."""
     realm = world.realm()
     one = holder(realm)
     realm.native(enabled=False)
@@ -354,7 +348,7 @@ def test_native_off_is_said_by_every_endpoint(world):
 
 
 def test_enrol_and_delete_need_a_recent_sign_in(world):
-    """EN-03, LD-09, RFC 9470: ten minutes; a refresh is no sign-in, a passkey is; list and rename need none."""
+    """RFC 9470: ten minutes; a refresh is no sign-in, a passkey is; list and rename need none."""
     realm = world.realm()
     watch = world.stopwatch()
     one = holder(realm)
@@ -389,7 +383,7 @@ def test_a_jwt_access_token_steps_up_like_a_reference(world):
 
 
 def test_the_list_shows_what_its_owner_needs(realm):
-    """LD-01, LD-10: newest first, all RP-IDs, each with its own; nothing of the credential."""
+    """Newest first, all RP-IDs, each with its own; nothing of the credential."""
     one = holder(realm, aaguid=uuid.UUID("fbfc3007-154e-4ecc-8c0b-6e020557d7bd").bytes, backup_eligible=True, backup_state=True)
     named, _ = one.app.enroll(one.token, "Büro-Schlüssel 🔑")
     realm.world.mailbox.wait(one.email, 3)
@@ -444,7 +438,7 @@ def test_a_name_is_what_its_owner_wrote(named, name):
     "", "x" * 65, "🔑" * 65, "x" * 1024, "a\0b", "a\nb", "a\u202eb", "a\u2066b", "\u200b", "\ufeff", 7, None, [], {}, True,
 ], ids=repr)
 def test_a_bad_name_is_refused_by_patch_and_enrol(named, new, name):
-    """EN-27: and changes nothing."""
+    """And changes nothing."""
     before = named.app.passkeys(named.token)
     answer = named.app.rename_passkey(named.token, named.passkey, name)
     assert answer.status == 400, answer
@@ -457,7 +451,7 @@ def test_a_bad_name_is_refused_by_patch_and_enrol(named, new, name):
 
 
 def test_only_ones_own_passkey_is_renamed_or_deleted(world, realm, named):
-    """LD-05: unknown, foreign, another realm's, malformed: the same 404, in PATCH and DELETE."""
+    """Unknown, foreign, another realm's, malformed: the same 404, in PATCH and DELETE."""
     other, there = holder(realm), holder(world.realm())
     targets = [
         str(uuid.uuid4()), other.passkey, there.passkey, "x", "1", "%2e%2e", "{" + named.passkey + "}", named.credential.id_text,
@@ -477,7 +471,7 @@ def test_only_ones_own_passkey_is_renamed_or_deleted(world, realm, named):
 
 
 def test_a_deleted_passkey_is_unusable_at_once_on_every_node(realm):
-    """LD-04, LD-06, LD-08: 204 without a body, then 404; the last one may go; what it signed in lives on."""
+    """204 without a body, then 404; the last one may go; what it signed in lives on."""
     one = holder(realm)
     tokens = one.app.passkey_sign_in(one.credential)
     node = realm.world.start_node()
@@ -511,7 +505,7 @@ def test_a_deleted_credential_may_be_enrolled_again(realm):
 
 
 def test_what_a_delete_ignores(realm):
-    """LD-07: a body, an override header; a token in the query is no token."""
+    """A body, an override header; a token in the query is no token."""
     one = holder(realm)
     fields = {"Host": one.app.host, "Content-Type": "application/json", **bearer(one.token)}
     path = f"/connect/passkey/{one.passkey}"
@@ -527,7 +521,7 @@ def test_what_a_delete_ignores(realm):
 
 @pytest.mark.parametrize("query", ["?cursor=x", "?page=-1", "?limit=99999999999999999999", "?$filter=1%20eq%201", "?user=", "?UserId=%27"])
 def test_the_list_takes_no_parameters(named, query):
-    """LD-11: whatever is forged, only the own list comes."""
+    """Whatever is forged, only the own list comes."""
     answer = named.app.get("/connect/passkey" + query, bearer(named.token))
     assert answer.status in (200, 400), answer
     if answer.status == 200:
@@ -538,7 +532,7 @@ def test_the_list_takes_no_parameters(named, query):
 
 
 def test_enrol_and_delete_are_told_by_mail_exactly_once(realm):
-    """EN-29, LD-13: to the owner, naming realm and product, with no secret in it and not the name its holder chose."""
+    """To the owner, naming realm and product, with no secret in it and not the name its holder chose."""
     mailbox = realm.world.mailbox
     one = signed_in(realm)
     name = "<b>Mike's & key</b> call +1 555 0100"

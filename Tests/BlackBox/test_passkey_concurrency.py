@@ -55,7 +55,7 @@ def delete_request(one, token):
 
 
 def test_one_ceremony_redeemed_48_times_at_once_succeeds_once(world, realm, second_node):
-    """PK-46: R rounds, every other one over two processes, with and without a counter; it advances once."""
+    """R rounds, every other one over two processes, with and without a counter; it advances once."""
     plain, counting = holder(realm), holder(realm, counts=True)
     for number in range(ROUNDS):
         one = (plain, counting)[number // 2 % 2]
@@ -84,7 +84,7 @@ def test_different_assertions_for_one_ceremony_succeed_once(world, realm, second
 
 
 def test_two_ceremonies_of_one_passkey_leave_the_higher_counter(world, realm, second_node):
-    """PK-47: n+1 and n+2 at once: both, or the lower is refused; never the higher; what is stored is the maximum."""
+    """N+1 and n+2 at once: both, or the lower is refused; never the higher; what is stored is the maximum."""
     one = holder(realm, counts=True)
     outcomes = collections.Counter()
     for number in range(max(20, ROUNDS)):
@@ -112,7 +112,7 @@ def test_many_ceremonies_of_a_passkey_without_counter_all_succeed(realm):
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same registration", "different registrations"])
 def test_one_enrolment_completed_many_times_at_once_makes_one_row(world, realm, second_node, same):
-    """EN-09: one row, one mail, one success."""
+    """One row, one mail, one success."""
     for number in range(max(1, ROUNDS // 4)):
         one = signed_in(realm)
         ceremony = one.app.enrolment(one.token)
@@ -131,7 +131,7 @@ def test_one_enrolment_completed_many_times_at_once_makes_one_row(world, realm, 
 
 
 def test_twenty_is_the_limit_even_at_once(world, realm, second_node):
-    """EN-28: 30 enrolments of one account at the same time."""
+    """30 enrolments of one account at the same time."""
     one = signed_in(realm)
     requests = []
     for _ in range(30):
@@ -145,7 +145,7 @@ def test_twenty_is_the_limit_even_at_once(world, realm, second_node):
 
 
 def test_one_credential_id_enrolled_by_many_at_once_is_one_row(world, realm, second_node):
-    """EN-22: twelve users, one credential id."""
+    """Twelve users, one credential id."""
     users = in_parallel(lambda _: signed_in(realm), range(12))
     credential_id = secrets.token_bytes(32)
     requests = []
@@ -160,7 +160,7 @@ def test_one_credential_id_enrolled_by_many_at_once_is_one_row(world, realm, sec
 
 
 def test_one_passkey_deleted_many_times_at_once_is_deleted_once(world, realm, second_node):
-    """LD-06: one 204, the rest 404, one mail."""
+    """One 204, the rest 404, one mail."""
     for _ in range(max(1, ROUNDS // 4)):
         one = holder(realm)
         answers = spread([world.node, second_node], [delete_request(one, one.token)] * WIDTH)
@@ -171,7 +171,7 @@ def test_one_passkey_deleted_many_times_at_once_is_deleted_once(world, realm, se
 
 
 def test_nothing_is_redeemed_after_a_delete_was_answered(world, realm, second_node):
-    """PK-48: 24 redemptions around one delete: tokens or invalid_grant, and after the 204 only the latter."""
+    """24 redemptions around one delete: tokens or invalid_grant, and after the 204 only the latter."""
     outcomes = collections.Counter()
     for _ in range(max(1, ROUNDS // 4)):
         one = holder(realm)
@@ -191,7 +191,7 @@ def test_nothing_is_redeemed_after_a_delete_was_answered(world, realm, second_no
 
 
 def test_a_limit_refuses_nobody_before_it_is_reached(world):
-    """PK-04, contract 4.5 ("exact across nodes"): 120 begins in five volleys, of 640 allowed at once, are all answered."""
+    """Exact across nodes: 120 begins in five volleys, of 640 allowed at once, are all answered."""
     realm = world.realm()
     realm.limit("passkey-begin", "source", 640, per="24 hours", burst=640)
     app = realm.app()
@@ -206,7 +206,7 @@ def test_a_limit_refuses_nobody_before_it_is_reached(world):
 
 @pytest.mark.full
 def test_requests_that_come_one_by_one_cost_one_permit_each(world):
-    """Contract 4.5: two thousand users behind one address in an hour are one each 1.8 s, within 3000 permits an hour."""
+    """Two thousand users behind one address in an hour are one each 1.8 s, within 3000 permits an hour."""
     realm = world.realm()
     realm.limit("native-otp", "source", 3000, per="1 day", burst=500)  # a day, so that hardly anything comes back meanwhile
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Where a ceremony may come from (contract 4.3, issue 3), and the files that tie apps and sites to an RP-ID."""
+"""Where a ceremony may come from, and the files that tie apps and sites to an RP-ID."""
 
 import secrets
 
@@ -81,18 +81,18 @@ def test_registered_origins_at_or_below_the_rp_id_are_accepted(one, origin):
     "https://login.{}#", "ios:bundle-id:example.bb.One",
 ])
 def test_everything_else_is_refused(one, origin):
-    """PK-21 to PK-23: registered but not below the RP-ID, or not registered, or not the same string."""
+    """Registered but not below the RP-ID, or not registered, or not the same string."""
     assert not accepted(one, origin.format(one.app.host))
 
 
 def test_android_apps_are_accepted_by_their_certificates(place, one):
-    """PK-24: every certificate of every app of the client, however its fingerprint was written."""
+    """Every certificate of every app of the client, however its fingerprint was written."""
     for digest in place.certificates:
         assert accepted(one, android(digest))
 
 
 def test_android_origins_are_exact(place, one):
-    """PK-24: other hash, padding, other alphabet, hex, case; a digest of nothing."""
+    """Other hash, padding, other alphabet, hex, case; a digest of nothing."""
     digest = place.certificates[0]
     foreign = authenticator.Foreign(android_hash=digest)
     for mutation in ("origin_android_other_hash", "origin_android_padded", "origin_android_upper"):
@@ -126,7 +126,7 @@ def test_http_is_for_localhost_only(world):
 
 
 def test_an_origin_works_within_a_second_and_no_longer_than_it_is_registered(world):
-    """Contract 3: no cache older than 1 s."""
+    """No cache older than 1 s."""
     realm = world.realm()
     there, digest = holder(realm), secrets.token_bytes(32)
     assert not accepted(there, android(digest))

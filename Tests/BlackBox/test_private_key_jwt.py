@@ -1,4 +1,4 @@
-"""private_key_jwt at every endpoint a client calls itself (RFC 7523, OpenID Connect Core 9; CA-13, TK-08, TK-11)."""
+"""private_key_jwt at every endpoint a client calls itself (RFC 7523, OpenID Connect Core 9)."""
 
 import hashlib
 import hmac
@@ -190,7 +190,7 @@ def test_claims_that_do_not_hold(realm, holder, changes):
     "empty signature", "flipped payload", "repeated claim", "repeated header", "no json", "array", "junk", "long", "typ at+jwt", "rs256 name",
 ])
 def test_forgeries(holder, name):  # pylint: disable=too-many-locals
-    """TK-05 to TK-10, for assertions: one answer."""
+    """For assertions: one answer."""
     good = holder.assertion()
     head, body, signature = good.split(".")
     attacker = Key("ES256", "k1")
@@ -219,7 +219,7 @@ def test_forgeries(holder, name):  # pylint: disable=too-many-locals
 
 
 def test_an_assertion_is_used_once_in_all_processes(realm, holder, nodes):
-    """CA-13: of any number at once one is first; a request that fails afterwards has used it too; another jti is another."""
+    """Of any number at once one is first; a request that fails afterwards has used it too; another jti is another."""
     text = holder.assertion()
     apps = [realm.app("keyed", node) for node in nodes]
     form = {"grant_type": "client_credentials", "client_assertion_type": TYPE, "client_assertion": text}

@@ -1,4 +1,4 @@
-"""Policy `refused`: refused calls are counted by source, good ones never are (contract 4.5)."""
+"""Policy `refused`: refused calls are counted by source, good ones never are."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Registration (contract 4.2): every row of posture x account x endpoint, and what a registration leaves behind."""
+"""Registration: every row of posture x account x endpoint, and what a registration leaves behind."""
 
 import itertools
 import json
@@ -77,7 +77,7 @@ def workers_are_past(realm):
     ids=lambda value: str(value).rpartition("/")[2],
 )
 def test_the_matrix(realm, posture, state, path):
-    """Contract 4.2: who is mailed a code, and what redeeming it does. Nobody has a row before the mailbox is proven."""
+    """Who is mailed a code, and what redeeming it does. Nobody has a row before the mailbox is proven."""
     app = realm.app_on(realm.hosts[posture])
     email = account(realm, state)
     before = user(realm, email)
@@ -197,7 +197,7 @@ def test_one_source_causes_thirty_mails_to_unknown_addresses(world):
 
 
 def test_required_names_are_asked_for_before_anything_is_looked_up(world):
-    """400 with the contract's text on both endpoints, whoever asks; Off ignores a name, whatever it holds; the App's rule wins."""
+    """400 with the documented text on both endpoints, whoever asks; Off ignores a name, whatever it holds; the App's rule wins."""
     realm = world.realm()
     host = realm.put_app("shop")
     world.admin.call("set_registration_fields", realm.slug, firstname="Required", lastname="Off")
@@ -216,14 +216,13 @@ def test_required_names_are_asked_for_before_anything_is_looked_up(world):
 
 @pytest.mark.parametrize("name", ["x" * 101, "a\rb", "a\nBcc: x", "a\u0000b", "\u202eevil", "\u200d"])
 def test_a_name_that_would_hide_or_break_something_is_refused(realm, name):
-    """OT-28."""
     answer = realm.app_on(realm.hosts["JitOnOtp"]).post_json(REQUEST, {"Email": realm.new_email(), "FirstName": name})
     assert answer.status == 400, answer
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "{{7*7}}", "${jndi:ldap://x}", "\u5f20\u4f1f", "\U0001f600", "x" * 100, "O'Brien"])
 def test_a_name_is_stored_as_it_was_typed(realm, name):
-    """OT-28: nothing interprets it."""
+    """Nothing interprets it."""
     app = realm.app_on(realm.hosts["JitOnOtp"])
     email = realm.new_email()
     code, handle = mailed(app, REQUEST, email, FirstName=name)
@@ -232,7 +231,7 @@ def test_a_name_is_stored_as_it_was_typed(realm, name):
 
 
 def test_other_members_of_a_request_mean_nothing(realm):
-    """OT-26: no mass assignment."""
+    """No mass assignment."""
     app = realm.app_on(realm.hosts["JitOnOtp"])
     email = realm.new_email()
     evil = {"Id": "0", "Verified": True, "Roles": ["admin"], "Realm": "other", "Tenant": "x", "Confirmed": True, "enabled": False, "App": "off"}
@@ -245,12 +244,12 @@ def test_other_members_of_a_request_mean_nothing(realm):
 @pytest.mark.parametrize("path", [REQUEST, REGISTER], ids=["request", "register"])
 @pytest.mark.parametrize("posture", POSTURES, ids=str)
 def test_everybody_is_answered_with_the_same_bytes(realm, posture, path):
-    """ET-10: status, header fields in their order, body and length are equal for every account; only the handle differs."""
+    """Status, header fields in their order, body and length are equal for every account; only the handle differs."""
     app = realm.app_on(realm.hosts[posture])
     seen = set()
     for state in ACCOUNTS:
         email = account(realm, state)
-        for _ in range(2):  # ET-02: the second time a pending registration exists
+        for _ in range(2):  # the second time a pending registration exists
             answer = app.post_json(path, {"Email": email})
             document = answer.json()
             assert answer.status == 200 and list(document) == ["Message", "AuthSession", "ExpiresIn", "ResendAfter"], answer
@@ -263,7 +262,7 @@ def test_everybody_is_answered_with_the_same_bytes(realm, posture, path):
 
 
 def test_equally_long_addresses_have_equally_long_answers(realm):
-    """ET-10: also the length says nothing but the length of what was asked."""
+    """Also the length says nothing but the length of what was asked."""
     app = realm.app_on(realm.hosts["ExplicitEndpoint"])
     known, unknown = realm.user(), realm.new_email()
     while len(known) != len(unknown):
@@ -274,7 +273,7 @@ def test_equally_long_addresses_have_equally_long_answers(realm):
 
 
 def test_a_wrong_code_tells_nothing_of_a_pending_registration(realm):
-    """ET-04: pending, confirmed, unknown: the same refusal."""
+    """Pending, confirmed, unknown: the same refusal."""
     app = realm.app_on(realm.hosts["JitOnOtp"])
     pending = realm.new_email()
     code, handle = mailed(app, REQUEST, pending)
@@ -343,7 +342,7 @@ def put_disabled(realm, email):
 
 @pytest.mark.parametrize("event", [change_posture, switch_off, delete_app, put_disabled])
 def test_what_ends_registration_ends_pending_ones_too(world, event):
-    """OT-24: asked again at redemption; nobody is registered."""
+    """Asked again at redemption; nobody is registered."""
     realm = world.realm()
     app = realm.app_on(realm.put_app("shop"))
     email = realm.new_email()
@@ -367,7 +366,7 @@ def test_an_administrator_who_was_faster_made_the_user(realm):
 
 
 def test_who_registered_and_was_deleted_is_gone(realm):
-    """OT-34: with every code of the address; a new request registers anew."""
+    """With every code of the address; a new request registers anew."""
     app = realm.app_on(realm.hosts["JitOnOtp"])
     email = realm.new_email()
     codes = [mailed(app, REQUEST, email) for _ in range(2)]
@@ -395,7 +394,7 @@ def test_a_pending_registration_lives_ten_minutes(world, realm):
 
 @pytest.mark.slow
 def test_of_any_number_of_redemptions_at_once_one_registers(world, realm):
-    """Ten rounds of 24 by address and 24 by handle, on two processes: one user, one winner, no 5xx (OT-33)."""
+    """Ten rounds of 24 by address and 24 by handle, on two processes: one user, one winner, no 5xx."""
     second = world.start_node()
     try:
         for _ in range(10):
@@ -414,7 +413,7 @@ def test_of_any_number_of_redemptions_at_once_one_registers(world, realm):
 
 @pytest.mark.slow
 def test_requests_at_once_for_one_unknown_address_make_one_user(world, realm):
-    """OT-33: sixteen requests, as many administrators who put the same user, and a redemption: one row, nothing surfaces."""
+    """Sixteen requests, as many administrators who put the same user, and a redemption: one row, nothing surfaces."""
     app = realm.app_on(realm.hosts["JitOnOtp"])
     for _ in range(5):
         email = realm.new_email()

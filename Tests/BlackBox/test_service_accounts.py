@@ -1,4 +1,4 @@
-"""client_credentials: clients that act for themselves (RFC 6749 4.4; contract 3, 4.1, 4.4; CA-20)."""
+"""client_credentials: clients that act for themselves (RFC 6749 4.4)."""
 
 import uuid
 
@@ -97,7 +97,7 @@ def test_scopes_that_a_service_cannot_have(robot, scope, error):
 
 
 def test_who_may_not(realm, robot):
-    """A login client has no such permission, a public one no secret, a service no user grant (CA-20)."""
+    """A login client has no such permission, a public one no secret, a service no user grant."""
     for name in ("api", "app"):
         answer = ask(realm.app(name))
         assert (answer.status, answer.error) == (400, "unauthorized_client"), answer
@@ -161,7 +161,7 @@ def test_revocation_ends_one_token_in_every_process(realm, robot, jwt_robot, nod
 
 
 def test_own_tokens_are_seen_without_permission_and_foreign_ones_are_not(realm, robot):
-    """RFC 7662 as for users' tokens (TK-14)."""
+    """RFC 7662 as for users' tokens."""
     app, account = robot
     token = granted(app)["access_token"]
     assert app.introspect(token).json()["sub"] == account
@@ -272,7 +272,6 @@ def test_requests_are_limited_by_source(world):
 
 @pytest.mark.parametrize("change", ["flip", "cut", "case", "prefix", "other-realm"])
 def test_a_changed_token_is_nobodys(world, realm, robot, api, change):
-    """TK-03."""
     token = granted(robot[0])["access_token"]
     middle = len(token) // 2
     changed = {

@@ -1,4 +1,4 @@
-"""IPv6 sources are counted by /64 and by /48, which has sixteen times the permits (contract 4.5)."""
+"""IPv6 sources are counted by /64 and by /48, which has sixteen times the permits."""
 
 import pytest
 

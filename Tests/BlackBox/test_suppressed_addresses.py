@@ -1,4 +1,4 @@
-"""ML-12: addresses that bounce or complain are sent nothing more, by an administrator's word or the mail server's, and no caller can tell.
+"""Addresses that bounce or complain are sent nothing more, by an administrator's word or the mail server's, and no caller can tell.
 
 That known and suppressed addresses cost the same statements is test_uniform.py's to say."""
 

@@ -1,4 +1,4 @@
-"""TOTP and recovery codes (contract 4.1 item 7, 4.3; OT-31). The authenticator app is harness/totp.py."""
+"""TOTP and recovery codes. The authenticator app is harness/totp.py."""
 
 import collections
 import json
@@ -84,7 +84,7 @@ def ada(realm):
 
 
 def test_begin_hands_out_a_secret_and_its_uri(realm):
-    """Contract 4.3: Base32, and what authenticator apps read from a QR code."""
+    """Base32, and what authenticator apps read from a QR code."""
     who = signed_in(realm)
     answer = who.app.totp_begin(who.token)
     assert answer.status == 200 and "no-store" in answer.header("cache-control"), answer
@@ -333,7 +333,7 @@ def test_the_answers_are_the_same_bytes_for_every_account(realm, ada):
 
 @pytest.mark.parametrize("factors", [{}, {"totp_code": "right"}, {"totp_code": "000000"}, {"recovery_code": "right"}, {"totp_code": "x" * 10_240}])
 def test_a_wrong_code_says_nothing_of_the_second_factor(realm, ada, factors):
-    """OT-31.03: the uniform answer of the first factor, byte for byte that of an account without; nothing of the second is spent."""
+    """The uniform answer of the first factor, byte for byte that of an account without; nothing of the second is spent."""
     right = {"totp_code": ada.code(), "recovery_code": ada.recovery_codes[0]}
     factors = {name: right[name] if value == "right" else value for name, value in factors.items()}
     plain = realm.user()
@@ -347,7 +347,7 @@ def test_a_wrong_code_says_nothing_of_the_second_factor(realm, ada, factors):
 
 @pytest.mark.parametrize("factors", [{"totp_code": "000000"}, {"totp_code": "letters"}, {"totp_code": "x" * 10_240}, {"recovery_code": "x"}])
 def test_who_has_none_needs_none(realm, factors):
-    """TE-36: ignored, and amr claims nothing."""
+    """Ignored, and amr claims nothing."""
     answer = realm.app().redeem(*(lambda asked: (asked.code, asked.email))(realm.app().request_code(realm.user())), **factors)
     assert answer.status == 200 and jose.parts(answer.json()["id_token"])[1]["amr"] == ["otp"], answer
 
@@ -547,7 +547,7 @@ def test_of_48_right_ones_at_once_one_signs_in(world, realm):
 
 @pytest.mark.slow
 def test_of_48_guesses_at_once_five_are_compared(realm):
-    """OT-31: all with the right code by mail. The one right guess among them may be one of the five, never more than one signs in."""
+    """All with the right code by mail. The one right guess among them may be one of the five, never more than one signs in."""
     ada = Protected(realm)
     asked = ada.app.request_code(ada.email)
     forms = [ada.app.redeem_form(asked.code, handle=asked.handle, totp_code=totp.wrong(ada.secret, n)) for n in range(WIDTH)]

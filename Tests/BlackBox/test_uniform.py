@@ -46,7 +46,7 @@ def statements(accounts, requests):
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_two_classes_are_one_to_the_caller(accounts, pair):
-    """ET-10: status, header fields and their order, body but for handles and dates, length; and nothing leaves before the deadline."""
+    """Status, header fields and their order, body but for handles and dates, length; and nothing leaves before the deadline."""
     times = driver.run(accounts.world.node.port, pair.make(accounts, COUNT), connections=6)
     assert experiment.static_difference(times) == ""
     if pair.held:

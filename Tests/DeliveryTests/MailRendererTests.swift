@@ -79,7 +79,7 @@ struct MailRendererTests {
         "\"\u{301} style=x", "&\u{301}amp;", "<!--", "]]>", "名前", "🦊", String(repeating: "<", count: 500), "", "\0",
     ]
 
-    @Test("ML-11: hostile names are text, in every template", arguments: hostileNames)
+    @Test("hostile names are text, in every template", arguments: hostileNames)
     func hostile(_ name: String) throws {
         let contents: [MailPayload.Content] = [
             .otp(code: "123456", minutes: 10), .magicLink(link: "https://a.example/x?y=1&z=2", minutes: 15),
@@ -88,7 +88,8 @@ struct MailRendererTests {
         for content in contents {
             let plain = try renderer.render(payload(clean(content)))
             let mail = try renderer.render(payload(content, realm: name))
-            // The same markup as with a harmless name: not one more angle bracket, quotation mark or ampersand of markup.
+            // The same markup as with a harmless name: not one more angle bracket, quotation mark or ampersand of
+            // markup.
             for scalar in ["<", ">", "\""] as [Unicode.Scalar] {
                 #expect(
                     mail.html.unicodeScalars.count { $0 == scalar } == plain.html.unicodeScalars.count { $0 == scalar })

@@ -63,7 +63,7 @@ struct OutboxPartsTests {
     }
 
     @Test(
-        "ML-04: however long each mail is under way, no second at the server sees more of them than the rate",
+        "however long each mail is under way, no second at the server sees more of them than the rate",
         arguments: [1, 3, 17, 50])
     func rateAtTheServer(_ mailsPerSecond: Int) {
         var generator = SystemRandomNumberGenerator()

@@ -45,7 +45,7 @@ struct OutboxSenderTests {
         }
     }
 
-    @Test func `ML-05: a crash between acceptance and record makes one extra copy, with the same Message-ID`()
+    @Test func `a crash between acceptance and record makes one extra copy, with the same Message-ID`()
         async throws
     {
         try await MailServer.wellBehaved { server in
@@ -218,7 +218,7 @@ struct OutboxSenderTests {
         }
     }
 
-    @Test func `ML-04: what is over the rate stays in the queue for anybody, and leaves in the next second`()
+    @Test func `what is over the rate stays in the queue for anybody, and leaves in the next second`()
         async throws
     {
         try await OutboxFixture.run { outbox in
@@ -275,7 +275,7 @@ struct OutboxSenderTests {
         }
     }
 
-    @Test func `ML-12: a mailbox that is not there three times in a row is sent nothing more`() async throws {
+    @Test func `a mailbox that is not there three times in a row is sent nothing more`() async throws {
         try await MailServer.wellBehaved(["--rcpt", "550 5.1.1", "--times", "3"]) { server in
             try await OutboxFixture.run { outbox in
                 try await outbox.sending(try transport(server)) { _ in

@@ -70,7 +70,7 @@ struct SMTPSecurityTests {
     }
 
     @Test(
-        "ML-10: without STARTTLS where it is required, nothing leaves in the clear",
+        "without STARTTLS where it is required, nothing leaves in the clear",
         arguments: [
             ("no-starttls", ""), ("no-starttls", "ada:secret@"), ("starttls-fails", ""),
             ("starttls-fails", "ada:secret@"),

@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 import Foundation
 @testable import Grants

@@ -4,11 +4,13 @@ import Foundation
 import Persistence
 
 extension Realm {
-    /// A realm with a public client `app` and a confidential client `api` (secret `s3cret`), as `postern.realm_config` would answer.
+    /// A realm with a public client `app` and a confidential client `api` (secret `s3cret`), as `postern.realm_config`
+    /// would answer.
     static func fixture(
         id: UUIDValue = .random(), version: Int = 1,
         nativeGrantsEnabled: Bool = true, rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]] = [:],
-        clients: [Client] = [.fixture("app"), .fixture("api", secret: "s3cret")]
+        clients: [Client] = [.fixture("app"), .fixture("api", secret: "s3cret")],
+        signingKeys: [SealedSigningKey] = []
     ) throws -> Realm {
         Realm(
             id: id, version: version, slug: "r", displayName: "R", issuer: "https://r.example",
@@ -27,23 +29,24 @@ extension Realm {
                 "off": Scope(name: "off", resources: [], inDiscovery: true, enabled: false),
             ],
             rateLimits: rateLimits, registrationFields: RegistrationFields(firstName: .off, lastName: .off),
-            signingKeys: [])
+            signingKeys: signingKeys)
     }
 }
 
 extension Client {
     static func fixture(
         _ clientID: String, secret: String? = nil, enabled: Bool = true,
-        permissions: Set<String> = ["gt:urn:cocoar:otp", "gt:refresh_token", "scp:orders"], keys: [ClientKey] = []
+        permissions: Set<String> = ["gt:urn:cocoar:otp", "gt:refresh_token", "scp:orders"], keys: [ClientKey] = [],
+        key: UUIDValue = .random(), requiresDPoP: Bool = false, signingAlgorithm: SigningAlgorithm? = nil
     ) -> Client {
         Client(
-            key: .random(), clientID: clientID, isConfidential: secret != nil || !keys.isEmpty, enabled: enabled,
-            requiresDPoP: false,
+            key: key, clientID: clientID, isConfidential: secret != nil || !keys.isEmpty, enabled: enabled,
+            requiresDPoP: requiresDPoP,
             issuesJWTAccessTokens: false,
             rpID: nil, secretHashes: secret.map { [sha256($0)] } ?? [], permissions: permissions,
             accessTokenLifetime: nil,
             refreshTokenLifetime: nil, webOrigins: [], androidOrigins: [], iosApps: [], androidApps: [],
-            keys: keys, signingAlgorithm: nil)
+            keys: keys, signingAlgorithm: signingAlgorithm)
     }
 }
 

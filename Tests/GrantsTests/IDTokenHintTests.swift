@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 @testable import Grants
 import Persistence

@@ -1,3 +1,4 @@
+import Encoding
 @testable import Grants
 import Persistence
 import Testing
@@ -15,7 +16,7 @@ struct MagicLinkTests {
         #expect(MagicLink(formUserID: link.formUserID, formToken: link.formToken) == link)
     }
 
-    @Test func `MG-02: of 100,000 links no two share a piece, and nothing in a token follows user, time or order`() {
+    @Test func `of 100,000 links no two share a piece, and nothing in a token follows user, time or order`() {
         let count = 100_000
         let other = UUIDValue.random()
         var pieces: Set<UInt64> = []
@@ -46,8 +47,8 @@ struct MagicLinkTests {
         }
         // 400,000 pieces of 64 random bits: two alike once in a hundred million runs.
         #expect(oddSizes == 0 && repeats == 0)
-        // Seven standard deviations: 512 bits and 8192 counts stay within them but once in millions of runs. A bit that is fixed,
-        // counts, or tells user from user (they alternate) is far outside.
+        // Seven standard deviations: 512 bits and 8192 counts stay within them but once in millions of runs. A bit that
+        // is fixed, counts, or tells user from user (they alternate) is far outside.
         let deviation = 7 * (Double(count) / 4).squareRoot()
         #expect(ones.allSatisfy { abs(Double($0) - Double(count) / 2) < deviation })
         #expect(sames.allSatisfy { abs(Double($0) - Double(count) / 2) < deviation })

@@ -1,3 +1,4 @@
+import Encoding
 @testable import Grants
 import Persistence
 import Testing
@@ -72,16 +73,6 @@ struct TOTPTests {
 struct TOTPSeedTests {
     private let keyring = Keyring.fixture()
     private let realm = UUIDValue.random()
-
-    @Test(
-        "RFC 4648 §10: Base32, without padding",
-        arguments: [
-            ("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("fooba", "MZXW6YTB"),
-            ("foobar", "MZXW6YTBOI"),
-        ])
-    func base32(_ plain: String, _ encoded: String) {
-        #expect(Base32.encode(Array(plain.utf8)) == encoded)
-    }
 
     @Test func `a seed is 160 bits and 32 characters, and no two are alike`() {
         let seeds = (0..<100).map { _ in TOTPSeed.random() }

@@ -124,6 +124,22 @@ extension DatabaseTests {
             }
         }
 
+        @Test func `a migration whose comment alone was reworded since is the same migration`() async throws {
+            try await withEmptyDatabase { conninfo, psql in
+                try await Migrator(conninfo: conninfo).migrate()
+                _ = try await psql(
+                    """
+                    UPDATE postern.schema_migration
+                    SET checksum = '\\x9b5fdcbd55aa18fe180fd8e5b84667b87abb874d7c93d915d6c04aab9634991b' WHERE version = 6
+                    """)
+                #expect(try await Migrator(conninfo: conninfo).check().isEmpty)
+                _ = try await psql("UPDATE postern.schema_migration SET checksum = '\\x00' WHERE version = 6")
+                await #expect(throws: MigrationError.edited("0006_passkey_ceremony.sql")) {
+                    try await Migrator(conninfo: conninfo).check()
+                }
+            }
+        }
+
         @Test func `a database newer than the binary is refused`() async throws {
             try await withEmptyDatabase { conninfo, _ in
                 try await Migrator(conninfo: conninfo, migrations: [first, second], functions: []).migrate()

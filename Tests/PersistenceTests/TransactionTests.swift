@@ -131,7 +131,8 @@ extension DatabaseTests {
             try await withDatabase(connections: 4) { database, _ in
                 try await database.run("CREATE TABLE d (id integer PRIMARY KEY, n integer NOT NULL)")
                 try await database.run("INSERT INTO d VALUES (1, 0), (2, 0)")
-                // In the transaction, since the pool's sessions were opened before; else a deadlock lasts a second each.
+                // In the transaction, since the pool's sessions were opened before; else a deadlock lasts a second
+                // each.
                 let hurry = sql("SELECT set_config('deadlock_timeout', '10ms', true)", .once)
                 let add = sql("UPDATE d SET n = n + 1 WHERE id = $1", .once)
                 try await withThrowingTaskGroup(of: Void.self) { group in

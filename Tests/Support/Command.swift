@@ -1,7 +1,8 @@
 import Dispatch
 import Foundation
 
-/// Runs a program and waits for it. Not `Process`, whose `waitUntilExit` also waits for a daemon that the program leaves behind.
+/// Runs a program and waits for it. Not `Process`, whose `waitUntilExit` also waits for a daemon that the program
+/// leaves behind.
 public enum Command {
     /// There is no such program, or the system cannot start another.
     public struct CannotStart: Error { let path: String, code: Int32 }

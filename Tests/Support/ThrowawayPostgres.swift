@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// A private PostgreSQL 15 cluster in a temporary directory, listening on a unix socket only. It may be stopped, killed,
-/// restarted and made to refuse connections without disturbing anybody. Its data is not worth an fsync.
+/// A private PostgreSQL 15 cluster in a temporary directory, listening on a unix socket only. It may be stopped,
+/// killed, restarted and made to refuse connections without disturbing anybody. Its data is not worth an fsync.
 ///
 /// Started as user `postgres` when the tests run as root, since PostgreSQL refuses to be root.
 public final class ThrowawayPostgres: Sendable {
@@ -46,14 +46,15 @@ public final class ThrowawayPostgres: Sendable {
         "host=\(directory) user=\(user) dbname=\(database) \(extra)"
     }
 
-    /// Creates an empty database and returns its name.
-    public func createDatabase() async throws -> String {
+    /// Creates a database and returns its name.
+    /// - Parameter template: the database to copy, to which nothing is connected; an empty one without it.
+    public func createDatabase(from template: String = "template1") async throws -> String {
         let number = databaseCount.withLock { count in
             count += 1
             return count
         }
         let name = "test_\(number)"
-        try await psql("CREATE DATABASE \(name)")
+        try await psql("CREATE DATABASE \(name) TEMPLATE \(template)")
         return name
     }
 
@@ -99,7 +100,8 @@ public final class ThrowawayPostgres: Sendable {
         unlink(directory + "/.s.PGSQL.5432.lock")
     }
 
-    /// Makes the server refuse every new connection (`pg_hba.conf`: reject) to any database but `postgres`, or accept them again.
+    /// Makes the server refuse every new connection (`pg_hba.conf`: reject) to any database but `postgres`, or accept
+    /// them again.
     public func refuseConnections(_ refuse: Bool) async throws {
         try "local postgres all trust\nlocal all all \(refuse ? "reject" : "trust")\n"
             .write(toFile: data + "/pg_hba.conf", atomically: false, encoding: .utf8)
@@ -126,7 +128,8 @@ public final class ThrowawayPostgres: Sendable {
     private func reload() async throws {
         guard let postmaster = postmasterID else { throw Failure(description: "not running") }
         kill(postmaster, SIGHUP)
-        // The postmaster acts on the signal before it accepts the next connection it hears of after that; give it that moment.
+        // The postmaster acts on the signal before it accepts the next connection it hears of after that; give it that
+        // moment.
         try await Task.sleep(for: .milliseconds(100))
     }
 

@@ -105,20 +105,6 @@ struct JSONTests {
     }
 }
 
-@Suite("Base64url")
-struct Base64URLTests {
-    @Test(arguments: [("", ""), ("66", "Zg"), ("666f", "Zm8"), ("666f6f", "Zm9v"), ("fbff", "-_8"), ("00", "AA")])
-    func `RFC 4648 examples go both ways`(_ bytes: String, _ text: String) {
-        #expect(Base64URL.encode(hex(bytes)) == text)
-        #expect(Base64URL.decode(text) == hex(bytes))
-    }
-
-    @Test(arguments: ["Zg==", "Z", "Zh", "Zm9", "Zm+v", "Zm/v", "Zm 9v", "Zm9v\n", "Zm9vé", "A", "AAAAA", "=", "Zm9v="])
-    func `padding, other alphabets and unused bits are refused`(_ text: String) {
-        #expect(Base64URL.decode(text) == nil)
-    }
-}
-
 @Suite("Serialised credentials")
 struct ResponseJSONTests {
     typealias Member = ResponseFormatError.Member

@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 import Foundation
 import Testing
@@ -70,8 +71,8 @@ struct PeerVectorTests {
         #expect(other.disagreed.isEmpty)
     }
 
-    /// Our verdict where correct verifiers may differ: docs/decisions/0010-webauthn-policy-and-lenient-cases.md. The source's
-    /// own verdict stands unless the case is refused here.
+    /// Our verdict where correct verifiers may differ: docs/decisions/0010-webauthn-policy-and-lenient-cases.md. The
+    /// source's own verdict stands unless the case is refused here.
     private static func decision(_ vector: Case) -> Bool {
         vector.expected == "ok" && !refused.contains { vector.name.hasSuffix($0) }
     }
@@ -172,6 +173,6 @@ struct PeerVectorTests {
     }
 
     private func bytes(_ text: String?) -> [UInt8] {
-        text.flatMap { Base64URL.decode($0) } ?? []
+        text.flatMap { Base64.urlDecode($0) } ?? []
     }
 }

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// Third-party vectors, read in place from `POSTERN_VECTORS` or `../shared/vectors` beside the package; never copied here.
+/// Third-party vectors, read in place from `POSTERN_VECTORS` or `../shared/vectors` beside the package; never copied
+/// here.
 enum VectorFile {
     static let directory: URL? = {
         let environment = ProcessInfo.processInfo.environment["POSTERN_VECTORS"].map { URL(fileURLWithPath: $0) }

@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 import CryptoExtras
 import Foundation
@@ -114,7 +115,7 @@ struct WycheproofTests {
     }
 
     private func verifies(_ test: Case, _ key: CredentialPublicKey, _ alg: COSEAlgorithmIdentifier) -> Bool {
-        guard let signature = test.sig.map({ hex($0) }) ?? test.sig_b64url.flatMap({ Base64URL.decode($0) }) else {
+        guard let signature = test.sig.map({ hex($0) }) ?? test.sig_b64url.flatMap({ Base64.urlDecode($0) }) else {
             return false
         }
         let message = hex(test.msg ?? "")

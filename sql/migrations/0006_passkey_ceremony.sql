@@ -11,7 +11,7 @@ ALTER TABLE postern.passkey
     ADD COLUMN uv_initialized boolean NOT NULL DEFAULT true,
     ADD COLUMN attestation_format text NOT NULL DEFAULT 'none';
 
--- A ceremony is stateless until it is presented; then its id is spent, whatever comes of it (design decision 10).
+-- A ceremony is stateless until it is presented; then its id is spent, whatever comes of it (docs/decisions/0000, F10).
 CREATE TABLE postern.spent_ceremony (
     realm_id   uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
     id         bytea NOT NULL CHECK (octet_length(id) = 16),

@@ -1,7 +1,7 @@
 import CCurl
 
-/// A libcurl easy handle with the connection it keeps. Closing it does not wait for the server's answer, if the protocol
-/// has a good-bye.
+/// A libcurl easy handle with the connection it keeps. Closing it does not wait for the server's answer, if the
+/// protocol has a good-bye.
 struct CurlHandle: ~Copyable {
     let raw: UnsafeMutableRawPointer
 

@@ -3,8 +3,8 @@ import Synchronization
 /// Posts to endpoints of operators and vendors: no redirect is followed, TLS is verified, plain `http` goes to this
 /// machine only, and 64 KiB of an answer are read.
 ///
-/// Each call under way has a thread of its own, so an endpoint that answers slowly, or never, holds no thread that Swift
-/// concurrency needs.
+/// Each call under way has a thread of its own, so an endpoint that answers slowly, or never, holds no thread that
+/// Swift concurrency needs.
 public final class HTTPCaller: Sendable {
     private let sessions: [HTTPSession]
     private let free: Mutex<[Int]>

@@ -1,6 +1,7 @@
 import CCurl
 
-/// A body on its way out and an answer on its way in, through libcurl's callbacks. Confined to the thread of its session.
+/// A body on its way out and an answer on its way in, through libcurl's callbacks. Confined to the thread of its
+/// session.
 final class HTTPTransfer {
     private let body: [UInt8]
     private let abandoned: AbandonFlag

@@ -26,7 +26,8 @@ enum SMSLength {
         return count
     }
 
-    /// `text` in the default alphabet as far as it goes: letters lose marks that the alphabet lacks, the rest is left out.
+    /// `text` in the default alphabet as far as it goes: letters lose marks that the alphabet lacks, the rest is left
+    /// out.
     static func folded(_ text: String) -> String {
         var folded = String.UnicodeScalarView()
         for character in text {

@@ -3,7 +3,8 @@ import Persistence
 /// One channel at a sender: whose turn it is, and how many messages it may take.
 ///
 /// All mails go to one server, so its trouble is everybody's. Each realm has its own providers, so a provider's trouble
-/// is that of its realm: while it lasts, the realm has one message of the channel in hand, and the others have the rest.
+/// is that of its realm: while it lasts, the realm has one message of the channel in hand, and the others have the
+/// rest.
 struct Lane: Sendable {
     let channel: Channel
     private var turns = RealmTurns()

@@ -6,8 +6,8 @@ import Synchronization
 /// Empties the outbox: takes due messages of all channels on lease, hands them to the mail server or to providers, and
 /// records the outcome. Realms take turns, and none occupies all senders of a channel (docs/decisions/0027, 0035).
 ///
-/// Any number of these may run on any number of nodes. A message whose sender dies is taken again when its lease ends, so
-/// none is lost. What is over the rate stays in the queue, free for other nodes to take.
+/// Any number of these may run on any number of nodes. A message whose sender dies is taken again when its lease ends,
+/// so none is lost. What is over the rate stays in the queue, free for other nodes to take.
 public final class OutboxSender: Service {
     /// The numbers that a test or an operator may want otherwise.
     public struct Configuration: Sendable {

@@ -1,8 +1,8 @@
 import Logging
 import Persistence
 
-/// Records how an attempt ended, and says so in the log and to the metrics. Logs name the row and a class of answer, never
-/// the address, the code or the link.
+/// Records how an attempt ended, and says so in the log and to the metrics. Logs name the row and a class of answer,
+/// never the address, the code or the link.
 struct OutcomeRecorder: Sendable {
     /// What is counted.
     typealias Observer = @Sendable (Channel, Outcome) -> Void
@@ -17,8 +17,8 @@ struct OutcomeRecorder: Sendable {
     let logger: Logger
     let observe: Observer
 
-    /// Says how an attempt ended and records it, until the lease ends. A message whose outcome is not recorded by then is
-    /// taken again.
+    /// Says how an attempt ended and records it, until the lease ends. A message whose outcome is not recorded by then
+    /// is taken again.
     func record(
         _ outcome: Outcome, of message: LeasedMessage, _ level: Logger.Level, _ text: Logger.Message, _ status: String,
         provider: String? = nil, save: () async throws(StoreError) -> Void

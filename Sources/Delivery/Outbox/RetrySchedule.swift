@@ -12,8 +12,8 @@ enum RetrySchedule {
         min(.seconds(1 << min(max(attempt, 1) - 1, 5)), .seconds(30))
     }
 
-    /// After an answer of a provider that stayed away. The second try carries the same id, so that a provider that knows
-    /// ids does not send twice.
+    /// After an answer of a provider that stayed away. The second try carries the same id, so that a provider that
+    /// knows ids does not send twice.
     static let pauseOfMessageAfterDoubt = Duration.seconds(5)
 
     /// After an answer that stayed away, the server gets time to deliver before there is a second copy.

@@ -1,7 +1,7 @@
 import Persistence
 
-/// Which provider a message goes to, given how it fared: the same one until it refused or failed twice, then the next in
-/// order, in a circle; none that refused.
+/// Which provider a message goes to, given how it fared: the same one until it refused or failed twice, then the next
+/// in order, in a circle; none that refused.
 struct ProviderChoice: Sendable, Equatable {
     /// The one asked last.
     var provider: String?

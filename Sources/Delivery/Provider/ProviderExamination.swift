@@ -23,7 +23,7 @@ public struct ProviderExamination: Sendable {
 
     /// Sends one message with the code 000000. - Returns: what is wrong, in one line.
     public func fault(
-        sending channel: OutboxStore.Configured, to recipient: String, by provider: Provider
+        sending channel: ConfiguredChannel, to recipient: String, by provider: Provider
     ) async -> String? {
         let message = LeasedMessage(trying: channel, to: recipient)
         let payload = MailPayload(

@@ -23,7 +23,8 @@ actor SMTPSession {
     /// the message is sent once more over a new connection. Both tries together are over at `deadline` and take no
     /// longer than `limits.total`.
     func send(
-        _ message: [UInt8], from sender: MailAddress, to recipient: MailAddress, before deadline: ContinuousClock.Instant,
+        _ message: [UInt8], from sender: MailAddress, to recipient: MailAddress,
+        before deadline: ContinuousClock.Instant,
         unless abandoned: AbandonFlag
     ) -> DeliveryOutcome {
         let upload = SMTPUpload(message, abandoned: abandoned)
@@ -39,7 +40,8 @@ actor SMTPSession {
     func probe() -> DeliveryOutcome {
         close()
         guard let handle = CurlHandle() else { return .temporary(.connection) }
-        guard handle.configure(for: url, limits: limits, total: limits.total), handle.set(CURLOPT_CUSTOMREQUEST, "NOOP"),
+        guard handle.configure(for: url, limits: limits, total: limits.total),
+            handle.set(CURLOPT_CUSTOMREQUEST, "NOOP"),
             handle.set(CURLOPT_NOBODY, 1)
         else { return .temporary(.connection) }
         let code = handle.perform()

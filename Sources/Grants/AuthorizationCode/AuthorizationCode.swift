@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 public import Persistence
 

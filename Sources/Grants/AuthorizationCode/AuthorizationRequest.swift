@@ -1,6 +1,8 @@
+import Encoding
 public import Persistence
 
-/// An authorization request (RFC 6749 §4.1.1, OpenID Connect Core §3.1.2.1) that passed every check which depends on no account.
+/// An authorization request (RFC 6749 §4.1.1, OpenID Connect Core §3.1.2.1) that passed every check which depends on no
+/// account.
 ///
 /// The order of checks is the source order of ``init(_:realm:client:from:)``.
 public struct AuthorizationRequest: Sendable {
@@ -62,8 +64,8 @@ public struct AuthorizationRequest: Sendable {
         }
     }
 
-    /// Whether the redirect URI belongs to an app rather than to a web site: any app could have begun the request, so that the user
-    /// has to confirm it (RFC 8252 §8.6).
+    /// Whether the redirect URI belongs to an app rather than to a web site: any app could have begun the request, so
+    /// that the user has to confirm it (RFC 8252 §8.6).
     public var hasNativeRedirect: Bool {
         !client.isConfidential && !(redirectURI.hasPrefix("https:"))
     }

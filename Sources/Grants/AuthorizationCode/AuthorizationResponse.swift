@@ -29,7 +29,8 @@ public struct AuthorizationResponse: Sendable, Equatable {
     public var redirectURI: String { target.redirectURI }
     /// How it travels.
     public var mode: Mode { target.mode }
-    /// The members of the response, in order: `code` or `error` and `error_description`, then `state` if one was sent, and `iss`.
+    /// The members of the response, in order: `code` or `error` and `error_description`, then `state` if one was sent,
+    /// and `iss`.
     public var members: [(name: String, value: String)] {
         answer + (target.state.map { [("state", $0)] } ?? []) + [("iss", target.issuer)]
     }

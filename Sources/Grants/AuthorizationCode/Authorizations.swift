@@ -1,7 +1,9 @@
+import Encoding
 import Crypto
 public import Persistence
 
-/// The authorization endpoint behind its pages: reads requests, stores pushed ones, and answers them from the sessions of browsers.
+/// The authorization endpoint behind its pages: reads requests, stores pushed ones, and answers them from the sessions
+/// of browsers.
 public struct Authorizations: Sendable {
     private let codes: AuthorizationCodeStore
     private let sessions: BrowserSessionStore
@@ -99,8 +101,8 @@ public struct Authorizations: Sendable {
         case page(PageOutcome, BrowserSessionStore.Live?)
     }
 
-    /// Step 14: answers a request from the session of a browser, as far as no page is needed (OpenID Connect Core §3.1.2.1,
-    /// `prompt`).
+    /// Step 14: answers a request from the session of a browser, as far as no page is needed (OpenID Connect Core
+    /// §3.1.2.1, `prompt`).
     /// - Parameters:
     ///   - cookie: the session cookie that the browser showed.
     ///   - host: the host that it asked.
@@ -119,7 +121,8 @@ public struct Authorizations: Sendable {
             request, cookie: cookie, host: host, realm: realm, code: mayIssue ? AuthorizationCode() : nil)
     }
 
-    /// Answers a request from the session of a browser, on the wish of its user: the page `continue-as`, and after `consent`.
+    /// Answers a request from the session of a browser, on the wish of its user: the page `continue-as`, and after
+    /// `consent`.
     /// - Parameter consents: the user allows what the client wants, now.
     public func confirm(
         _ request: AuthorizationRequest, cookie: BrowserCookie, host: String, realm: Realm, consents: Bool = false,
@@ -143,7 +146,8 @@ public struct Authorizations: Sendable {
         return try await answer(request, standing.outcome, code, standing.session, realm: realm)
     }
 
-    /// The answer that goes with what a statement said; also for a sign-in on a page (``SignIn/verifyOnPage(_:_:opening:)``).
+    /// The answer that goes with what a statement said; also for a sign-in on a page
+    /// (``SignIn/verifyOnPage(_:_:opening:)``).
     /// - Parameter code: the one whose hash the statement was given.
     public func answer(
         _ request: AuthorizationRequest, _ outcome: PageOutcome, _ code: AuthorizationCode?,
@@ -207,4 +211,11 @@ extension AuthorizationRequest {
     public var temporarilyUnavailable: AuthorizationResponse {
         .failure(.temporarilyUnavailable, "The service is temporarily unavailable.", to: target)
     }
+}
+
+extension RateLimit.Policy {
+    /// `/connect/authorize`, counted in this process alone.
+    public static let authorize = Self(rawValue: "authorize")
+    /// `/connect/par`.
+    static let par = Self(rawValue: "par")
 }

@@ -1,3 +1,4 @@
+import Encoding
 import WebAuthnVerify
 
 /// A JWS in compact form (RFC 7515 §7.1) from a caller. Its signature is not verified yet.

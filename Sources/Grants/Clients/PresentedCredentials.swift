@@ -1,3 +1,5 @@
+import Encoding
+
 /// The client credentials a request carries (RFC 6749 §2.3.1): in the `Authorization` header, in the body, or none.
 public struct PresentedCredentials: Sendable, Equatable {
     /// `client_id` and `client_secret` of an `Authorization: Basic` header, form-decoded.

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Limits requests that write nothing: counted in this process alone, so that they cost no statement.
 ///
-/// GCRA as in the database. A process that forgets its counts, because it restarts or has too many sources, admits more; nothing
-/// else depends on them.
+/// GCRA as in the database. A process that forgets its counts, because it restarts or has too many sources, admits
+/// more; nothing else depends on them.
 public final class LocalLimit: Sendable {
     private struct Key: Hashable {
         let realm: UUIDValue

@@ -18,7 +18,8 @@ struct PermitLedger {
     /// The permits of one request: all of them, or none.
     struct Drawn {
         enum Result {
-            /// Every permit is leased, or the database must grant it. The keys asked for count as being asked about until ``answer(_:)``.
+            /// Every permit is leased, or the database must grant it. The keys asked for count as being asked about
+            /// until ``answer(_:)``.
             case drawn(asking: [(budget: Budget, wanted: Int)])
             /// An enforced limit has no permit for this many seconds.
             case refused(Budget, seconds: Double)
@@ -110,7 +111,8 @@ struct PermitLedger {
         for (budget, _) in asking { _ = answer(budget.key) }
     }
 
-    /// Takes one permit, or says where it is to come from. After `.ask` the key counts as being asked about until ``answer(_:)``.
+    /// Takes one permit, or says where it is to come from. After `.ask` the key counts as being asked about until
+    /// ``answer(_:)``.
     /// - Parameters:
     ///   - demand: how many requests want one at this moment.
     ///   - patient: whether this one would wait for another's answer.

@@ -10,8 +10,8 @@ import Synchronization
 /// permit could be available. About once a second one of the refused requests asks the database again; the others do
 /// not reach it.
 ///
-/// One request of this process at a time asks the database about a key. Other requests wait for its answer, and the next one asks
-/// for all of them. So a flood of one key occupies one connection of the pool.
+/// One request of this process at a time asks the database about a key. Other requests wait for its answer, and the
+/// next one asks for all of them. So a flood of one key occupies one connection of the pool.
 public final class RateLimiter: Sendable {
     /// One budget to count against: a dimension and the value (an address, a client …) it belongs to.
     public struct Subject: Sendable, Hashable {
@@ -83,9 +83,10 @@ public final class RateLimiter: Sendable {
 
     /// Runs a statement that takes the permits of a request before it does its work.
     ///
-    /// - Parameter statement: gets what the database must still grant beside the leases of this process. It answers with what the
-    ///   database said about these permits, and with no result when one of them was refused.
-    /// - Throws: `rate_limited` when there is no permit; what `statement` threw, in which case no permit counts as taken.
+    /// - Parameter statement: gets what the database must still grant beside the leases of this process. It answers
+    ///   with what the database said about these permits, and with no result when one of them was refused.
+    /// - Throws: `rate_limited` when there is no permit; what `statement` threw, in which case no permit counts as
+    ///   taken.
     public func admitting<R>(
         _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm,
         _ statement: (PermitRequest) async throws -> (R?, PermitVerdict)

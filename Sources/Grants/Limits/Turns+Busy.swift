@@ -2,8 +2,8 @@
 public enum AttemptTurn: Sendable {
     /// Before the first attempt: guesses at one address wait in memory and not on database connections.
     case atOnce(String)
-    /// After an attempt found its lock taken. The first attempt waits for no turn: it takes the permits of the request, and
-    /// other requests of the same source may be waiting for the verdict.
+    /// After an attempt found its lock taken. The first attempt waits for no turn: it takes the permits of the request,
+    /// and other requests of the same source may be waiting for the verdict.
     case whenBusy(String)
     /// Never: no other attempt takes the same lock.
     case none

@@ -36,6 +36,7 @@ public struct MagicLinkFactor: Factor {
     static func requireParameters(_ form: FormParameters) throws(TokenError) {
         switch (form["user_id"], form["magic_token"], form["auth_session"]) {
         case (.some, .some, _), (nil, nil, .some): return
+        case (nil, nil, nil): throw .missing("magic_token or auth_session")
         case (nil, .some, _): throw .missing("user_id")
         case (_, nil, _): throw .missing("magic_token")
         }

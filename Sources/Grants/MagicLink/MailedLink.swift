@@ -53,3 +53,8 @@ public struct MailedLink: SentFactor {
         return true
     }
 }
+
+extension RateLimit.Policy {
+    /// `magic-link/request`, and the page of a link.
+    static let magicLink = Self(rawValue: "magic-link")
+}

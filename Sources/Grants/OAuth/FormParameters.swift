@@ -1,3 +1,5 @@
+import Encoding
+
 /// The parameters of an `application/x-www-form-urlencoded` request (RFC 6749 §3.2, appendix B).
 ///
 /// Stricter than a web form on purpose: a repeated parameter, a broken escape, invalid UTF-8 or a NUL refuses the whole
@@ -5,7 +7,14 @@
 /// RFC 6749 §3.2 wants. Only `resource` may repeat (RFC 8707 §2).
 public struct FormParameters: Sendable, Equatable {
     /// Empty ones too: a name that came without a value may not come again.
-    private var values: [String: String] = [:]
+    /// There are few: looking at each costs a third of hashing a name, and ``maximumPairs`` bounds what many can cost.
+    private var pairs: [Pair] = []
+
+    private struct Pair: Sendable, Equatable {
+        let name: String
+        let value: String
+    }
+
     /// Every `resource` value in order (RFC 8707 §2).
     public private(set) var resources: [String] = []
     /// Whether a parameter was sent with a value; used for "sent at all" questions such as two client credentials.
@@ -44,14 +53,14 @@ public struct FormParameters: Sendable, Equatable {
     /// Parses a body whose size the caller has bounded.
     public init(parsing body: some Collection<UInt8>) throws(ParseError) {
         let body = Array(body)
-        var pairs = 0
+        var number = 0
         var start = 0
         while start < body.count {
             let end = body[start...].firstIndex(of: UInt8(ascii: "&")) ?? body.count
             defer { start = end + 1 }
             if start == end { continue }
-            pairs += 1
-            guard pairs <= Self.maximumPairs else { throw .tooMany }
+            number += 1
+            guard number <= Self.maximumPairs else { throw .tooMany }
             let separator = body[start..<end].firstIndex(of: UInt8(ascii: "=")) ?? end
             let name = try Self.decode(body[start..<separator])
             let value = separator < end ? try Self.decode(body[(separator + 1)..<end]) : ""
@@ -59,14 +68,15 @@ public struct FormParameters: Sendable, Equatable {
                 if !value.isEmpty { resources.append(value) }
                 continue
             }
-            guard values.updateValue(value, forKey: name) == nil else { throw .repeated }
+            guard !pairs.contains(where: { $0.name == name }) else { throw .repeated }
+            pairs.append(Pair(name: name, value: value))
             if !value.isEmpty { count += 1 }
         }
     }
 
     /// The value of a parameter, `nil` when absent or empty.
     public subscript(name: String) -> String? {
-        guard let value = values[name], !value.isEmpty else { return nil }
+        guard let value = pairs.first(where: { $0.name == name })?.value, !value.isEmpty else { return nil }
         return value
     }
 
@@ -81,8 +91,8 @@ public struct FormParameters: Sendable, Equatable {
             case UInt8(ascii: "+"):
                 decoded.append(UInt8(ascii: " "))
             case UInt8(ascii: "%"):
-                guard index + 2 < bytes.endIndex, let high = hexDigit(bytes[index + 1]),
-                    let low = hexDigit(bytes[index + 2])
+                guard index + 2 < bytes.endIndex, let high = Hex.value(of: bytes[index + 1]),
+                    let low = Hex.value(of: bytes[index + 2])
                 else { throw .brokenEscape }
                 decoded.append(high << 4 | low)
                 index += 2
@@ -96,14 +106,5 @@ public struct FormParameters: Sendable, Equatable {
     private static func text(_ bytes: ArraySlice<UInt8>) throws(ParseError) -> String {
         guard !bytes.contains(0), let text = try? UTF8Span(validating: bytes.span) else { throw .invalidText }
         return String(copying: text)
-    }
-
-    private static func hexDigit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }

@@ -1,23 +1,19 @@
 /// One configured limit: GCRA with `permits` per `per` seconds sustained and `burst` at once.
 public struct RateLimit: Sendable, Equatable {
-    /// What is limited.
-    public enum Policy: String, Sendable, Hashable, CaseIterable {
-        /// `otp/request` and `register`.
-        case nativeOTP = "native-otp"
-        /// `magic-link/request`.
-        case magicLink = "magic-link"
-        /// Codes and links to phones, whatever asks for them.
-        case phoneOTP = "phone-otp"
-        /// `passkey/begin`.
-        case passkeyBegin = "passkey-begin"
+    /// What is limited. A capability declares the policies of its own beside its code, and their defaults in its SQL.
+    public struct Policy: RawRepresentable, Sendable, Hashable {
+        /// `policy` in `postern.rate_limit_policy` and on the wire.
+        public let rawValue: String
+
+        /// Wraps a name.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
         /// `POST /connect/token`.
-        case token
-        /// `/connect/authorize`, counted in this process alone.
-        case authorize
-        /// `/connect/par`.
-        case par
+        public static let token = Self(rawValue: "token")
         /// Calls of any endpoint that are answered 401 or 403: bad tokens, and failed client authentication.
-        case refused
+        public static let refused = Self(rawValue: "refused")
     }
 
     /// By what it is counted.

@@ -4,7 +4,7 @@
 /// ``description`` are the same bytes on the wire.
 public struct TokenError: Error, Equatable, Sendable {
     /// The `error` member.
-    public enum Code: String, Sendable {
+    public enum Code: String, Sendable, CaseIterable {
         case invalidRequest = "invalid_request"
         case invalidClient = "invalid_client"
         case invalidGrant = "invalid_grant"
@@ -50,7 +50,8 @@ public struct TokenError: Error, Equatable, Sendable {
         self.limit = limit
     }
 
-    /// The one translation of what the floors below throw: a ``TokenError`` stays what it is, and every other error is our own fault.
+    /// The one translation of what the floors below throw: a ``TokenError`` stays what it is, and every other error is
+    /// our own fault.
     public init(_ error: any Error) {
         self = error as? TokenError ?? .unavailable("\(error)")
     }

@@ -53,3 +53,8 @@ public struct MailedCode: SentFactor {
             mail: sealed, in: transaction)
     }
 }
+
+extension RateLimit.Policy {
+    /// `otp/request` and `register`.
+    static let nativeOTP = Self(rawValue: "native-otp")
+}

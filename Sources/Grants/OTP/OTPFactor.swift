@@ -1,3 +1,4 @@
+import Encoding
 public import Persistence
 
 /// `urn:cocoar:otp`: a code from the mailbox or the phone.
@@ -39,7 +40,9 @@ public struct OTPFactor: Factor {
 
     /// `otp_code`, and `username` or `auth_session`.
     public func requireParameters(_ form: FormParameters) throws(TokenError) {
-        guard form["username"] != nil || form["auth_session"] != nil else { throw .missing("username") }
+        guard form["username"] != nil || form["auth_session"] != nil else {
+            throw .missing("username or auth_session")
+        }
         guard form["otp_code"] != nil else { throw .missing("otp_code") }
     }
 

@@ -1,3 +1,5 @@
+import Encoding
+
 package import Persistence
 
 /// A WebAuthn ceremony between begin and redemption: a sealed blob held by the app; nothing is stored in the database

@@ -1,7 +1,8 @@
 public import Persistence
 import WebAuthnVerify
 
-/// `urn:cocoar:passkey`: a WebAuthn assertion. Two round trips: spend the ceremony and fetch the credential, then record.
+/// `urn:cocoar:passkey`: a WebAuthn assertion. Two round trips: spend the ceremony and fetch the credential, then
+/// record.
 public struct PasskeyFactor: Factor {
     /// `urn:cocoar:passkey`.
     public let grantType = GrantType.passkey

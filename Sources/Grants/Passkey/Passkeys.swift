@@ -1,3 +1,4 @@
+import Encoding
 import FoundationEssentials
 public import Persistence
 import WebAuthnVerify
@@ -240,4 +241,9 @@ public struct Passkeys: Sendable {
     private func expiry(_ realm: Realm) -> Int {
         Int(clock()) + realm.policy.ceremonyLifetime
     }
+}
+
+extension RateLimit.Policy {
+    /// `passkey/begin`.
+    static let passkeyBegin = Self(rawValue: "passkey-begin")
 }

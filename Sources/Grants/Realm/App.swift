@@ -50,7 +50,8 @@ extension Realm {
         return app.clients.contains(client.key) || !clientsOfApps.contains(client.key)
     }
 
-    /// The App whose posture, methods and brand the pages have for a client: the host's, else the one App that the client belongs to.
+    /// The App whose posture, methods and brand the pages have for a client: the host's, else the one App that the
+    /// client belongs to.
     public func pageApp(for client: Client) -> App? {
         if let app { return app }
         let own = apps.filter { $0.clients.contains(client.key) }

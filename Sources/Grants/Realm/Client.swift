@@ -92,8 +92,8 @@ extension Client {
     /// Whether authorization requests must be pushed.
     public var requiresPAR: Bool { hosted.requiresPAR }
 
-    /// Whether a redirect URI is one of the client's, byte for byte. For a public client a loopback URI matches with any port (RFC
-    /// 8252 §7.3).
+    /// Whether a redirect URI is one of the client's, byte for byte. For a public client a loopback URI matches with
+    /// any port (RFC 8252 §7.3).
     public func mayRedirect(to uri: String) -> Bool {
         if hosted.redirectURIs.contains(uri) { return true }
         guard !isConfidential, let asked = LoopbackURI(uri) else { return false }

@@ -1,3 +1,4 @@
+import Encoding
 import Foundation
 public import Persistence
 
@@ -27,11 +28,9 @@ extension Realm {
         scopes = Dictionary(record.scopes.map { ($0.name, Scope($0)) }) { first, _ in first }
         var limits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]] = [:]
         for limit in record.rateLimits {
-            // A policy or dimension of a newer schema is not this binary's to apply.
-            guard let policy = RateLimit.Policy(rawValue: limit.policy),
-                let dimension = RateLimit.Dimension(rawValue: limit.dimension)
-            else { continue }
-            limits[policy, default: [:]][dimension] = RateLimit(
+            // A dimension of a newer schema is not this binary's to apply.
+            guard let dimension = RateLimit.Dimension(rawValue: limit.dimension) else { continue }
+            limits[RateLimit.Policy(rawValue: limit.policy), default: [:]][dimension] = RateLimit(
                 permits: limit.permits, per: limit.per, burst: limit.burst, enforced: limit.mode == "enforce")
         }
         rateLimits = limits
@@ -115,35 +114,6 @@ extension SealedSigningKey {
     }
 }
 
-extension Client {
-    fileprivate init(_ record: ClientRecord) {
-        key = record.key
-        clientID = record.clientId
-        isConfidential = record.type == "confidential"
-        enabled = record.enabled
-        requiresDPoP = record.requireDpop
-        issuesJWTAccessTokens = record.accessTokenType == "jwt"
-        rpID = record.rpId
-        secretHashes = [record.secretHash, record.previousSecretHash].compactMap { $0.flatMap(Hex.decode) }
-        permissions = Set(record.permissions)
-        accessTokenLifetime = record.accessTokenLifetime
-        refreshTokenLifetime = record.refreshTokenLifetime
-        webOrigins = record.origins.filter { !$0.hasPrefix("android:") }
-        androidOrigins = record.origins.filter { $0.hasPrefix("android:") }
-        iosApps = record.iosApps
-        androidApps = record.androidApps
-        keys = record.jwks?.keys ?? []
-        signingAlgorithm = record.signingAlg.flatMap(SigningAlgorithm.init)
-        displayName = record.displayName
-        hosted.consent = HostedClient.Consent(rawValue: record.consent) ?? .systematic
-        hosted.requiresPKCE = record.requirePkce
-        hosted.requiresPAR = record.requirePar
-        hosted.homeURI = record.homeUri
-        hosted.redirectURIs = record.redirectUris
-        hosted.postLogoutURIs = record.logoutUris
-    }
-}
-
 extension Scope {
     fileprivate init(_ record: ScopeRecord) {
         name = record.name
@@ -187,37 +157,6 @@ private struct RealmRecord: Decodable {
     let addressRules: [AddressRuleRecord]
     let brands: [BrandRecord]?
     let texts: [TextRecord]?
-}
-
-private struct ClientRecord: Decodable {
-    let key: UUIDValue
-    let clientId: String
-    let displayName: String
-    let type: String
-    let enabled: Bool
-    let accessTokenType: String
-    let requireDpop: Bool
-    let rpId: String?
-    let accessTokenLifetime: Int?
-    let refreshTokenLifetime: Int?
-    let secretHash: String?
-    let previousSecretHash: String?
-    let permissions: [String]
-    let origins: [String]
-    let iosApps: [String]
-    let androidApps: [Client.AndroidApp]
-    let signingAlg: String?
-    let jwks: KeySet?
-    let consent: String
-    let requirePkce: Bool
-    let requirePar: Bool
-    let homeUri: String?
-    let redirectUris: [String]
-    let logoutUris: [String]
-
-    struct KeySet: Decodable {
-        let keys: [ClientKey]
-    }
 }
 
 private struct ScopeRecord: Decodable {

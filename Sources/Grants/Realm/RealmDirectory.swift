@@ -60,7 +60,8 @@ public final class RealmDirectory: Sendable {
         return (try? await loadHosts()) != nil
     }
 
-    /// The number of realms and the sum of their configuration versions that this node knows; `nil` while it knows none.
+    /// The number of realms and the sum of their configuration versions that this node knows; `nil` while it knows
+    /// none.
     public var knownVersions: (realms: Int, version: Int64)? { state.withLock { $0.known } }
 
     /// The stamp of the versions compared last.

@@ -1,3 +1,4 @@
+import Encoding
 public import Persistence
 
 /// The JWS algorithms a realm signs with (RFC 7518 §3.1, RFC 8037 §3.1).

@@ -1,3 +1,4 @@
+import Encoding
 import Persistence
 
 /// A recovery code: 60 random bits as `xxxx-xxxx-xxxx`, in an alphabet without look-alikes (no i, l, o, u).

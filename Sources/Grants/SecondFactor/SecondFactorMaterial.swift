@@ -1,3 +1,4 @@
+import Encoding
 import Persistence
 
 /// What SQL gives to compare a second factor with: the sealed seed, and the data keys that open it and compare recovery

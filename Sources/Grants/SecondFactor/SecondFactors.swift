@@ -29,7 +29,8 @@ public struct SecondFactors: Sendable {
             expiresAt: Int(verified.session.now) + realm.policy.ceremonyLifetime)
         return Begun(
             ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring), secret: ceremony.seed.base32,
-            uri: ceremony.seed.uri(issuer: realm.displayName, account: verified.session.email ?? verified.session.user.description))
+            uri: ceremony.seed.uri(
+                issuer: realm.displayName, account: verified.session.email ?? verified.session.user.description))
     }
 
     /// Why a second factor was not enrolled or removed.

@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 
 /// Time-based one-time passwords (RFC 6238) with what every authenticator app supports: SHA-1, six digits, steps of 30

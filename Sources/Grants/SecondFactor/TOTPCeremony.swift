@@ -1,3 +1,4 @@
+import Encoding
 import Persistence
 
 /// A TOTP enrolment between begin and proof: a sealed blob held by the app; nothing is stored in the database

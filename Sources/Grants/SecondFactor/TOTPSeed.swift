@@ -1,3 +1,4 @@
+import Encoding
 import Persistence
 
 /// The secret an authenticator app and this server share: 160 random bits (RFC 4226 §4, R6).

@@ -1,8 +1,11 @@
+import Encoding
 import Persistence
 
-/// A sign-in that waits until somebody answers elsewhere, while the device that asked polls with its handle (RFC 8628 §3.5).
+/// A sign-in that waits until somebody answers elsewhere, while the device that asked polls with its handle (RFC 8628
+/// §3.5).
 ///
-/// This type holds the answers of a poll before there is a confirmation. The confirmation is consumed once, by the statement that opens the session.
+/// This type holds the answers of a poll before there is a confirmation. The confirmation is consumed once, by the
+/// statement that opens the session.
 public struct Approval: Sendable {
     /// Where it stands.
     public enum State: Sendable {

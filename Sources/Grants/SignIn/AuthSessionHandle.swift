@@ -1,3 +1,5 @@
+import Encoding
+
 package import Persistence
 
 /// The `auth_session` handle that the answer to a request for a code or a link holds.

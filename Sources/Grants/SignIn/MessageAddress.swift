@@ -69,3 +69,8 @@ extension Realm {
         guard phones.regions.contains(number.region), !phones.isDenied(number.text) else { throw .notSupported }
     }
 }
+
+extension RateLimit.Policy {
+    /// Codes and links to phones, whatever asks for them.
+    static let phoneOTP = Self(rawValue: "phone-otp")
+}

@@ -2,11 +2,11 @@ import Persistence
 
 /// Takes the permits of a request for a code or a link, and records the request with them (docs/decisions/0025).
 ///
-/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client, the
-/// App and, for phones, of prefix, country and budget. One with an ID-token hint is counted under the hint's own session instead of the address, and may take from
-/// the fifth that strangers leave. Whether the hint fits the address only a worker may look up, so a hint that does not
-/// fit gains nothing here that its holder can use against others: the worker takes the address's permits afterwards,
-/// before any mail.
+/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client,
+/// the App and, for phones, of prefix, country and budget. One with an ID-token hint is counted under the hint's own
+/// session instead of the address, and may take from the fifth that strangers leave. Whether the hint fits the address
+/// only a worker may look up, so a hint that does not fit gains nothing here that its holder can use against others:
+/// the worker takes the address's permits afterwards, before any mail.
 struct RequestAdmission: Sendable {
     private let limiter: RateLimiter
 
@@ -63,8 +63,8 @@ struct RequestAdmission: Sendable {
             add(.spend, "all", amount: request.realm.phones?.cost(of: number.text) ?? 1)
         }
         if let hint = request.hint {
-            // No address has these keys: they hold no "@" and begin with no "+". One account takes no more from the reserve than one device
-            // may ask for.
+            // No address has these keys: they hold no "@" and begin with no "+". One account takes no more from the
+            // reserve than one device may ask for.
             if !reserved.isEmpty { subjects.append(.init(.targetTotal, "reserve|\(hint.user)")) }
             subjects.append(.init(.targetTotal, "device|\(hint.session)"))
         }

@@ -2,8 +2,8 @@ public import Persistence
 
 /// A factor that is sent to an address on request: a code, a link.
 ///
-/// One value serves both halves of a request: it records the request while the caller waits, and decides about it in a worker, which
-/// alone looks whether the address has an account.
+/// One value serves both halves of a request: it records the request while the caller waits, and decides about it in a
+/// worker, which alone looks whether the address has an account.
 public protocol SentFactor: Sendable {
     /// `auth_session.kind` of its requests.
     var kind: String { get }

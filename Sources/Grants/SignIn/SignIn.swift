@@ -57,7 +57,8 @@ public struct SignIn<F: Factor>: Sendable {
 
     /// Reads, takes permits, checks, redeems, asks for the second factor, and looks up what is in doubt.
     ///
-    /// - Parameter session: the session to open, by what the factor proves. It is asked for more than once and must name one session.
+    /// - Parameter session: the session to open, by what the factor proves. It is asked for more than once and must
+    ///   name one session.
     /// - Throws: `TokenError`, or what the database threw.
     public func verify(
         _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession
@@ -68,7 +69,8 @@ public struct SignIn<F: Factor>: Sendable {
         return signedIn
     }
 
-    /// The same on a page: opens the session of the browser, and answers its authorization request if nothing else is due.
+    /// The same on a page: opens the session of the browser, and answers its authorization request if nothing else is
+    /// due.
     /// - Parameter session: with its ``NewSession/page``.
     public func verifyOnPage(
         _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession

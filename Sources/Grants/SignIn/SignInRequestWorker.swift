@@ -2,8 +2,8 @@ public import Logging
 public import Persistence
 import Synchronization
 
-/// Decides recorded requests for codes and links. It alone looks whether an address has an account, while no caller waits.
-/// Realms take turns (decision 27).
+/// Decides recorded requests for codes and links. It alone looks whether an address has an account, while no caller
+/// waits. Realms take turns (decision 27).
 public struct SignInRequestWorker: Sendable {
     private let requests: SignInRequestStore
     private let factors: [String: any SentFactor]
@@ -64,8 +64,8 @@ public struct SignInRequestWorker: Sendable {
         return decided
     }
 
-    /// The realm whose requests were decided last; the next batch begins with the one that follows. Begins anywhere, so that nodes
-    /// do not walk in step.
+    /// The realm whose requests were decided last; the next batch begins with the one that follows. Begins anywhere, so
+    /// that nodes do not walk in step.
     private final class Turn: Sendable {
         let last = Mutex(UUIDValue.random())
     }

@@ -1,7 +1,7 @@
 public import Persistence
 
-/// `POST /api/account/native/otp/request`, `…/register` and `/api/account/magic-link/request`: records a request for a factor that is
-/// sent by mail or to a phone. Never reads the users table.
+/// `POST /api/account/native/otp/request`, `…/register` and `/api/account/magic-link/request`: records a request for a
+/// factor that is sent by mail or to a phone. Never reads the users table.
 public struct SignInRequests: Sendable {
     /// What a request holds, decoded and bounded.
     public struct Form: Sendable {
@@ -64,8 +64,8 @@ public struct SignInRequests: Sendable {
     }
 
     /// Records a request for `factor`.
-    /// - Throws: ``SendLimit``, `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for another App's, or what the
-    ///   database threw.
+    /// - Throws: ``SendLimit``, `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for
+    ///   another App's, or what the database threw.
     public func record(
         _ form: Form, for factor: any SentFactor, realm: Realm, source: String
     ) async throws -> Receipt {

@@ -1,7 +1,8 @@
+import Encoding
 public import Persistence
 
-/// Tells clients that sessions ended (OpenID Connect Back-Channel Logout 1.0): signs logout tokens and sends them until they are
-/// accepted, for a day.
+/// Tells clients that sessions ended (OpenID Connect Back-Channel Logout 1.0): signs logout tokens and sends them until
+/// they are accepted, for a day.
 public struct LogoutTokens: Sendable {
     /// Posts a form to a URL of a client. - Returns: `nil` when it was accepted (200 or 204), else a class of failure.
     public typealias Post = @Sendable (_ url: String, _ form: [UInt8]) async -> String?

@@ -19,8 +19,8 @@ public struct SignOut: Sendable {
         case ask
     }
 
-    /// Signs out at once if the request proves that it comes from a client of this browser: by an ID token whose session was opened
-    /// through the browser's session, or any of ours when the browser has none.
+    /// Signs out at once if the request proves that it comes from a client of this browser: by an ID token whose
+    /// session was opened through the browser's session, or any of ours when the browser has none.
     public func begin(
         _ request: SignOutRequest, cookie: BrowserCookie?, host: String, realm: Realm, source: String
     ) async throws -> Outcome {

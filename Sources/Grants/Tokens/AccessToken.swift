@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 public import Persistence
 
@@ -76,7 +77,8 @@ package struct SealedReference {
     /// The row that it refers to.
     let owner: UUIDValue
     let jti: [UInt8]
-    /// Seconds after the epoch of the token, which only the row knows: the session's `auth_time`, or when the account was made.
+    /// Seconds after the epoch of the token, which only the row knows: the session's `auth_time`, or when the account
+    /// was made.
     private let issuedAfter: Int
     private let expiresAfter: Int
     private let scope: [String]

@@ -1,3 +1,4 @@
+public import Encoding
 public import Persistence
 
 /// The claims of the tokens that a realm signs.

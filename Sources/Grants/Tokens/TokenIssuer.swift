@@ -1,3 +1,4 @@
+import Encoding
 public import Persistence
 
 /// What a grant proved and the database recorded: everything the tokens of an answer are made from.

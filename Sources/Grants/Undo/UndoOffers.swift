@@ -1,3 +1,4 @@
+import Encoding
 public import Persistence
 
 /// `/undo/<token>`: what the page shows about an added factor, and taking it away. Only the answer changes something.

@@ -1,3 +1,4 @@
+import Encoding
 import Grants
 import HTTPTypes
 import Persistence

@@ -11,13 +11,20 @@ struct PageLooks: Sendable {
 
     /// - Parameter realm: with the settings of the App that the pages show.
     func look(_ realm: Realm, _ exchange: Exchange, uiLocales: [String] = []) -> PageLook {
-        let language = Language.choose(
-            uiLocales: uiLocales, accepted: exchange.request.headers[.acceptLanguage],
-            default: Language(tag: realm.hosted.defaultLocale) ?? .english)
+        let language = exchange.language(of: realm, uiLocales: uiLocales)
         let product = realm.brand.productName ?? realm.app?.displayName ?? realm.displayName
         let texts = catalogue.texts(in: language, replacedBy: realm.brand.texts[language.tag] ?? [:])
         return PageLook(
             texts: texts.filling(["product": product, "client": product]), brand: realm.brand, product: product,
             assets: names(realm.brand))
+    }
+}
+
+extension Exchange {
+    /// The language of a page and of the messages that it causes.
+    func language(of realm: Realm, uiLocales: [String]) -> Language {
+        Language.choose(
+            uiLocales: uiLocales, accepted: request.headers[.acceptLanguage],
+            default: Language(tag: realm.hosted.defaultLocale) ?? .english)
     }
 }

@@ -2,7 +2,8 @@ import Grants
 import Persistence
 import TokenEndpoint
 
-/// The browser session that a proof opens, and the code that it may issue: one of each, however often the statement runs.
+/// The browser session that a proof opens, and the code that it may issue: one of each, however often the statement
+/// runs.
 struct Opening {
     let cookie = BrowserCookie()
     let code = AuthorizationCode()

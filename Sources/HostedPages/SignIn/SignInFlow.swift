@@ -2,7 +2,8 @@ import Grants
 import Persistence
 import TokenEndpoint
 
-/// Does what a form asks for: sends messages, redeems factors, and answers the authorization request when nothing is due.
+/// Does what a form asks for: sends messages, redeems factors, and answers the authorization request when nothing is
+/// due.
 struct SignInFlow: Sendable {
     let parts: PageParts
 
@@ -14,7 +15,8 @@ struct SignInFlow: Sendable {
         case response(AuthorizationResponse, BrowserCookie?)
     }
 
-    /// - Throws: `TokenError` for limits and faults, `AuthorizationRefusal`, or what the database threw. Then nothing was done.
+    /// - Throws: `TokenError` for limits and faults, `AuthorizationRefusal`, or what the database threw. Then nothing
+    ///   was done.
     func perform(
         _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Outcome {
@@ -64,8 +66,9 @@ struct SignInFlow: Sendable {
         let known = try await signedIn(transaction, context)
         let receipt = try await parts.requests.record(
             SignInRequests.Form(
-                email: address, firstName: first, lastName: last, clientID: context.request.client.clientID,
+                address: .email(address), firstName: first, lastName: last, clientID: context.request.client.clientID,
                 authSession: resends ? transaction.handle : nil, idTokenHint: nil,
+                locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,
                 device: known.map { ($0.user, $0.id) }),
             for: factor, realm: context.realm, source: context.exchange.source)
         if transaction.sends == 0 { transaction.addresses &+= 1 }

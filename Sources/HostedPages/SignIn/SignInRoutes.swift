@@ -1,3 +1,4 @@
+import Encoding
 import Foundation
 import Grants
 import HTTPTypes
@@ -6,8 +7,8 @@ import NIOCore
 import Persistence
 import TokenEndpoint
 
-/// `/sign-in`: every step of a sign-in. A GET shows the step of its `tx` and changes nothing; a POST does what its button
-/// says and leads to a GET or to the client.
+/// `/sign-in`: every step of a sign-in. A GET shows the step of its `tx` and changes nothing; a POST does what its
+/// button says and leads to a GET or to the client.
 struct SignInRoutes: Sendable {
     let pages: SignInPages
     let flow: SignInFlow
@@ -105,7 +106,8 @@ struct SignInRoutes: Sendable {
         }
     }
 
-    /// When the browser signed in in another tab since this page was shown: the question whether to go on with that account.
+    /// When the browser signed in in another tab since this page was shown: the question whether to go on with that
+    /// account.
     private func signedInMeanwhile(
         _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> SignInTransaction? {
@@ -155,6 +157,10 @@ struct SignInRoutes: Sendable {
             }
         } catch let error as AuthorizationRefusal {
             throw error
+        } catch is SignInRequests.SendLimit {
+            var refused = transaction
+            refused.fault = .sendLimit
+            answer = try see(refused, context)
         } catch {
             answer = await again(TokenError(error), transaction, context)
         }

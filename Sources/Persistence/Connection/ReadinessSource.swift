@@ -30,7 +30,8 @@ final class ReadinessSource: Sendable {
 
     /// Reports the next readiness of `socket` once. - Returns: whether it will.
     ///
-    /// Never inlined, so that `errno` is not read where another thread had it; see ``ThreadExecutor/onCallingThread(_:)``.
+    /// Never inlined, so that `errno` is not read where another thread had it; see
+    /// ``ThreadExecutor/onCallingThread(_:)``.
     @inline(never)
     func arm(_ socket: Int32, id: UInt64) -> Bool {
         guard socket >= 0 else { return false }

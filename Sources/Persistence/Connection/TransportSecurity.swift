@@ -16,7 +16,8 @@ public enum TransportSecurity {
         if given["sslmode"] != nil { return nil }
         guard given["service"] == nil else {
             return
-                "it names a service: write sslmode=verify-full into the connection string itself, with sslrootcert=FILE for your CA"
+                "it names a service: write sslmode=verify-full into the connection string itself, "
+                + "with sslrootcert=FILE for your CA"
         }
         // Environment variables, and the service of PGSERVICE.
         let defaults = options(PQconndefaults()) ?? [:]
@@ -25,7 +26,8 @@ public enum TransportSecurity {
         let remote = Set(list(effective["host"]) + list(effective["hostaddr"])).filter { !isLocal($0) }.sorted()
         guard !remote.isEmpty else { return nil }
         return """
-            \(remote.joined(separator: ", ")) is not this machine: add sslmode=verify-full (and sslrootcert=FILE for your CA), \
+            \(remote.joined(separator: ", ")) is not this machine: \
+            add sslmode=verify-full (and sslrootcert=FILE for your CA), \
             or another sslmode to go without
             """
     }

@@ -15,8 +15,6 @@ public struct ServerKey: Sendable, Redacted {
         case refreshSuccessor
         /// The authenticity of a refresh token.
         case refreshTag
-        /// Addresses and accounts in logs and audit rows.
-        case pseudonym
 
         /// What the subkey is derived with; never to be changed.
         fileprivate var label: String {
@@ -25,7 +23,6 @@ public struct ServerKey: Sendable, Redacted {
             case .recoveryCode: "recovery code pepper"
             case .refreshSuccessor: "refresh derive"
             case .refreshTag: "refresh tag"
-            case .pseudonym: "pseudonym"
             }
         }
     }

@@ -41,7 +41,8 @@ extension Connection {
                 _ = try rows(
                     """
                     RESET ROLE;
-                    INSERT INTO postern.schema_function (name, checksum) VALUES ('\(file.name)', decode('\(file.checksum)', 'hex'))
+                    INSERT INTO postern.schema_function (name, checksum)
+                    VALUES ('\(file.name)', decode('\(file.checksum)', 'hex'))
                     ON CONFLICT (name) DO UPDATE SET checksum = EXCLUDED.checksum, applied_at = now()
                     """)
             }
@@ -94,10 +95,12 @@ extension Connection {
         """
         CREATE TABLE IF NOT EXISTS postern.schema_function (
             name text PRIMARY KEY, checksum bytea NOT NULL, applied_at timestamptz NOT NULL DEFAULT now());
-        COMMENT ON TABLE postern.schema_function IS 'Files of functions applied to this database, with the checksum of each; no tenant data';
+        COMMENT ON TABLE postern.schema_function IS
+            'Files of functions applied to this database, with the checksum of each; no tenant data';
         DO $$
         DECLARE
-            keeper text := (SELECT tableowner FROM pg_tables WHERE schemaname = 'postern' AND tablename = 'schema_migration');
+            keeper text := (SELECT tableowner FROM pg_tables
+                             WHERE schemaname = 'postern' AND tablename = 'schema_migration');
         BEGIN
             IF keeper IS DISTINCT FROM (SELECT tableowner FROM pg_tables
                                          WHERE schemaname = 'postern' AND tablename = 'schema_function') THEN

@@ -15,8 +15,6 @@ struct MigrationPlan: Sendable {
         var migrations: [Entry] = []
         /// Checksum of each file of functions.
         var functions: [String: String] = [:]
-        /// Whether the tables that say so exist.
-        var isRecorded = false
     }
 
     init(migrations: [SQLFile], functions: [SQLFile]) throws(MigrationError) {
@@ -38,7 +36,7 @@ struct MigrationPlan: Sendable {
             guard let known = migrations.first(where: { $0.version == entry.version }) else {
                 throw .databaseIsNewer(version: entry.version, name: entry.name)
             }
-            guard known.file.checksum == entry.checksum else { throw .edited(known.file.name) }
+            guard known.file.isSame(asApplied: entry.checksum) else { throw .edited(known.file.name) }
         }
         let applied = Set(history.migrations.map(\.version))
         let pending = migrations.filter { !applied.contains($0.version) }

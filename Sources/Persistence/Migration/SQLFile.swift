@@ -29,6 +29,17 @@ public struct SQLFile: Sendable, Equatable {
         }.joined()
     }
 
+    /// Whether a database with this checksum has the same migration: this text, or an earlier one that differs in a
+    /// comment.
+    func isSame(asApplied checksum: String) -> Bool {
+        checksum == self.checksum || Self.reworded[name]?.contains(checksum) == true
+    }
+
+    /// Checksums of migrations as they were before a comment in them was reworded.
+    private static let reworded: [String: Set<String>] = [
+        "0006_passkey_ceremony.sql": ["9b5fdcbd55aa18fe180fd8e5b84667b87abb874d7c93d915d6c04aab9634991b"]
+    ]
+
     /// Names are put into SQL literals: letters, digits, underscore, hyphen and full stop only.
     var hasPlainName: Bool { Self.isPlain(name) }
 

@@ -70,7 +70,7 @@ public struct LeasedMessage: Sendable {
 
 extension LeasedMessage {
     /// A message that is in no queue, to try out the providers of a channel.
-    public init(trying channel: OutboxStore.Configured, to recipient: String) {
+    public init(trying channel: ConfiguredChannel, to recipient: String) {
         self.init(
             realm: channel.realm, id: .random(), channel: channel.channel, recipient: recipient, template: "otp",
             kind: "otp", purpose: "verify", payload: nil, detail: nil, isRegistration: false, attempt: 1, queuedAt: 0,

@@ -1,14 +1,15 @@
 import Synchronization
 
-/// Batches concurrent requests of one group. At most ``concurrency`` batches of a group run at once; callers that arrive meanwhile
-/// join the next batch, which one of them runs as soon as one of those under way has ended.
+/// Batches concurrent requests of one group. At most ``concurrency`` batches of a group run at once; callers that
+/// arrive meanwhile join the next batch, which one of them runs as soon as one of those under way has ended.
 ///
-/// A caller does not wait while fewer run, so an idle database answers each request at once; under load one round trip, with one
-/// waking of a backend and of this process, serves many. A failure is shared by the batch: each caller then decides whether to
-/// retry by itself.
+/// A caller does not wait while fewer run, so an idle database answers each request at once; under load one round trip,
+/// with one waking of a backend and of this process, serves many. A failure is shared by the batch: each caller then
+/// decides whether to retry by itself.
 ///
-/// Locking: `groups` guards the counts and the waiters. A continuation is taken out under the lock and resumed after the lock was
-/// released. A caller whose batch has ended starts the next one in the same step, so a waiter implies a running batch.
+/// Locking: `groups` guards the counts and the waiters. A continuation is taken out under the lock and resumed after
+/// the lock was released. A caller whose batch has ended starts the next one in the same step, so a waiter implies a
+/// running batch.
 final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendable>: Sendable {
     /// Runs the batch of one group; outputs in the order of the inputs, as many.
     typealias Run = @Sendable (Group, [Input]) async throws(StoreError) -> [Output]

@@ -5,6 +5,14 @@ enum PoolShare: Hashable, Sendable {
     case realm(UUIDValue)
 }
 
+extension Statement {
+    /// The share of the pool that this statement with these parameters uses.
+    func share(_ parameters: [Parameter]) -> PoolShare {
+        if payer == .realm, case .uuid(let realm)? = parameters.first { return .realm(realm) }
+        return .server
+    }
+}
+
 /// How many connections each share holds, and whether it may take one more.
 ///
 /// A realm may hold up to three times as many as then stay free, and at least one. So a single busy realm leaves a

@@ -69,8 +69,8 @@ public struct AuthorizationCodeStore: Sendable {
         case refused(String)
     }
 
-    /// Consumes a code and opens the session, in one statement. Repeated with the same session it says the same again, so a lost
-    /// answer is asked for once more.
+    /// Consumes a code and opens the session, in one statement. Repeated with the same session it says the same again,
+    /// so a lost answer is asked for once more.
     /// - Parameter session: of which only the ids, hashes and lifetimes count; what the code was issued for, SQL knows.
     public func redeem(
         _ presented: Presented, session: NewSession, permits: PermitRequest

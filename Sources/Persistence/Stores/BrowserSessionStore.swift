@@ -90,7 +90,8 @@ extension BrowserSessionStore {
     struct Calls: Sendable {
         let answer = FunctionCall<Standing>(
             "continue_browser_session",
-            ["realm", "cookie_hash", "host", Argument("request", of: ["request"]) { "\($0[0])::text::jsonb" }], effect: .once
+            ["realm", "cookie_hash", "host", Argument("request", of: ["request"]) { "\($0[0])::text::jsonb" }],
+            effect: .once
         ) { columns in
             let outcome = columns("outcome", PageOutcome.self), session = columns("session", UUIDValue?.self)
             let live = columns.record { (row) throws(StoreError) in

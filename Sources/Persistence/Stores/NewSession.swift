@@ -44,7 +44,8 @@ public struct NewSession: Sendable {
         self.serverKey = serverKey
     }
 
-    /// What every function takes that opens a session. The user agent goes with the source, and so does what a page opens.
+    /// What every function takes that opens a session. The user agent goes with the source, and so does what a page
+    /// opens.
     static let arguments = arguments(source: sourceArgument)
     /// The source, with the user agent.
     static let sourceArgument = Argument("source", of: ["source", "user_agent"]) {

@@ -106,26 +106,8 @@ public struct OutboxStore: Sendable {
             ])
     }
 
-    /// The enabled providers of one channel of a realm; for `postern doctor`.
-    public struct Configured: Sendable {
-        /// The tenant.
-        public let realm: UUIDValue
-        /// Its slug.
-        public let realmSlug: String
-        /// Its name for people.
-        public let realmName: String
-        /// The channel.
-        public let channel: Channel
-        /// The realm's host.
-        public let pageHost: String?
-        /// In order.
-        public let providers: [Provider]
-        /// Seconds since the epoch, by the database clock.
-        let now: Double
-    }
-
     /// The enabled providers of all realms.
-    public func configured() async throws(StoreError) -> [Configured] {
+    public func configured() async throws(StoreError) -> [ConfiguredChannel] {
         try await database.all(Self.calls.configured, [:])
     }
 }
@@ -149,8 +131,8 @@ extension OutboxStore {
             "message_failed",
             ["realm", "id", "error", "retry_after", "permanent", "provider", "refuses", "counts", "allowed"],
             effect: .once, payer: .server)
-        let configured = FunctionCall<Configured>("all_providers", [], effect: .readOnly) { (row) throws(StoreError) in
-            Configured(
+        let configured = FunctionCall<ConfiguredChannel>("all_providers", [], effect: .readOnly) { (row) throws(StoreError) in
+            ConfiguredChannel(
                 realm: try row("realm_id"), realmSlug: try row("realm"), realmName: try row("realm_name"),
                 channel: try row("channel"), pageHost: try row("page_host"),
                 providers: try LeasedMessage.document(row("providers")) ?? [],

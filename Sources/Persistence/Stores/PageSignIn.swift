@@ -1,7 +1,7 @@
 import Foundation
 
-/// What a sign-in on a page opens in place of the session of a client: the session of a browser, and an authorization code when
-/// nothing else is due (`postern.open_browser_session`).
+/// What a sign-in on a page opens in place of the session of a client: the session of a browser, and an authorization
+/// code when nothing else is due (`postern.open_browser_session`).
 public struct PageSignIn: Sendable {
     /// What was proven on the page.
     public enum Proof: String, Sendable, Encodable {

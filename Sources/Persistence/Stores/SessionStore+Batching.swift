@@ -21,7 +21,8 @@ extension SessionStore {
         return found.sorted { $0.number < $1.number }.map(\.session)
     }
 
-    /// Rotates several families in one transaction, in the order of their ids, so that two such transactions cannot deadlock.
+    /// Rotates several families in one transaction, in the order of their ids, so that two such transactions cannot
+    /// deadlock.
     /// - Parameter waiting: whether a rotation waits for a locked row, or finds it busy.
     static func rotateBatch(
         _ rotations: [Rotation], _ realm: UUIDValue, _ database: Database, waiting: Bool

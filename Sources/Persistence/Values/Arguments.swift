@@ -1,9 +1,9 @@
 /// A declared argument of a ``FunctionCall``. Written as a literal, it takes one value of its own name.
 struct Argument: Sendable, ExpressibleByStringLiteral {
     /// Without the `p_` that the arguments of our functions begin with.
-    let name: String
+    let name: StaticString
     /// Names of the values that it is made from.
-    let values: [String]
+    let values: [StaticString]
     /// Whether the statement calls the function once for each element of an array of values.
     let isItem: Bool
     /// The SQL of the argument, given the SQL of its values.
@@ -11,7 +11,8 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
 
     /// An argument that is made of several values.
     init(
-        _ name: String, of values: [String], isItem: Bool = false, sql: @escaping @Sendable ([String]) -> String
+        _ name: StaticString, of values: [StaticString], isItem: Bool = false,
+        sql: @escaping @Sendable ([String]) -> String
     ) {
         self.name = name
         self.values = values
@@ -20,26 +21,27 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
     }
 
     /// One value of the same name.
-    init(stringLiteral name: String) {
+    init(stringLiteral name: StaticString) {
         self.init(name, of: [name]) { $0[0] }
     }
 
     /// One element of an array of values of the same name; the function is called for each of them.
-    static func item(_ name: String, sql: @escaping @Sendable (String) -> String = { $0 }) -> Argument {
+    static func item(_ name: StaticString, sql: @escaping @Sendable (String) -> String = { $0 }) -> Argument {
         Argument(name, of: [name], isItem: true) { sql($0[0]) }
     }
 
     /// Always the same.
-    static func constant(_ name: String, _ sql: String) -> Argument {
+    static func constant(_ name: StaticString, _ sql: String) -> Argument {
         Argument(name, of: []) { _ in sql }
     }
 
     /// The text of a call, and the names of its values in the order of their numbers.
     ///
-    /// A call for each item reads `unnest($2, $3) WITH ORDINALITY AS item (a, b, number), postern.f(p_realm => $1, p_a => item.a, …)`.
-    static func call(of function: String, _ arguments: [Argument]) -> (sql: String, parameters: [String]) {
-        var parameters: [String] = []
-        var items: [(name: String, place: String)] = []
+    /// A call for each item reads
+    /// `unnest($2, $3) WITH ORDINALITY AS item (a, b, number), postern.f(p_realm => $1, p_a => item.a, …)`.
+    static func call(of function: String, _ arguments: [Argument]) -> (sql: String, parameters: [StaticString]) {
+        var parameters: [StaticString] = []
+        var items: [(name: StaticString, place: String)] = []
         let list = arguments.map { argument in
             let places = argument.values.map { value in
                 parameters.append(value)
@@ -52,24 +54,47 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
         let call = "postern.\(function)(\(list.joined(separator: ", ")))"
         guard !items.isEmpty else { return (call, parameters) }
         let arrays = items.map(\.place).joined(separator: ", ")
-        let names = items.map(\.name).joined(separator: ", ")
+        let names = items.map(\.name.description).joined(separator: ", ")
         return ("unnest(\(arrays)) WITH ORDINALITY AS item (\(names), number), \(call)", parameters)
     }
 }
 
 /// Values for a ``FunctionCall``, each under the name of its argument: `["realm": realm, "id": id]`.
+///
+/// Names and values lie apart, because an array of plain names is copied as bytes.
 struct Arguments: Sendable, ExpressibleByDictionaryLiteral {
-    private(set) var elements: [(name: String, value: Parameter)]
+    private(set) var names: [StaticString]
+    private(set) var values: [Parameter]
 
-    init(dictionaryLiteral elements: (String, any ArgumentValue)...) {
-        self.elements = elements.map { (name: $0.0, value: $0.1.parameter) }
+    init(dictionaryLiteral elements: (StaticString, any ArgumentValue)...) {
+        names = []
+        values = []
+        // Most calls join two or three literals.
+        names.reserveCapacity(elements.count + Self.room)
+        values.reserveCapacity(elements.count + Self.room)
+        for element in elements {
+            names.append(element.0)
+            values.append(element.1.parameter)
+        }
     }
 
+    private static let room = 12
+
     /// Both.
-    static func + (left: Arguments, right: Arguments) -> Arguments {
-        var both = left
-        both.elements += right.elements
-        return both
+    static func + (left: consuming Arguments, right: Arguments) -> Arguments {
+        left.names += right.names
+        left.values += right.values
+        return left
+    }
+}
+
+extension StaticString {
+    /// Whether both are the same text; the same literal usually lies at the same place.
+    func isSame(as other: StaticString) -> Bool {
+        guard utf8CodeUnitCount == other.utf8CodeUnitCount else { return false }
+        return utf8Start == other.utf8Start
+            || UnsafeBufferPointer(start: utf8Start, count: utf8CodeUnitCount)
+                .elementsEqual(UnsafeBufferPointer(start: other.utf8Start, count: other.utf8CodeUnitCount))
     }
 }
 

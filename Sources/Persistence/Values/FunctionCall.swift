@@ -3,11 +3,12 @@ typealias RowDecoder<Value> = @Sendable (borrowing Row) throws(StoreError) -> Va
 /// Makes a value of a row, naming the columns.
 typealias RecordDecoder<Value> = @Sendable (inout RecordReader) throws(StoreError) -> Value
 
-/// A call of one function of the schema `postern`, by name: what is bound to which argument, and which columns are read, and how.
+/// A call of one function of the schema `postern`, by name: what is bound to which argument, and which columns are
+/// read, and how.
 ///
-/// The text is made once, from the names: `SELECT outcome, handle FROM postern.f(p_realm => $1, p_id => $2)`. Arguments that have a
-/// default may be left out. A store declares its calls as members of its `Calls`; `FunctionCallTests` compares all of them with the
-/// catalogue of a database.
+/// The text is made once, from the names: `SELECT outcome, handle FROM postern.f(p_realm => $1, p_id => $2)`. Arguments
+/// that have a default may be left out. A store declares its calls as members of its `Calls`; `FunctionCallTests`
+/// compares all of them with the catalogue of a database.
 struct FunctionCall<Result: Sendable>: Sendable {
     /// The function's name.
     let function: String
@@ -20,7 +21,7 @@ struct FunctionCall<Result: Sendable>: Sendable {
     /// How a row is read.
     let decode: RowDecoder<Result>
     /// Names of the values, in the order of the statement's parameters.
-    private let parameters: [String]
+    private let parameters: [StaticString]
 
     /// A call of a function that returns a record or a table.
     /// - Parameters:
@@ -66,17 +67,14 @@ struct FunctionCall<Result: Sendable>: Sendable {
     /// The given values in the order of the statement's parameters.
     /// - Throws: ``StoreError/rejected(sqlstate:)`` unless exactly the declared arguments are given.
     func values(_ given: Arguments) throws(StoreError) -> [Parameter] {
-        guard given.elements.count == parameters.count else { throw Self.undeclared }
+        guard given.names.count == parameters.count else { throw Self.undeclared }
+        // A store gives them in the order of the declaration.
+        if given.names.indices.allSatisfy({ given.names[$0].isSame(as: parameters[$0]) }) { return given.values }
         var values: [Parameter] = []
         values.reserveCapacity(parameters.count)
-        for (index, name) in parameters.enumerated() {
-            if given.elements[index].name == name {
-                values.append(given.elements[index].value)
-            } else if let element = given.elements.first(where: { $0.name == name }) {
-                values.append(element.value)
-            } else {
-                throw Self.undeclared
-            }
+        for name in parameters {
+            guard let place = given.names.firstIndex(where: { $0.isSame(as: name) }) else { throw Self.undeclared }
+            values.append(given.values[place])
         }
         return values
     }
@@ -101,45 +99,6 @@ extension FunctionCall where Result == Void {
     /// A call of a function whose result is of no interest.
     init(_ function: String, _ arguments: [Argument], effect: Statement.Effect) {
         self.init(function, named: nil, arguments, effect, .realm, []) { _ in }
-    }
-}
-
-extension Database {
-    /// All rows of a call.
-    func all<Result: Sendable>(
-        _ call: FunctionCall<Result>, _ arguments: Arguments = [:]
-    ) async throws(StoreError) -> [Result] {
-        try await query(call.statement, call.values(arguments), call.decode)
-    }
-
-    /// The first row of a call.
-    func first<Result: Sendable>(
-        _ call: FunctionCall<Result>, _ arguments: Arguments = [:]
-    ) async throws(StoreError) -> Result? {
-        try await all(call, arguments).first
-    }
-
-    /// The row of a call that returns one.
-    func one<Result: Sendable>(
-        _ call: FunctionCall<Result>, _ arguments: Arguments = [:]
-    ) async throws(StoreError) -> Result {
-        guard let row = try await all(call, arguments).first else { throw .malformedResult }
-        return row
-    }
-}
-
-extension Connection {
-    /// All rows of a call within the transaction.
-    func all<Result: Sendable>(
-        _ call: FunctionCall<Result>, _ arguments: Arguments = [:]
-    ) throws(StoreError) -> [Result] {
-        try query(call.statement, call.values(arguments), call.decode)
-    }
-
-    /// The row of a call that returns one, within the transaction.
-    func one<Result: Sendable>(_ call: FunctionCall<Result>, _ arguments: Arguments) throws(StoreError) -> Result {
-        guard let row = try all(call, arguments).first else { throw .malformedResult }
-        return row
     }
 }
 

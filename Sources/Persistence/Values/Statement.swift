@@ -37,12 +37,6 @@ public struct Statement: Sendable, Hashable {
         self.payer = payer
     }
 
-    /// The share of the pool that this statement with these parameters uses.
-    func share(_ parameters: [Parameter]) -> PoolShare {
-        if payer == .realm, case .uuid(let realm)? = parameters.first { return .realm(realm) }
-        return .server
-    }
-
     /// Same name and same text. Two texts under one name cost a preparation at every change, but are never confused.
     public static func == (left: Statement, right: Statement) -> Bool {
         left.name == right.name && left.sql == right.sql

@@ -1,3 +1,4 @@
+import Encoding
 import Grants
 import HTTPTypes
 import Persistence
@@ -68,7 +69,7 @@ struct AccountRoutes: Sendable {
     }
 
     /// Absent: the name stays. `null`: it is removed, unless the realm requires it. A text: checked as in a
-    /// registration.
+    /// registration, and ignored as there when the realm wants no such name.
     private static func change(
         _ body: JSONMembers, _ member: String, _ rule: RegistrationFields.Rule
     ) throws(Refusal) -> AccountStore.NameChange {
@@ -77,7 +78,7 @@ struct AccountRoutes: Sendable {
             guard rule != .required else { throw Refusal(.error(.badRequest, "\(label) is required.")) }
             return .remove
         }
-        guard let given = try body.string(member) else { return .none }
+        guard let given = try body.string(member), rule != .off else { return .none }
         guard let name = PersonName(given) else { throw Refusal(.error(.badRequest, "\(label) is invalid.")) }
         return .set(name.text)
     }

@@ -18,6 +18,7 @@ package struct PageParts: Sendable {
     package let mailedRegistration: MailedCode
     package let mailedLink: MailedLink
     package let confirmation: MagicLinkConfirmation
+    package let undo: UndoOffers
     package let limiter: RateLimiter
     package let keyring: Keyring
     package let deadline: UniformDeadline

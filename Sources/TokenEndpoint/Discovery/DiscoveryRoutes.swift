@@ -1,3 +1,4 @@
+import Encoding
 import Grants
 import HTTPTypes
 import Logging
@@ -24,10 +25,14 @@ struct DiscoveryRoutes: Sendable {
     }
 
     private func metadata(_ exchange: Exchange) -> Answer {
-        .cacheable(documents.document(.metadata, exchange) { metadata(of: exchange.realm) }, seconds: 5, exchange)
+        let now = clock()
+        let document = documents.document(.metadata(second: Int(now)), exchange) {
+            metadata(of: exchange.realm, now: now)
+        }
+        return .cacheable(document, seconds: 5, exchange)
     }
 
-    private func metadata(of realm: Realm) -> [UInt8] {
+    private func metadata(of realm: Realm, now: Double) -> [UInt8] {
         // On an App's host the endpoints are the App's; the issuer is the realm's everywhere (docs/decisions/0013).
         let origin = realm.endpointOrigin
         let authMethods = ClientAuthenticator.methods
@@ -46,8 +51,7 @@ struct DiscoveryRoutes: Sendable {
             object.member("response_types_supported", ["none"])
         }
         object.member("subject_types_supported", ["public"])
-        object.member(
-            "id_token_signing_alg_values_supported", SigningKeys.algorithms(of: realm, now: clock()))
+        object.member("id_token_signing_alg_values_supported", SigningKeys.algorithms(of: realm, now: now))
         object.member("token_endpoint_auth_methods_supported", ["none"] + authMethods)
         object.member("introspection_endpoint_auth_methods_supported", authMethods)
         object.member("revocation_endpoint_auth_methods_supported", ["none"] + authMethods)
@@ -68,6 +72,7 @@ struct DiscoveryRoutes: Sendable {
                 "name", "given_name", "family_name",
             ] + (realm.scopes["phone"]?.enabled == true ? ["phone_number", "phone_number_verified"] : [])
                 + (realm.hosted.isEnabled ? ["nonce", "acr"] : []))
+        service.describe(in: &object, for: realm)
         return object.finish()
     }
 
@@ -95,7 +100,6 @@ struct DiscoveryRoutes: Sendable {
     }
 
     private func jwks(_ exchange: Exchange) async throws -> Answer {
-        // Keys retire by the clock: no older than a second.
         let now = clock()
         if let known = documents.known(.jwks(second: Int(now)), exchange) {
             return .cacheable(known, seconds: 300, exchange)

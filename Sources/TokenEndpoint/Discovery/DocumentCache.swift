@@ -2,12 +2,15 @@ import Grants
 import Persistence
 import Synchronization
 
-/// Keeps what discovery answers until the realm's configuration changes.
+/// Keeps what discovery answers for a second, unless the realm's configuration changes before.
 final class DocumentCache: Sendable {
+    /// Keys retire by the clock, and with them their algorithms: a document is remade in every second in which it is
+    /// asked for. - Parameter second: since the epoch.
     enum Kind: Hashable {
-        case metadata
-        /// - Parameter second: since the epoch.
+        case metadata(second: Int)
         case jwks(second: Int)
+
+        fileprivate var isJWKS: Bool { if case .jwks = self { true } else { false } }
     }
 
     private struct Place: Hashable {
@@ -48,6 +51,6 @@ final class DocumentCache: Sendable {
     }
 
     private static func place(_ kind: Kind, _ exchange: Exchange) -> Place {
-        Place(realm: exchange.realm.id, host: exchange.host, isJWKS: kind != .metadata)
+        Place(realm: exchange.realm.id, host: exchange.host, isJWKS: kind.isJWKS)
     }
 }

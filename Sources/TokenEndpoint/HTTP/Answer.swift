@@ -1,3 +1,4 @@
+import Encoding
 import Grants
 public import HTTPTypes
 import NIOHTTP1
@@ -96,4 +97,21 @@ extension HTTPField.Name {
     static let xForwardedFor = HTTPField.Name("X-Forwarded-For")!
     static let posternForwardedFor = HTTPField.Name("Postern-Forwarded-For")!
     static let xForwardedHost = HTTPField.Name("X-Forwarded-Host")!
+}
+
+extension Answer {
+    /// A page with its content security policy.
+    public init(html: String, policy: [String]) {
+        self.init(
+            .ok,
+            headers: [
+                .contentType: "text/html; charset=utf-8", .contentSecurityPolicy: policy.joined(separator: "; "),
+            ])
+        body = Array(html.utf8)
+    }
+
+    /// The source expression of a style or script in a page's policy (CSP Level 3 §2.3.1).
+    public static func sourceHash(_ text: String) -> String {
+        "sha256-" + Data(SHA256.hash(data: Data(text.utf8))).base64EncodedString()
+    }
 }

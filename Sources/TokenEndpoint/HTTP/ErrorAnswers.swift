@@ -1,3 +1,4 @@
+import Encoding
 package import Grants
 import HTTPTypes
 import Logging
@@ -146,9 +147,11 @@ extension Answer {
     /// - Parameter maximumAge: seconds.
     static func stepUp(maximumAge: Int) -> Answer {
         var answer = Answer.error(.unauthorized, "insufficient_user_authentication")
-        answer.headers[.wwwAuthenticate] =
-            "Bearer error=\"insufficient_user_authentication\", error_description=\"A more recent sign-in is required.\", "
-            + "max_age=\"\(maximumAge)\""
+        answer.headers[.wwwAuthenticate] = """
+            Bearer \
+            error=\"insufficient_user_authentication\", error_description=\"A more recent sign-in is required.\", \
+            max_age=\"\(maximumAge)\"
+            """
         return answer
     }
 

@@ -102,12 +102,15 @@ public struct Exchange: Sendable {
         let values = request.headers[values: .authorization]
         guard let value = values.first else { return .none }
         let parts = value.split(separator: " ", omittingEmptySubsequences: true)
-        guard values.count == 1, parts.count == 2, parts[0].lowercased() == "bearer" else { return .malformed }
-        return .token(String(parts[1]))
+        guard values.count == 1 else { return .malformed }
+        guard parts.first?.lowercased() == "bearer" else { return .none }
+        return parts.count == 2 ? .token(String(parts[1])) : .malformed
     }
 
     enum Bearer {
+        /// No `Authorization` header, or one of another scheme.
         case none
+        /// A scheme without exactly one token, or more than one header.
         case malformed
         case token(String)
     }

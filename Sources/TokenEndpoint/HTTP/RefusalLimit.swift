@@ -1,11 +1,12 @@
 import Grants
 import HTTPTypes
 
-/// Counts refused calls by their source (policy `refused`): a source that is answered 401 or 403 too often gets 429 instead.
+/// Counts refused calls by their source (policy `refused`): a source that is answered 401 or 403 too often gets 429
+/// instead.
 ///
-/// ``Responder`` applies it to every route, so that no endpoint can forget it. A call that is served costs nothing: only its status
-/// is looked at. An authenticated client that introspects a token and learns that it is not active was served; so was one whose
-/// request was malformed.
+/// ``Responder`` applies it to every route, so that no endpoint can forget it. A call that is served costs nothing:
+/// only its status is looked at. An authenticated client that introspects a token and learns that it is not active was
+/// served; so was one whose request was malformed.
 struct RefusalLimit: Sendable {
     let limiter: RateLimiter
 

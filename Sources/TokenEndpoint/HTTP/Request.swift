@@ -41,7 +41,9 @@ public struct Request: Sendable {
     }
 
     /// What follows the `?` of the target, nothing decoded; empty without one.
-    package var query: Substring { target[(target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex)...].dropFirst() }
+    package var query: Substring {
+        target[(target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex)...].dropFirst()
+    }
 
     /// The path alone, without a check of the host, for the operators' listener: its callers may send no host.
     var operationsPath: String { Self.withoutQuery(target) }

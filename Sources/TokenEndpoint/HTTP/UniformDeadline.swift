@@ -1,19 +1,33 @@
-/// Sends uniform answers at a fixed time after the request arrived, so that their time does not reveal the work done
-/// (docs/decisions/0000, F7).
+/// Holds uniform answers until a fixed time after the last byte of the request, so that the time of an answer does not
+/// show how much work it took (docs/decisions/0000, F7).
 public struct UniformDeadline: Sendable {
-    /// Zero sends at once, for benchmarks only.
+    /// From the last byte of the request to the first of the answer. Zero sends at once, for benchmarks only.
     public let duration: Duration
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private let sleep: @Sendable (ContinuousClock.Instant) async -> Void
 
     /// A deadline this long after a request's arrival.
     public init(_ duration: Duration) {
-        self.duration = duration
+        self.init(duration, now: { .now }, sleep: { try? await Task.sleep(until: $0, clock: .continuous) })
     }
 
-    /// Waits until the deadline of a request; work that took longer is released at the next multiple of it.
+    /// - Parameters:
+    ///   - now: the clock.
+    ///   - sleep: returns at an instant of that clock.
+    init(
+        _ duration: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant,
+        sleep: @escaping @Sendable (ContinuousClock.Instant) async -> Void
+    ) {
+        self.duration = duration
+        self.now = now
+        self.sleep = sleep
+    }
+
+    /// Waits until the deadline of a request. If the work took longer, waits until the next multiple of the duration.
     package func hold(_ exchange: Exchange) async {
         guard duration > .zero else { return }
         var deadline = exchange.arrivedAt + duration
-        while deadline < .now { deadline += duration }
-        try? await Task.sleep(until: deadline, clock: .continuous)
+        while deadline < now() { deadline += duration }
+        await sleep(deadline)
     }
 }

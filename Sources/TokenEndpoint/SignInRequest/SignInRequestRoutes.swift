@@ -1,9 +1,10 @@
+import Encoding
 import Grants
 import HTTPTypes
 import Texts
 
-/// `POST /api/account/native/otp/request`, `…/register` and `/api/account/magic-link/request`: one uniform answer each, at a fixed
-/// time, whether the address has an account or not.
+/// `POST /api/account/native/otp/request`, `…/register` and `/api/account/magic-link/request`: one uniform answer each,
+/// at a fixed time, whether the address has an account or not.
 struct SignInRequestRoutes: Sendable {
     let requests: SignInRequests
     let code: any SentFactor

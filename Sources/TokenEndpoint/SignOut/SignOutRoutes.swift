@@ -44,8 +44,8 @@ struct SignOutRoutes: Sendable {
         }
     }
 
-    /// The page's form has a `tx`. Any other POST may come from another site, without the browser's cookies: the GET after it brings
-    /// them.
+    /// The page's form has a `tx`. Any other POST may come from another site, without the browser's cookies: the GET
+    /// after it brings them.
     private func submit(_ exchange: Exchange) async throws -> Answer {
         let form = try exchange.form()
         guard form["tx"] == nil else { return try await pages.confirmSignOut(form, exchange) }

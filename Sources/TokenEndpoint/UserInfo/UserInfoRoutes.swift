@@ -1,3 +1,4 @@
+import Encoding
 import Grants
 import HTTPTypes
 import Persistence
@@ -29,7 +30,8 @@ struct UserInfoRoutes: Sendable {
         return Answer(json: Self.claims(verified, phone: phone))
     }
 
-    /// The token of a form body (RFC 6750 §2.2). No other endpoint reads one. - Throws: `invalid_request` for two tokens.
+    /// The token of a form body (RFC 6750 §2.2). No other endpoint reads one. - Throws: `invalid_request` for two
+    /// tokens.
     private static func bodyToken(_ exchange: Exchange) throws(Refusal) -> String? {
         guard exchange.hasContentType("application/x-www-form-urlencoded") else { return nil }
         guard let token = try exchange.form()["access_token"] else { return nil }

@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 import SwiftASN1
 import X509
@@ -46,8 +47,8 @@ private struct SafetyNetResponse {
     init?(parsing response: [UInt8]) {
         let parts = response.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map(Array.init)
         guard response.count <= CollectedClientData.maximumLength, parts.count == 3,
-            let header = Base64URL.decode(parts[0]), let payload = Base64URL.decode(parts[1]),
-            let signature = Base64URL.decode(parts[2])
+            let header = Base64.urlDecode(parts[0]), let payload = Base64.urlDecode(parts[1]),
+            let signature = Base64.urlDecode(parts[2])
         else { return nil }
         self.signature = signature
         signingInput = parts[0] + [UInt8(ascii: ".")] + parts[1]
@@ -97,19 +98,7 @@ private struct SafetyNetResponse {
 
     /// Base64 with padding (RFC 4648 §4), which `x5c` and `nonce` use.
     private static func base64(_ text: String) throws(JSONError) -> [UInt8] {
-        guard text.utf8.count % 4 == 0 else { throw .invalidBase64URL }
-        let trimmed = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }.reversed()
-        guard text.utf8.count - trimmed.count <= 2 else { throw .invalidBase64URL }
-        var urlSafe: [UInt8] = []
-        for byte in trimmed {
-            switch byte {
-            case UInt8(ascii: "+"): urlSafe.append(UInt8(ascii: "-"))
-            case UInt8(ascii: "/"): urlSafe.append(UInt8(ascii: "_"))
-            case UInt8(ascii: "-"), UInt8(ascii: "_"): throw .invalidBase64URL
-            default: urlSafe.append(byte)
-            }
-        }
-        guard let decoded = Base64URL.decode(urlSafe.span) else { throw .invalidBase64URL }
+        guard let decoded = Base64.decode(text) else { throw .invalidBase64URL }
         return decoded
     }
 }

@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 
 extension AuthenticationCeremony {
@@ -39,7 +40,7 @@ extension AuthenticationCeremony {
         try Step.type.require(clientData.type == "webauthn.get", else: .mismatch)
         try Step.challenge.require(
             // An empty challenge is a caller's mistake that must not match an empty text.
-            !challenge.isEmpty && clientData.challenge.utf8.elementsEqual(Base64URL.encodeToBytes(challenge)),
+            !challenge.isEmpty && clientData.challenge.utf8.elementsEqual(Base64.urlEncode(challenge).utf8),
             else: .mismatch)
         try Step.origin.require(relyingParty.accepts(origin: clientData.origin), else: .mismatch)
         try Step.crossOrigin.require(

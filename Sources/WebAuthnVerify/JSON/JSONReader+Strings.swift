@@ -1,3 +1,5 @@
+import Encoding
+
 extension JSONReader {
     /// The position of a string's characters, without the quotes.
     struct StringContent {
@@ -17,10 +19,10 @@ extension JSONReader {
         let content = try stringValue()
         if content.hasEscapes {
             let unescaped = try unescape(content.range)
-            guard let decoded = Base64URL.decode(unescaped.span) else { throw .invalidBase64URL }
+            guard let decoded = Base64.urlDecode(unescaped.span) else { throw .invalidBase64URL }
             return decoded
         }
-        guard let decoded = Base64URL.decode(input.bytes.extracting(content.range)) else { throw .invalidBase64URL }
+        guard let decoded = Base64.urlDecode(input.bytes.extracting(content.range)) else { throw .invalidBase64URL }
         return decoded
     }
 

@@ -1,3 +1,4 @@
+import Encoding
 import Crypto
 public import FoundationEssentials
 
@@ -54,7 +55,7 @@ extension RegistrationCeremony {
         try Step.type.require(clientData.type == "webauthn.create", else: .mismatch)
         try Step.challenge.require(
             // An empty challenge is a caller's mistake that must not match an empty text.
-            !challenge.isEmpty && clientData.challenge.utf8.elementsEqual(Base64URL.encodeToBytes(challenge)),
+            !challenge.isEmpty && clientData.challenge.utf8.elementsEqual(Base64.urlEncode(challenge).utf8),
             else: .mismatch)
         try Step.origin.require(relyingParty.accepts(origin: clientData.origin), else: .mismatch)
         try Step.crossOrigin.require(

@@ -11,8 +11,9 @@ struct DevCommand: AsyncParsableCommand {
         commandName: "dev",
         abstract: "Run everything on this machine: a private PostgreSQL, a demo realm, a dev outbox.",
         discussion: """
-            Creates and starts a private PostgreSQL cluster in .postern/ of the working directory, migrates it, provisions realm \
-            `demo` on localhost, and serves. Mail goes to /dev/outbox instead of out. Data survives restarts. Not for production.
+            Creates and starts a private PostgreSQL cluster in .postern/ of the working directory, migrates it, \
+            provisions realm `demo` on localhost, and serves. Mail goes to /dev/outbox instead of out. Data survives \
+            restarts. Not for production.
             """)
 
     @Option(name: .long, help: "The port to serve on.")
@@ -70,13 +71,15 @@ struct DevCommand: AsyncParsableCommand {
 
     private static func greet(origin: String, _ secrets: DevRealm.Secrets) {
         let secret = secrets.api
+        let app = "--url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)"
         say(
             """
 
             Postern serves realm "demo" on \(origin)
               public client        \(DevRealm.clientID)
               confidential client  \(DevRealm.apiClientID), secret \(secret)
-              web site             \(DevRealm.webClientID), secret \(secrets.web), redirect http://localhost:8081/callback
+              web site             \(DevRealm.webClientID), secret \(secrets.web), \
+            redirect http://localhost:8081/callback
               user                 \(DevRealm.email)
               mails                \(origin)/dev/outbox
               passkeys             \(origin)/dev/passkey  (in a browser)
@@ -88,20 +91,23 @@ struct DevCommand: AsyncParsableCommand {
 
               CODE=$(curl -s \(origin)/dev/outbox.json | grep -o '"code":"[0-9]*"' | head -1 | grep -o '[0-9]*')
               TOKENS=$(curl -s \(origin)/connect/token -d grant_type=urn:cocoar:otp -d client_id=\(DevRealm.clientID) \\
-                -d username=\(DevRealm.email) -d otp_code=$CODE --data-urlencode 'scope=openid offline_access profile email')
+                -d username=\(DevRealm.email) -d otp_code=$CODE \
+            --data-urlencode 'scope=openid offline_access profile email')
               echo "$TOKENS"
               ACCESS=$(echo "$TOKENS" | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
               REFRESH=$(echo "$TOKENS" | sed 's/.*"refresh_token":"\\([^"]*\\)".*/\\1/')
 
               curl -s \(origin)/connect/userinfo -H "Authorization: Bearer $ACCESS"; echo
-              curl -s \(origin)/connect/token -d grant_type=refresh_token -d client_id=\(DevRealm.clientID) -d refresh_token=$REFRESH; echo
+              curl -s \(origin)/connect/token -d grant_type=refresh_token \
+            -d client_id=\(DevRealm.clientID) -d refresh_token=$REFRESH; echo
               curl -s \(origin)/connect/introspect -u \(DevRealm.apiClientID):\(secret) -d token=$ACCESS; echo
-              curl -s -o /dev/null -w '%{http_code}\\n' \(origin)/connect/revoke -d client_id=\(DevRealm.clientID) -d token=$ACCESS
+              curl -s -o /dev/null -w '%{http_code}\\n' \(origin)/connect/revoke \
+            -d client_id=\(DevRealm.clientID) -d token=$ACCESS
               curl -s \(origin)/connect/introspect -u \(DevRealm.apiClientID):\(secret) -d token=$ACCESS; echo
 
-            Or let a headless app do it:  postern try otp --url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)
-                                             postern try magic --url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)
-                                             postern try passkey --url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)
+            Or let a headless app do it:  postern try otp \(app)
+                                             postern try magic \(app)
+                                             postern try passkey \(app)
             Ctrl-C stops everything; the data stays in .postern/ (--reset starts over).
 
             """)

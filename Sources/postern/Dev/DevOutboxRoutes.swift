@@ -1,3 +1,4 @@
+import Encoding
 import Delivery
 import Grants
 import HTTPTypes
@@ -26,16 +27,19 @@ struct DevOutboxRoutes: Sendable {
 
     private func page() -> Answer {
         let items = outbox.mails.map { mail in
-            "<article><h2>\(HTMLText.escape(mail.subject.isEmpty ? mail.channel : mail.subject))</h2><p>to \(HTMLText.escape(mail.to)), \(HTMLText.escape(mail.at))</p>"
+            "<article><h2>\(HTMLText.escape(mail.subject.isEmpty ? mail.channel : mail.subject))</h2>"
+                + "<p>to \(HTMLText.escape(mail.to)), \(HTMLText.escape(mail.at))</p>"
                 + "<pre>\(HTMLText.escape(mail.text))</pre></article>"
         }
         let body = items.isEmpty ? "<p>No mail yet. Ask for a code and reload.</p>" : items.joined()
         let html = """
             <!doctype html><html lang="en"><meta charset="utf-8"><title>Postern dev outbox</title>
-            <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <meta name="color-scheme" content="light dark">
             <meta http-equiv="refresh" content="3">
             <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem}
-            article{border:1px solid #8886;border-radius:8px;padding:0 1rem;margin:1rem 0}pre{white-space:pre-wrap}</style>
+            article{border:1px solid #8886;border-radius:8px;padding:0 1rem;margin:1rem 0}
+            pre{white-space:pre-wrap}</style>
             <h1>Dev outbox</h1><p><a href="/dev/passkey">Try passkeys in this browser</a></p>\(body)</html>
             """
         return Answer(html: html, policy: ["default-src 'none'", "style-src 'unsafe-inline'"])

@@ -1,3 +1,4 @@
+import Encoding
 import Foundation
 import HTTPTypes
 import TokenEndpoint
@@ -25,8 +26,8 @@ struct DevPasskeyRoutes: Sendable {
         page = Answer(
             html: html,
             policy: [
-                "default-src 'none'", "style-src '\(HTMLText.hash(style))'",
-                "script-src '\(HTMLText.hash(script))'",
+                "default-src 'none'", "style-src '\(Answer.sourceHash(style))'",
+                "script-src '\(Answer.sourceHash(script))'",
                 "img-src data:",
                 "connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'",
             ])

@@ -43,7 +43,8 @@ enum DevRealm {
             SELECT admin.grant_permission('demo', '\(apiClientID)', 'ept:introspection', 'ept:revocation');
             SELECT admin.set_hosted('demo', enabled => true);
             SELECT admin.put_client('demo', '\(webClientID)', 'confidential', 'Demo Web');
-            SELECT admin.grant_permission('demo', c, 'gt:authorization_code', 'gt:refresh_token', 'scp:profile', 'scp:email')
+            SELECT admin.grant_permission('demo', c, 'gt:authorization_code', 'gt:refresh_token', 'scp:profile',
+                                          'scp:email')
               FROM unnest(ARRAY['\(clientID)', '\(webClientID)']) AS c;
             SELECT admin.put_redirect_uri('demo', '\(webClientID)', 'http://localhost:8081/callback');
             SELECT admin.put_logout_uri('demo', '\(webClientID)', 'http://localhost:8081/', 'post-logout');

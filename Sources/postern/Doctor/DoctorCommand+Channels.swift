@@ -7,7 +7,7 @@ extension DoctorCommand {
     /// Every enabled provider: can its credential be read and its endpoint be reached? With `--send`, does it take a
     /// message?
     func examineChannels(_ settings: Settings, _ examination: inout Examination) async {
-        let channels: [OutboxStore.Configured]
+        let channels: [ConfiguredChannel]
         do {
             channels = try await OneOffDatabase.use(try settings.databaseURL()) {
                 try await OutboxStore($0).configured()
@@ -43,7 +43,7 @@ extension DoctorCommand {
     }
 
     private static func send(
-        to number: String, _ channel: OutboxStore.Configured, by provider: Provider, _ settings: Settings,
+        to number: String, _ channel: ConfiguredChannel, by provider: Provider, _ settings: Settings,
         _ keyring: Keyring
     ) async throws {
         let fault = try await OneOffDatabase.use(try settings.databaseURL()) { database in

@@ -7,12 +7,14 @@ import TokenEndpoint
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract:
-            "Check configuration, key file, database, schema, clock, connections, SMTP and channels; exit 1 with the reasons.",
+        abstract: """
+            Check configuration, key file, database, schema, clock, connections, SMTP and channels; exit 1 with the \
+            reasons.
+            """,
         discussion: """
             Reads the same configuration as `postern serve` and changes nothing.
-            --send TO sends one message: a mail to an address, or a text message with the code 000000 to an E.164 number by
-            each provider of --channel (default sms) in --realm.
+            --send TO sends one message: a mail to an address, or a text message with the code 000000 to an E.164 number
+            by each provider of --channel (default sms) in --realm.
             """)
 
     @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")

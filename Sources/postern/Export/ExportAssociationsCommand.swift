@@ -10,9 +10,10 @@ struct ExportAssociationsCommand: AsyncParsableCommand {
         commandName: "associations",
         abstract: "The association files of one client, for an RP-ID whose host Postern does not serve itself.",
         discussion: """
-            apple-app-site-association and assetlinks.json tie apps to the RP-ID, so that they may use its passkeys. On its own hosts \
-            Postern serves them, and there they name the apps that may open links of /magic-login too. Elsewhere publish them at \
-            https://<RP-ID>/.well-known/, as application/json and without a redirect. Reads POSTERN_DATABASE_URL.
+            apple-app-site-association and assetlinks.json tie apps to the RP-ID, so that they may use its passkeys. \
+            On its own hosts Postern serves them, and there they name the apps that may open links of /magic-login \
+            too. Elsewhere publish them at https://<RP-ID>/.well-known/, as application/json and without a redirect. \
+            Reads POSTERN_DATABASE_URL.
             """)
 
     @Option(name: .long, help: "The realm's slug.")
@@ -59,8 +60,8 @@ struct ExportAssociationsCommand: AsyncParsableCommand {
         }
         guard let rpID = realm.rpID(for: registered) else {
             throw CommandFailure(
-                "client \(client) has no RP-ID and realm \(slug) no primary domain: set one with admin.put_client(…, rp_id => …)"
-            )
+                "client \(client) has no RP-ID and realm \(slug) no primary domain: "
+                    + "set one with admin.put_client(…, rp_id => …)")
         }
         return (Associations(passkeysOf: registered), rpID)
     }

@@ -8,9 +8,10 @@ struct KeysResealCommand: AsyncParsableCommand {
         commandName: "reseal",
         abstract: "Move everything that an older line of the key file protects to the newest line.",
         discussion: """
-            Data keys (which protect signing keys, TOTP seeds, recovery codes and test codes) are sealed anew, in batches, while servers \
-            run. Then prints what is left on each line. A session leaves a line with its next refresh or its end: run this \
-            again to see. A line may be removed when nothing is left on it. Every node must have the newest line before. \
+            Data keys (which protect signing keys, TOTP seeds, recovery codes and test codes) are sealed anew, in \
+            batches, while servers run. Then prints what is left on each line. A session leaves a line with its next \
+            refresh or its end: run this again to see. A line may be removed when nothing is left on it. Every node \
+            must have the newest line before. \
             Reads POSTERN_DATABASE_URL and POSTERN_SECRET_KEY_FILE; needs no running server.
             """)
 
@@ -32,7 +33,8 @@ struct KeysResealCommand: AsyncParsableCommand {
                 }
                 if moved.version0Connections > 0 {
                     say(
-                        "Secrets of version 0 are left where they are: \(moved.version0Connections) connections of version 0, "
+                        "Secrets of version 0 are left where they are: "
+                            + "\(moved.version0Connections) connections of version 0, "
                             + "which could not read them any more, are open. Stop those servers, and run this again.")
                 }
                 // The report below names a missing line together with what depends on it.

@@ -9,9 +9,10 @@ struct KeysRotateCommand: AsyncParsableCommand {
         commandName: "rotate",
         abstract: "Publish a realm's next signing key, and switch to it after the overlap.",
         discussion: """
-            The next key is in the JWKS at once and signs from ten minutes later, when everybody who honours the JWKS's max-age has \
-            seen it. The former key stays published until its last token has expired. While a next key is waiting there is no \
-            other: --now lets it sign at once. Another algorithm becomes the realm's, unless clients ask for it themselves. \
+            The next key is in the JWKS at once and signs from ten minutes later, when everybody who honours the \
+            JWKS's max-age has seen it. The former key stays published until its last token has expired. While a next \
+            key is waiting there is no other: --now lets it sign at once. Another algorithm becomes the realm's, \
+            unless clients ask for it themselves. \
             Reads POSTERN_DATABASE_URL and POSTERN_SECRET_KEY_FILE; needs no running server.
             """)
 

@@ -19,12 +19,12 @@ enum KeyLines {
     }
 
     private static func explanation(of missing: [String], _ use: KeyLineUse) -> String {
-        let lines = missing.map { line in "line \(line), which still protects \(use.sentence(for: line) ?? "something")"
-        }
+        let lines = missing.map { "line \($0), which still protects \(use.sentence(for: $0) ?? "something")" }
         let forget = missing.map { "admin.forget_key_line('\($0)')" }.joined(separator: ", ")
         return
-            "POSTERN_SECRET_KEY_FILE lacks \(lines.joined(separator: "; ")): put it back as an older line, and remove it only "
-            + "when `postern keys reseal` says so. If it is lost for good, SELECT \(forget) ends and deletes what only it opens"
+            "POSTERN_SECRET_KEY_FILE lacks \(lines.joined(separator: "; ")): "
+            + "put it back as an older line, and remove it only when `postern keys reseal` says so. "
+            + "If it is lost for good, SELECT \(forget) ends and deletes what only it opens"
     }
 
     /// One sentence per line of the file, in its order.

@@ -7,9 +7,9 @@ struct MigrateCommand: AsyncParsableCommand {
         commandName: "migrate",
         abstract: "Bring the database's schema up to this binary's.",
         discussion: """
-            Uses POSTERN_MIGRATE_DATABASE_URL, else POSTERN_DATABASE_URL. The first run creates the roles postern_owner, postern_app \
-            and postern_admin, so it needs a superuser or a role with CREATEROLE that may create schemas in the database. \
-            Safe to run from several nodes at once.
+            Uses POSTERN_MIGRATE_DATABASE_URL, else POSTERN_DATABASE_URL. The first run creates the roles \
+            postern_owner, postern_app and postern_admin, so it needs a superuser or a role with CREATEROLE that may \
+            create schemas in the database. Safe to run from several nodes at once.
             """)
 
     @Flag(name: .long, help: "Change nothing; exit 1 when the database is behind.")

@@ -16,8 +16,8 @@ enum Preflight {
         let probe = try await OneOffDatabase.use(conninfo) { try await $0.probe() }
         if probe.isSuperuser || probe.bypassesRowSecurity {
             throw CommandFailure(
-                "POSTERN_DATABASE_URL logs in as a superuser or BYPASSRLS role: use a login role that is only a member of postern_app"
-            )
+                "POSTERN_DATABASE_URL logs in as a superuser or BYPASSRLS role: "
+                    + "use a login role that is only a member of postern_app")
         }
         guard probe.isApplicationMember else {
             throw CommandFailure("the database role is not a member of postern_app: GRANT postern_app TO that role")
@@ -41,9 +41,9 @@ enum Preflight {
                 database: probe.databaseTime, asked: asked, answered: Date().timeIntervalSince1970)
         }
         guard abs(reading.difference) <= DatabaseClock.maximumDifference else {
+            let seconds = Int(abs(reading.difference).rounded())
             throw CommandFailure(
-                "the clocks of this machine and the database differ by \(Int(abs(reading.difference).rounded())) s: synchronise them"
-            )
+                "the clocks of this machine and the database differ by \(seconds) s: synchronise them")
         }
         return reading
     }
@@ -55,8 +55,9 @@ enum Preflight {
         guard connections < maximum else {
             throw CommandFailure(
                 """
-                a process needs \(connections + 1) sessions (POSTERN_DB_CONNECTIONS and one that listens), the database allows \
-                \(maximum): raise max_connections or the role's CONNECTION LIMIT, or lower POSTERN_DB_CONNECTIONS
+                a process needs \(connections + 1) sessions (POSTERN_DB_CONNECTIONS and one that listens), \
+                the database allows \(maximum): \
+                raise max_connections or the role's CONNECTION LIMIT, or lower POSTERN_DB_CONNECTIONS
                 """)
         }
         return maximum
@@ -91,7 +92,8 @@ enum Preflight {
         }
         guard unreadable.isEmpty else {
             throw CommandFailure(
-                "POSTERN_SECRET_KEY_FILE does not open the signing keys of \(unreadable.sorted().joined(separator: ", ")): "
+                "POSTERN_SECRET_KEY_FILE does not open the signing keys of "
+                    + "\(unreadable.sorted().joined(separator: ", ")): "
                     + "put the key they were sealed under back into the file, as an older line")
         }
         return use

@@ -18,11 +18,14 @@ struct ServeCommand: AsyncParsableCommand {
         discussion: """
             Configured by environment variables, or by the same names in --config FILE:
               POSTERN_DATABASE_URL         libpq URI; a login role that is postern_app or a member of it (required)
-              POSTERN_SECRET_KEY_FILE      32 random bytes in base64 per line, newest first, mode 0400 or 0600 (required)
-              POSTERN_SMTP_URL             smtp://[user:pass@]host:port, smtps://…, ?starttls=required|optional|off (required)
+              POSTERN_SECRET_KEY_FILE      32 random bytes in base64 per line, newest first, file mode 0400 or 0600 \
+            (required)
+              POSTERN_SMTP_URL             smtp://[user:pass@]host:port, smtps://…, ?starttls=required|optional|off \
+            (required)
               POSTERN_SMTP_RATE            mails per second that this process sends at most, 1 to 10000; default 50
               POSTERN_MAIL_FROM            sender of mails (required)
-              POSTERN_SECRETS_DIR          folder with the credentials of message providers, a file each, mode 0400 or 0600
+              POSTERN_SECRETS_DIR          folder with the credentials of message providers, a file each, mode 0400 or \
+            0600
               POSTERN_LISTEN               default 127.0.0.1:8080
               POSTERN_OPS_LISTEN           default 127.0.0.1:9090: /healthz, /readyz, /metrics
               POSTERN_TRUSTED_PROXIES      CIDR list whose X-Forwarded-For is read; default none
@@ -90,23 +93,23 @@ struct ServerRun: Redacted {
     func run() async throws {
         let databaseConfiguration = DatabaseConfiguration(conninfo: conninfo, connections: connections)
         let database = Database(configuration: databaseConfiguration, logger: logger)
-        var delivery = OutboxSender.Configuration()
-        delivery.mailsPerSecond = mailsPerSecond
-        let wakeDelivery = WakeSignal()
+        var pace = OutboxSender.Configuration()
+        pace.mailsPerSecond = mailsPerSecond
         let server = try Server.build(
             configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
-            pages: HostedPages.init, extraRoutes: extraRoutes, postLogoutToken: Self.logoutTokenPost(),
-            wakeDelivery: wakeDelivery.signal, onServing: { onStarted() }, logger: logger)
-        let sender = try OutboxSender(
-            database: database, keyring: keyring, sender: mailSender, transport: transport,
-            calls: OutgoingCalls(
-                signer: RealmCallSigner(tokens: server.hookTokens), secrets: secrets, outbox: memory),
-            wakes: wakeDelivery, configuration: delivery, logger: logger, observe: server.countMessage)
-        // The sender stops after the worker that feeds it and before the database it writes to.
-        var services = server.services
-        services.insert(sender, at: 1)
+            parts: ServerParts(
+                pages: HostedPages.init,
+                delivery: { parts in
+                    try OutboxSender(
+                        database: database, keyring: keyring, sender: mailSender, transport: transport,
+                        calls: OutgoingCalls(
+                            signer: RealmCallSigner(tokens: parts.hookTokens), secrets: secrets, outbox: memory),
+                        wakes: parts.wakes, configuration: pace, logger: logger, observe: parts.count)
+                },
+                postLogoutToken: Self.logoutTokenPost(), routes: extraRoutes),
+            onServing: { onStarted() }, logger: logger)
         var groupConfiguration = ServiceGroupConfiguration(
-            services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+            services: server.services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         groupConfiguration.maximumGracefulShutdownDuration = configuration.shutdownGrace
         let group = ServiceGroup(configuration: groupConfiguration)
@@ -115,9 +118,8 @@ struct ServerRun: Redacted {
             try await group.run()
         } catch let error as IOError {
             let addresses = [configuration.listen, configuration.operationsListen].compactMap { $0?.description }
-            throw CommandFailure(
-                "cannot listen on \(addresses.joined(separator: " and ")): \(String(cString: strerror(error.errnoCode)))"
-            )
+            let reason = String(cString: strerror(error.errnoCode))
+            throw CommandFailure("cannot listen on \(addresses.joined(separator: " and ")): \(reason)")
         }
         logger.notice("stopped")
     }

@@ -107,7 +107,8 @@ struct Settings: Sendable, Redacted {
     func keyring() throws -> Keyring {
         guard let secretKeyFile else {
             throw CommandFailure(
-                "POSTERN_SECRET_KEY_FILE is not set: make one with `(umask 077; head -c 32 /dev/urandom | base64 > secret.key)`"
+                "POSTERN_SECRET_KEY_FILE is not set: make one with "
+                    + "`(umask 077; head -c 32 /dev/urandom | base64 > secret.key)`"
             )
         }
         do {

@@ -1,3 +1,4 @@
+import Encoding
 import Foundation
 import Grants
 import SoftwareAuthenticator
@@ -85,7 +86,7 @@ extension HeadlessApp {
     }
 
     private func bytes(_ base64URL: String) throws -> [UInt8] {
-        guard let bytes = Base64URL.decode(base64URL) else {
+        guard let bytes = Base64.urlDecode(base64URL) else {
             throw CommandFailure("the server sent an unexpected answer: \(base64URL) is not base64url")
         }
         return bytes

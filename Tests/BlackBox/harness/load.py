@@ -10,7 +10,7 @@ UNAVAILABLE = {"error": "temporarily_unavailable"}
 
 
 def is_unavailable(answer):
-    """503 exactly as the contract has it."""
+    """503 exactly as docs/wire.md has it."""
     return (
         answer.status == 503
         and (answer.header("retry-after") or "").isdigit()
@@ -78,7 +78,7 @@ class Load:
             with self._lock:
                 self.unavailable += 1
             if not is_unavailable(answer):
-                self._violation(f"{what}: a 503 not as the contract has it: {answer}")
+                self._violation(f"{what}: a 503 not as docs/wire.md has it: {answer}")
             time.sleep(0.02)
             return None
         if answer.status == 200:

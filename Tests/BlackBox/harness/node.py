@@ -26,7 +26,7 @@ def run_postern(*arguments, environment=None, timeout=120):
 
 
 def write_key_file(path):
-    """A secret key file as the contract wants it: base64 of 32 random bytes, mode 0600."""
+    """A secret key file as the server wants it: base64 of 32 random bytes, mode 0600."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(base64.b64encode(os.urandom(32)).decode() + "\n")

@@ -99,7 +99,7 @@ _VOLATILE = (
 
 
 def static_difference(times):
-    """What the answers of the two classes do not share, apart from dates and handles; empty when they are the same bytes (ET-10)."""
+    """What the answers of the two classes do not share, apart from dates and handles; empty when they are the same bytes."""
     kinds = []
     for answers in times.answers:
         kinds.append(Counter(_canonical(answer) for answer in answers))

@@ -1,7 +1,7 @@
 """An SMTP server that misbehaves on purpose. Reports every line it reads as a JSON line on stdout.
 
 Modes: hang-greeting, trickle, refuse-greeting, hang-after-data, drop-after-data, drop-in-data, no-starttls,
-starttls-fails, hang-at-quit, close-after-mail, stall-after-mail (a second later closes a connection that was used, and never greets the next), bye-after-mail, reject-data (554 after the message), mail-5xx. Any other name: it behaves.
+starttls-fails, hang-at-quit, close-after-mail, stall-after-mail (four seconds later closes a connection that was used, and never greets the next), bye-after-mail, reject-data (554 after the message), mail-5xx. Any other name: it behaves.
 """
 import asyncio
 import json
@@ -70,7 +70,7 @@ async def serve(reader, writer):
                 await say("421 too many mails on this connection")
                 return
             elif verb == "MAIL" and mails and mode == "stall-after-mail":
-                await asyncio.sleep(1)
+                await asyncio.sleep(4)
                 return
             elif verb in ("MAIL", "RCPT", "RSET", "NOOP"):
                 await say("250 ok")

@@ -26,8 +26,8 @@ struct OutboxFixture: Sendable {
     let realm = UUIDValue.random()
     let logs = LogCapture()
 
-    /// A cluster with the schema in a database to copy: the roles of the schema belong to the cluster, and making them is not
-    /// for two migrations at a time.
+    /// A cluster with the schema in a database to copy: the roles of the schema belong to the cluster, and making them
+    /// is not for two migrations at a time.
     private struct Cluster: Sendable {
         let postgres: ThrowawayPostgres
         let schema: String

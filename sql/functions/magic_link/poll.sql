@@ -90,18 +90,14 @@ CREATE OR REPLACE FUNCTION postern.poll_magic(
     OUT session_expires_at double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
     OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
-LANGUAGE plpgsql
+LANGUAGE sql
 AS $$
-BEGIN
-    SELECT r.* INTO outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted, factor,
-           sealed_seed,
-                    last_step_at
-      FROM postern.poll_link(p_realm, p_client, p_permission, p_handle, p_session, p_token_salt, p_refresh_hash,
-                             p_scope, p_resource, p_amr, p_access_lifetime, p_refresh_lifetime, p_source, NULL, p_keys,
-                                 p_wanted,
-                             p_permits, p_per, p_burst, p_factor, p_totp_step, p_recovery) AS r;
-    PERFORM postern.refuse_busy(outcome);
-END
+    SELECT r.*
+      FROM postern.poll_link(
+               p_realm, p_client, p_permission, p_handle, p_session, p_token_salt, p_refresh_hash, p_scope, p_resource,
+               p_amr, p_access_lifetime, p_refresh_lifetime, p_source, NULL, p_keys, p_wanted, p_permits, p_per,
+               p_burst, p_factor, p_totp_step, p_recovery) AS r,
+           postern.refuse_busy(r.outcome)
 $$;
 COMMENT ON FUNCTION postern.poll_magic IS 'poll_link without the key of the session';
 GRANT EXECUTE ON FUNCTION postern.poll_magic TO postern_app;

@@ -105,19 +105,6 @@ GRANT EXECUTE ON FUNCTION postern.redeem_link TO postern_app;
 
 -- Kept for older binaries.
 
--- An older binary does not know the outcome busy: an error that it answers with 503 takes its place.
-CREATE OR REPLACE FUNCTION postern.refuse_busy(p_outcome text) RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF p_outcome = 'busy' THEN
-        RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = 'another request of this account is under way';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION postern.refuse_busy IS 'Raises lock_not_available when a statement answered busy';
-GRANT EXECUTE ON FUNCTION postern.refuse_busy TO postern_app;
-
 CREATE OR REPLACE FUNCTION postern.redeem_magic(
     p_realm uuid, p_client uuid, p_permission text, p_user uuid, p_token_hash bytea, p_session uuid, p_token_salt bytea,
     p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer,
@@ -128,19 +115,14 @@ CREATE OR REPLACE FUNCTION postern.redeem_magic(
     OUT session_expires_at double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
     OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
-LANGUAGE plpgsql
+LANGUAGE sql
 AS $$
-BEGIN
-    SELECT r.* INTO outcome, reason, user_id, db_now, session_expires_at, limit_ord, retry_after, granted, factor,
-           sealed_seed,
-                    last_step_at
-      FROM postern.redeem_link(p_realm, p_client, p_permission, p_user, p_token_hash, NULL, p_session, p_token_salt,
-                               p_refresh_hash,
-                               p_scope, p_resource, p_amr, p_access_lifetime, p_refresh_lifetime, p_source, NULL,
-                                   p_keys, p_wanted,
-                               p_permits, p_per, p_burst, p_factor, p_totp_step, p_recovery) AS r;
-    PERFORM postern.refuse_busy(outcome);
-END
+    SELECT r.*
+      FROM postern.redeem_link(
+               p_realm, p_client, p_permission, p_user, p_token_hash, NULL, p_session, p_token_salt, p_refresh_hash,
+               p_scope, p_resource, p_amr, p_access_lifetime, p_refresh_lifetime, p_source, NULL, p_keys, p_wanted,
+               p_permits, p_per, p_burst, p_factor, p_totp_step, p_recovery) AS r,
+           postern.refuse_busy(r.outcome)
 $$;
 COMMENT ON FUNCTION postern.redeem_magic IS 'redeem_link without the key of the session and the handle';
 GRANT EXECUTE ON FUNCTION postern.redeem_magic TO postern_app;

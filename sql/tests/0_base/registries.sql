@@ -3,59 +3,59 @@ SELECT no_plan();
 
 -- A capability of its own: a table, a permission and a limit, announced in its own files.
 SELECT lives_ok($$SET LOCAL ROLE postern_owner;
-    CREATE TABLE postern.echo (realm_id uuid NOT NULL, id integer NOT NULL, expires_at timestamptz NOT NULL,
+    CREATE TABLE postern.sample (realm_id uuid NOT NULL, id integer NOT NULL, expires_at timestamptz NOT NULL,
                                PRIMARY KEY (realm_id, id));
-    SELECT postern.tenant_table('echo', 'SELECT, INSERT', 'delete', 't.expires_at < now()');
-    INSERT INTO postern.known_permission VALUES ('gt:urn:example:echo', 'Echo');
+    SELECT postern.tenant_table('sample', 'SELECT, INSERT', 'delete', 't.expires_at < now()');
+    INSERT INTO postern.known_permission VALUES ('gt:urn:example:sample', 'Sample');
     INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode)
-    VALUES ('echo', 'source', 7, '1 minute', 7, 'enforce'), ('echo', 'client', NULL, NULL, NULL, NULL)$$,
+    VALUES ('sample', 'source', 7, '1 minute', 7, 'enforce'), ('sample', 'client', NULL, NULL, NULL, NULL)$$,
     'a table of tenants is set up by one call');
 RESET ROLE;
-INSERT INTO postern.echo SELECT r.id, 1, now() + interval '1 day' FROM postern.realm AS r;
-INSERT INTO postern.echo SELECT r.id, 2, now() - interval '1 day' FROM postern.realm AS r;
+INSERT INTO postern.sample SELECT r.id, 1, now() + interval '1 day' FROM postern.realm AS r;
+INSERT INTO postern.sample SELECT r.id, 2, now() - interval '1 day' FROM postern.realm AS r;
 SELECT ok(c.relrowsecurity AND c.relforcerowsecurity, 'row security is on and forced')
-  FROM pg_class AS c WHERE c.oid = 'postern.echo'::regclass;
+  FROM pg_class AS c WHERE c.oid = 'postern.sample'::regclass;
 SELECT results_eq($$SELECT polname, polroles::regrole[]::text, pg_get_expr(polqual, polrelid) FROM pg_policy
-                     WHERE polrelid = 'postern.echo'::regclass ORDER BY 1$$,
+                     WHERE polrelid = 'postern.sample'::regclass ORDER BY 1$$,
     $$SELECT polname, polroles::regrole[]::text, pg_get_expr(polqual, polrelid) FROM pg_policy
        WHERE polrelid = 'postern.login_code'::regclass ORDER BY 1$$, 'with the policies of every other table');
-SELECT table_privs_are('postern', 'echo', 'postern_app', ARRAY['SELECT', 'INSERT'],
+SELECT table_privs_are('postern', 'sample', 'postern_app', ARRAY['SELECT', 'INSERT'],
     'the app role may do what was said');
-SELECT table_privs_are('postern', 'echo', 'postern_admin', '{}', 'the admin role nothing');
+SELECT table_privs_are('postern', 'sample', 'postern_admin', '{}', 'the admin role nothing');
 SET LOCAL ROLE app_login;
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
-SELECT results_eq('SELECT realm_id FROM postern.echo', ARRAY[pg_temp.realm(), pg_temp.realm()],
+SELECT results_eq('SELECT realm_id FROM postern.sample', ARRAY[pg_temp.realm(), pg_temp.realm()],
     'it sees its realm only');
 SELECT throws_ok(format('SELECT * FROM postern.%I', t), '42501', NULL, 'the app role cannot read ' || t)
   FROM unnest(ARRAY['sweep_rule', 'known_permission', 'rate_limit_policy', 'text_key']) AS t;
 SELECT cmp_ok(postern.sweep(1000), '>=', 2::bigint, 'the sweeper goes through it');
 RESET ROLE;
-SELECT results_eq('SELECT DISTINCT id FROM postern.echo', ARRAY[1], 'and takes what has expired');
+SELECT results_eq('SELECT DISTINCT id FROM postern.sample', ARRAY[1], 'and takes what has expired');
 
 SELECT throws_like($$SELECT admin.grant_permission('a', 'app', 'gt:urn:example:other')$$,
     'permission "gt:urn:example:other" is unknown', 'a well-formed permission that nobody registered is unknown');
 SELECT matches(pg_temp.refusal($$SELECT admin.grant_permission('a', 'app', 'gt:urn:example:other')$$),
-    'gt:urn:example:echo', 'the hint lists what is registered');
-SELECT ok('gt:urn:example:echo' = ANY (admin.grant_permission('a', 'app', 'gt:urn:example:echo')),
+    'gt:urn:example:sample', 'the hint lists what is registered');
+SELECT ok('gt:urn:example:sample' = ANY (admin.grant_permission('a', 'app', 'gt:urn:example:sample')),
     'a registered permission can be granted');
-SELECT ok(NOT 'gt:urn:example:echo' = ANY (admin.revoke_permission('a', 'app', 'gt:urn:example:echo')),
+SELECT ok(NOT 'gt:urn:example:sample' = ANY (admin.revoke_permission('a', 'app', 'gt:urn:example:sample')),
     'and taken back');
 SELECT results_eq('SELECT permission FROM admin.known_permissions ORDER BY permission COLLATE "C"',
     ARRAY['cap:trusted-forwarder', 'ept:authorization', 'ept:end_session', 'ept:introspection',
           'ept:pushed_authorization', 'ept:revocation', 'ept:token', 'gt:authorization_code', 'gt:client_credentials',
           'gt:refresh_token', 'gt:urn:cocoar:magic', 'gt:urn:cocoar:otp', 'gt:urn:cocoar:passkey',
-          'gt:urn:example:echo', 'gt:urn:ietf:params:oauth:grant-type:device_code', 'rst:code'],
+          'gt:urn:example:sample', 'gt:urn:ietf:params:oauth:grant-type:device_code', 'rst:code'],
     'administrators see which there are');
 
 SELECT results_eq($$SELECT dimension, permits, per, burst, mode, is_default FROM admin.rate_limits
-                     WHERE realm = 'a' AND policy = 'echo'$$,
+                     WHERE realm = 'a' AND policy = 'sample'$$,
     $$VALUES ('source', 7, interval '1 minute', 7, 'enforce', true)$$, 'a default is in force in every realm');
 SELECT is((SELECT count(*)::int FROM jsonb_array_elements(postern.realm_config(pg_temp.realm()) -> 'rate_limits') AS l
-            WHERE l ->> 'policy' = 'echo'), 1, 'and part of its configuration');
-SELECT lives_ok($$SELECT admin.set_rate_limit('a', 'echo', 'client', 5, '1 s')$$,
+            WHERE l ->> 'policy' = 'sample'), 1, 'and part of its configuration');
+SELECT lives_ok($$SELECT admin.set_rate_limit('a', 'sample', 'client', 5, '1 s')$$,
     'a limit without a default can be set');
-SELECT is(pg_temp.refusal($$SELECT admin.set_rate_limit('a', 'echo', 'failures', 5, '1 s')$$),
-    '22023 dimension "failures" does not exist for policy "echo" | Policies with this dimension: token.',
+SELECT is(pg_temp.refusal($$SELECT admin.set_rate_limit('a', 'sample', 'failures', 5, '1 s')$$),
+    '22023 dimension "failures" does not exist for policy "sample" | Policies with this dimension: token.',
     'a dimension that nobody registered for the policy cannot');
 
 -- How a table ends with its realm is said, and checked.
@@ -74,8 +74,8 @@ SELECT postern.config_stamp() AS stamp \gset
 INSERT INTO postern.setting VALUES (pg_temp.realm());
 SELECT isnt(postern.config_stamp(), :'stamp', 'changes the configuration of its realm');
 SELECT admin.delete_realm('a') \g /dev/null
-SELECT is((SELECT count(*)::int FROM postern.echo WHERE realm_id <> pg_temp.other()), 0, 'rows go with their realm');
-SELECT is((SELECT count(*)::int FROM postern.echo), 1, 'and no others');
+SELECT is((SELECT count(*)::int FROM postern.sample WHERE realm_id <> pg_temp.other()), 0, 'rows go with their realm');
+SELECT is((SELECT count(*)::int FROM postern.sample), 1, 'and no others');
 
 -- The rules of this version.
 SELECT is_empty($$SELECT table_name FROM postern.sweep_rule WHERE to_regclass('postern.' || table_name) IS NULL$$,

@@ -38,10 +38,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     private let loop: ConnectionLoop
     private let gate: InputGate
     private let connection: OpenConnection
+    private let eventLoop: any EventLoop
     private var context: ChannelHandlerContext?
     private var state = State.idle
     /// When the state last changed.
-    private var since = NIODeadline.now()
+    private var since: NIODeadline
     /// When the first byte of the head that is arriving came.
     private var headSince: NIODeadline?
     /// The rest of the slice that ended with the request being answered.
@@ -57,6 +58,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         self.loop = loop
         self.gate = gate
         self.connection = connection
+        eventLoop = connection.channel.eventLoop
+        since = eventLoop.now
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -103,14 +106,14 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     private func noteInput() {
-        if case .idle = state, headSince == nil { headSince = .now() }
+        if case .idle = state, headSince == nil { headSince = eventLoop.now }
     }
 
     private func receive(_ part: HTTPServerRequestPart) {
         switch (part, state) {
         case (.head(let head), .idle):
             headSince = nil
-            since = .now()
+            since = eventLoop.now
             if let context, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
                 let proceed = HTTPResponseHead(version: .http1_1, status: .continue)
                 context.writeAndFlush(wrapOutboundOut(.head(proceed)), promise: nil)
@@ -131,13 +134,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     private func answer(_ request: Request) {
-        guard let eventLoop = context?.eventLoop else { return }
+        guard context != nil else { return }
         state = .answering
         connection.isBusy()
         gate.pause()
         if !request.isKeepAlive { isLast = true }
         let bound = NIOLoopBound(self, eventLoop: eventLoop)
-        let (respond, address) = (respond, connection.address)
+        let (respond, address, eventLoop) = (respond, connection.address, eventLoop)
         Task(executorPreference: loop.executor) {
             let answer = await respond(request, address)
             // The executor is a preference: after an await this may be any thread.
@@ -153,7 +156,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard case .answering = state, let context else { return }
         if inputEnded, waiting.isEmpty { isLast = true }
         state = .sending
-        since = .now()
+        since = eventLoop.now
         context.write(wrapOutboundOut(.head(answer.head(isLast: isLast))), promise: nil)
         if method != .head, !answer.body.isEmpty {
             let body = context.channel.allocator.buffer(bytes: answer.body)
@@ -167,7 +170,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard let context else { return }
         gate.pause()
         state = .sending
-        since = .now()
+        since = eventLoop.now
         (isLast, hasUnreadInput) = (true, true)
         context.write(wrapOutboundOut(.head(Answer(status).head(isLast: true))), promise: nil)
         finishAnswer(context)
@@ -184,7 +187,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func sent() {
         guard case .sending = state, let context else { return }
-        since = .now()
+        since = eventLoop.now
         guard !isLast else {
             // Closing on input that was not read would reset the connection, and the client might lose the answer
             // (RFC 9112 §9.6): then only our side closes, and ``checkTime(_:)`` ends the rest.
@@ -216,7 +219,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func makeRoom() {
         switch state {
         case .idle: close()
-        case .receiving where NIODeadline.now() - since > Self.slowAfter: close()
+        case .receiving where eventLoop.now - since > Self.slowAfter: close()
         case .receiving, .answering, .sending, .closed: break
         }
     }

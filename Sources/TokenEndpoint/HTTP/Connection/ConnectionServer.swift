@@ -107,7 +107,7 @@ struct ConnectionServer: Service {
     }
 
     /// TLS, the gate, the HTTP/1.1 codec, the handler.
-    private func setUp(_ channel: any Channel) throws {
+    func setUp(_ channel: any Channel) throws {
         guard let connection = connections.connection(of: channel) else { throw ChannelError.ioOnClosedChannel }
         let pipeline = channel.pipeline.syncOperations
         if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls.context)) }
@@ -120,7 +120,6 @@ struct ConnectionServer: Service {
             ConnectionHandler(
                 respond: respond, loop: loops.loop(for: channel.eventLoop), gate: gate, connection: connection))
     }
-
 }
 
 /// The channel that accepts, unless the server stops.

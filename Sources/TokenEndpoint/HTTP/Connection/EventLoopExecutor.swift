@@ -72,7 +72,7 @@ final class ConnectionTimer {
     }
 
     private func check() {
-        let now = NIODeadline.now()
+        let now = eventLoop.now
         // A copy: a connection that ends takes itself out.
         for handler in Array(handlers.values) { handler.checkTime(now) }
         isRunning = !handlers.isEmpty

@@ -1,9 +1,9 @@
 import Foundation
 
 /// Instants on the wire.
-enum Timestamp {
+public enum Timestamp {
     /// RFC 3339, UTC, milliseconds.
-    static func text(_ secondsSinceEpoch: Double) -> String {
+    public static func text(_ secondsSinceEpoch: Double) -> String {
         Date(timeIntervalSince1970: secondsSinceEpoch)
             .formatted(
                 .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))

@@ -1,14 +1,15 @@
 /// Base32 (RFC 4648 §6) without padding, as `otpauth` URIs and authenticator apps have it.
-enum Base32 {
+public enum Base32 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
 
-    static func encode(_ bytes: [UInt8]) -> String {
+    /// With the alphabet of RFC 4648 §6.
+    public static func encode(_ bytes: [UInt8]) -> String {
         encode(bytes, alphabet: alphabet)
     }
 
     /// Five bits a character, the last one filled up with zeros.
     /// - Parameter alphabet: 32 ASCII characters.
-    static func encode(_ bytes: [UInt8], alphabet: [UInt8]) -> String {
+    public static func encode(_ bytes: [UInt8], alphabet: [UInt8]) -> String {
         var text: [UInt8] = []
         text.reserveCapacity((bytes.count * 8 + 4) / 5)
         var accumulator: UInt32 = 0

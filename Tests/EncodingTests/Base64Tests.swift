@@ -1,5 +1,6 @@
+import Encoding
 import Foundation
-import Grants
+import TestSupport
 import Testing
 
 @Suite("Strict base64")
@@ -28,5 +29,17 @@ struct Base64Tests {
         arguments: ["AA", "AB==", "AAB=", "A===", "====", "AA=A", "A-==", "!!!!"])
     func standardSloppiness(_ text: String) {
         #expect(Base64.decode(text) == nil)
+    }
+
+    @Test(arguments: [("", ""), ("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("\u{fb}\u{ff}", "-_8"), ("\0", "AA")])
+    func `the examples of RFC 4648 §10 go both ways`(_ plain: String, _ text: String) {
+        let bytes = plain.unicodeScalars.map { UInt8($0.value) }
+        #expect(Base64.urlEncode(bytes) == text)
+        #expect(Base64.urlDecode(text) == bytes)
+    }
+
+    @Test(arguments: ["Zg==", "Z", "Zh", "Zm9", "Zm+v", "Zm/v", "Zm 9v", "Zm9v\n", "Zm9vé", "=", "Zm9v="])
+    func `padding, other alphabets and unused bits are refused`(_ text: String) {
+        #expect(Base64.urlDecode(text) == nil)
     }
 }

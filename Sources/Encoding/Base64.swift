@@ -3,6 +3,7 @@
 /// Strictness is what makes tokens non-malleable: one byte sequence has one text.
 public enum Base64 {
     /// Encodes as base64url without padding (RFC 4648 §5).
+    @inlinable
     public static func urlEncode(_ bytes: some Collection<UInt8>) -> String {
         let length = (bytes.count * 4 + 2) / 3
         let urlAlphabet = urlAlphabet  // looked up once
@@ -28,8 +29,19 @@ public enum Base64 {
     }
 
     /// Decodes base64url without padding (RFC 4648 §5); `nil` for anything else.
+    @inlinable
     public static func urlDecode(_ text: some StringProtocol) -> [UInt8]? {
-        decode(utf8: text.utf8, with: urlValues)
+        urlDecode(Array(text.utf8))
+    }
+
+    /// Decodes base64url without padding (RFC 4648 §5); `nil` for anything else.
+    public static func urlDecode(_ utf8: Span<UInt8>) -> [UInt8]? {
+        decode(utf8, with: urlValues)
+    }
+
+    /// Decodes base64url without padding (RFC 4648 §5); `nil` for anything else.
+    public static func urlDecode(_ utf8: [UInt8]) -> [UInt8]? {
+        urlDecode(utf8.span)
     }
 
     /// Decodes padded base64 (RFC 4648 §4); `nil` for anything else.
@@ -38,63 +50,50 @@ public enum Base64 {
         guard utf8.count % 4 == 0 else { return nil }
         let padding = utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
         guard padding <= 2 else { return nil }
-        return decode(utf8: utf8.dropLast(padding), with: standardValues)
+        return decode(utf8.span.extracting(droppingLast: padding), with: standardValues)
     }
 
-    private static func decode(utf8: some Collection<UInt8>, with values: [UInt8]) -> [UInt8]? {
-        let count = utf8.count
-        guard count % 4 != 1 else { return nil }
-        var decoded: [UInt8] = []
-        decoded.reserveCapacity(count * 3 / 4)
-        var accumulator: UInt32 = 0
-        var bits = 0
-        for character in utf8 {
-            let value = values[Int(character)]
-            guard value < 64 else { return nil }
-            accumulator = accumulator << 6 | UInt32(value)
-            bits += 6
-            if bits >= 8 {
-                bits -= 8
-                decoded.append(UInt8(truncatingIfNeeded: accumulator >> UInt32(bits)))
-            }
+    private static func decode(_ utf8: Span<UInt8>, with values: [UInt8]) -> [UInt8]? {
+        let tail = utf8.count % 4
+        guard tail != 1 else { return nil }
+        var result = [UInt8](repeating: 0, count: utf8.count * 3 / 4)
+        // A byte outside the alphabet sets the two high bits, which are checked once, at the end.
+        var seen: UInt8 = 0
+        var input = 0, output = 0
+        while input + 4 <= utf8.count {
+            let a = values[Int(utf8[input])], b = values[Int(utf8[input + 1])]
+            let c = values[Int(utf8[input + 2])], d = values[Int(utf8[input + 3])]
+            seen |= a | b | c | d
+            result[output] = a << 2 | b >> 4
+            result[output + 1] = b << 4 | c >> 2
+            result[output + 2] = c << 6 | d
+            input += 4
+            output += 3
         }
-        guard accumulator & ((1 << UInt32(bits)) - 1) == 0 else { return nil }
-        return decoded
+        if tail > 0 {
+            let a = values[Int(utf8[input])], b = values[Int(utf8[input + 1])]
+            let c = tail == 3 ? values[Int(utf8[input + 2])] : 0
+            seen |= a | b | c
+            result[output] = a << 2 | b >> 4
+            if tail == 3 { result[output + 1] = b << 4 | c >> 2 }
+            // RFC 4648 §3.5: unused bits are zero.
+            guard tail == 3 ? c & 0x03 == 0 : b & 0x0f == 0 else { return nil }
+        }
+        return seen & 0xc0 == 0 ? result : nil
     }
 
-    private static let urlAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    @usableFromInline
+    static let urlAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
     private static let urlValues = inverse(urlAlphabet)
     private static let standardValues = inverse(
         Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8))
 
+    /// 0…63 for a character of the alphabet, 255 for every other byte.
     private static func inverse(_ alphabet: [UInt8]) -> [UInt8] {
         var values = [UInt8](repeating: 255, count: 256)
         for (value, character) in alphabet.enumerated() {
             values[Int(character)] = UInt8(value)
         }
         return values
-    }
-}
-
-/// Compares without an early exit; lengths are not secret.
-func constantTimeEqual(_ left: some Collection<UInt8>, _ right: some Collection<UInt8>) -> Bool {
-    guard left.count == right.count else { return false }
-    var difference: UInt8 = 0
-    for (a, b) in zip(left, right) {
-        difference |= a ^ b
-    }
-    return difference == 0
-}
-
-/// Big-endian bytes of a fixed-width integer.
-package func bigEndianBytes<Integer: FixedWidthInteger>(_ value: Integer) -> [UInt8] {
-    withUnsafeBytes(of: value.bigEndian) { Array($0) }
-}
-
-extension Collection<UInt8> {
-    /// Reads the whole collection as one big-endian integer; `nil` when it is too long.
-    package func bigEndianInteger<Integer: FixedWidthInteger & UnsignedInteger>(as type: Integer.Type) -> Integer? {
-        guard count <= Integer.bitWidth / 8 else { return nil }
-        return reduce(Integer(0)) { $0 << 8 | Integer($1) }
     }
 }

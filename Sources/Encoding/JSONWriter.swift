@@ -1,6 +1,6 @@
 /// Writes one JSON object (RFC 8259) member by member, in the order given: answers and JWT claims need no more.
 public struct JSONWriter: Sendable {
-    private var utf8: [UInt8] = [UInt8(ascii: "{")]
+    @usableFromInline var utf8: [UInt8] = [UInt8(ascii: "{")]
 
     /// An empty object.
     public init(reserving capacity: Int = 512) {
@@ -47,6 +47,7 @@ public struct JSONWriter: Sendable {
     }
 
     /// Adds a member whose value is JSON already.
+    @inlinable
     public mutating func member(_ name: StaticString, json: some Collection<UInt8>) {
         key(name)
         utf8.append(contentsOf: json)
@@ -67,7 +68,8 @@ public struct JSONWriter: Sendable {
         return utf8
     }
 
-    private mutating func key(_ name: StaticString) {
+    @usableFromInline
+    mutating func key(_ name: StaticString) {
         if utf8.count > 1 { utf8.append(UInt8(ascii: ",")) }
         utf8.append(UInt8(ascii: "\""))
         name.withUTF8Buffer { utf8.append(contentsOf: $0) }

@@ -1,13 +1,18 @@
-import Logging
+public import Logging
 import Synchronization
 
 /// Keeps every log line, metadata included.
-final class LogCapture: Sendable {
+public final class LogCapture: Sendable {
     private let kept = Mutex<[String]>([])
 
-    var lines: [String] { kept.withLock { $0 } }
+    /// `level message [metadata]`.
+    public var lines: [String] { kept.withLock { $0 } }
 
-    var logger: Logger {
+    /// Nothing yet.
+    public init() {}
+
+    /// A logger whose lines are kept.
+    public var logger: Logger {
         var logger = Logger(label: "test") { _ in Handler(capture: self) }
         logger.logLevel = .trace
         return logger

@@ -1,0 +1,102 @@
+import Grants
+import HTTPTypes
+import Logging
+import Persistence
+import Texts
+import TokenEndpoint
+
+/// `/undo/<token>`: the page behind the link in a notice of an added factor. GET changes nothing, so that mail scanners
+/// do no harm; the POST of its form takes the factor away. The token is the page's only state: no cookie.
+struct UndoRoutes: Sendable {
+    let pages: SignInPages
+    let offers: UndoOffers
+
+    var routes: [Route] {
+        [
+            Route(prefix: "/undo/", [.get: { try await ask($0) }, .post: { try await answer($0) }]).logged(
+                as: "undo page")
+        ]
+    }
+
+    private func ask(_ exchange: Exchange) async throws -> Answer {
+        let offer: UndoStore.Offer?
+        do {
+            offer = try await offers.offer(exchange.pathParameter, realm: exchange.realm, source: exchange.source)
+        } catch {
+            throw refusal(error, exchange)
+        }
+        guard let offer else { return result(.gone, exchange) }
+        let look = pages.looks.look(exchange.realm, exchange)
+        // Where it was added from, as mails and pages about links show it.
+        let origin = RequestOrigin(application: "", time: offer.addedAt, source: offer.source)
+        return pages.renderer.page(
+            "undo", step: "undo", title: look.texts["undo-title"],
+            [
+                "what": Self.name(of: offer, look.texts), "time": origin.shortTimeText,
+                "source": origin.address ?? look.texts["link-page-unknown"],
+            ], look: look, hidesReferrer: true)
+    }
+
+    private func answer(_ exchange: Exchange) async throws -> Answer {
+        guard exchange.isOwnForm else { return pages.errorPage(.foreignForm, exchange) }
+        let form: FormParameters
+        do {
+            form = try exchange.form()
+        } catch {
+            throw Refusal(pages.errorPage(.invalidRequest, exchange, status: error.answer.status))
+        }
+        switch form["action"] {
+        case "keep": return result(.kept, exchange)
+        case "undo": break
+        default: return try await ask(exchange)
+        }
+        do {
+            let isUndone = try await offers.undo(
+                exchange.pathParameter, realm: exchange.realm, source: exchange.source)
+            exchange.logger.info(
+                "factor undone", metadata: ["realm": "\(exchange.realm.slug)", "undone": "\(isUndone)"])
+            return result(isUndone ? .undone : .gone, exchange)
+        } catch {
+            throw refusal(error, exchange)
+        }
+    }
+
+    private static func name(of offer: UndoStore.Offer, _ texts: Texts) -> String {
+        switch offer.kind {
+        case .passkey: "\(texts["undo-passkey"]): \(AuthenticatorNames.name(of: UUIDValue(offer.label)))"
+        case .totp: texts["undo-totp"]
+        case .identifier: offer.label
+        case .device: texts["undo-device"]
+        case nil: texts["undo-other"]
+        }
+    }
+
+    /// What the page says after an answer: a key of the texts.
+    private enum Result: String {
+        case undone, kept, gone, limited, unavailable
+
+        var status: HTTPResponse.Status {
+            switch self {
+            case .undone, .kept: .ok
+            case .gone: .badRequest
+            case .limited: .tooManyRequests
+            case .unavailable: .serviceUnavailable
+            }
+        }
+    }
+
+    private func result(_ result: Result, _ exchange: Exchange) -> Answer {
+        let look = pages.looks.look(exchange.realm, exchange)
+        return pages.renderer.page(
+            "done", step: "done", error: result.status == .ok ? nil : result.rawValue,
+            title: look.texts["done-\(result.rawValue)-title"], ["text": look.texts["done-\(result.rawValue)"]],
+            look: look, status: result.status, hidesReferrer: true)
+    }
+
+    private func refusal(_ error: any Error, _ exchange: Exchange) -> Refusal {
+        let error = TokenError(error)
+        var answer = result(error.limit == nil ? .unavailable : .limited, exchange)
+        answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
+        return Refusal(answer, because: error)
+    }
+}

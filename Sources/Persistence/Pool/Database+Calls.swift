@@ -1,0 +1,23 @@
+extension Database {
+    /// All rows of a call.
+    func all<Result: Sendable>(
+        _ call: FunctionCall<Result>, _ arguments: Arguments = [:]
+    ) async throws(StoreError) -> [Result] {
+        try await query(call.statement, call.values(arguments), call.decode)
+    }
+
+    /// The first row of a call.
+    func first<Result: Sendable>(
+        _ call: FunctionCall<Result>, _ arguments: Arguments = [:]
+    ) async throws(StoreError) -> Result? {
+        try await all(call, arguments).first
+    }
+
+    /// The row of a call that returns one.
+    func one<Result: Sendable>(
+        _ call: FunctionCall<Result>, _ arguments: Arguments = [:]
+    ) async throws(StoreError) -> Result {
+        guard let row = try await all(call, arguments).first else { throw .malformedResult }
+        return row
+    }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import Grants
+import Logging
+import Persistence
+import ServiceLifecycle
+
+/// What answers requests and what works beside it, without a listener.
+struct Application: Sendable {
+    let responder: Responder
+    let realms: RealmDirectory
+    let databaseClock: DatabaseClock
+    let metrics: Metrics
+    let transport: TransportMetrics
+    /// In start order.
+    let services: [any Service]
+}
+
+extension Server {
+    /// Composes what answers requests: grants into the registry, endpoints into routes. No other place knows all of
+    /// them.
+    ///
+    /// - Throws: an error if a part cannot be made, as a page whose template is broken.
+    static func compose(
+        _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration,
+        keyring: Keyring, parts: ServerParts, logger: Logger
+    ) throws -> Application {
+        let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
+        let databaseClock = DatabaseClock(clock: clock)
+        let sessions = SessionStore(database)
+        let accounts = ServiceAccountStore(database)
+        let codes = CodeStore(database)
+        let signInRequests = SignInRequestStore(database)
+        let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
+        let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
+        let metrics = Metrics()
+        let transport = TransportMetrics()
+        metrics.watch(database)
+        let limiter = limiter(PermitStore(database), metrics, logger)
+        let turns = Turns()
+        let wakeWorker = WakeSignal()
+        let wakeDelivery = WakeSignal()
+        let links = MagicLinkStore(database)
+        let passkeyStore = PasskeyStore(database)
+        let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
+        let secondFactors = SecondFactors(store: SecondFactorStore(database), keyring: keyring)
+        let clients = ClientAuthenticator(
+            assertions: ClientAssertionStore(database), limiter: limiter, clock: clock)
+        let browserSessions = BrowserSessionStore(database)
+        let authorizationCodes = AuthorizationCodeStore(database)
+        let signIn = SignInServices(
+            limiter: limiter, turns: turns, sessions: sessions, browserSessions: browserSessions, keyring: keyring)
+        let codeFactor = OTPFactor(codes: codes, keyring: keyring, observe: metrics.count)
+        let linkFactor = MagicLinkFactor(links: links, keyring: keyring)
+        let passkeyFactor = PasskeyFactor(passkeys: passkeyStore, keyring: keyring)
+        let service = TokenService(
+            [
+                SignInGrant(codeFactor, signIn, issuer: issuer),
+                SignInGrant(linkFactor, signIn, issuer: issuer),
+                SignInGrant(passkeyFactor, signIn, issuer: issuer),
+                AuthorizationCodeGrant(codes: authorizationCodes, issuer: issuer, limiter: limiter),
+                RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
+            ], clients: clients, databaseClock: databaseClock)
+        let verifier = AccessTokenVerifier(
+            keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
+        let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
+        let revoker = TokenRevoker(verifier: verifier, sessions: sessions, accounts: accounts, keyring: keyring)
+        let code = MailedCode(.otp, requests: signInRequests, keyring: keyring)
+        let registration = MailedCode(.register, requests: signInRequests, keyring: keyring)
+        let link = MailedLink(requests: signInRequests, keyring: keyring)
+        let requests = SignInRequests(
+            limiter: limiter, turns: turns, keyring: keyring, wakeWorker: wakeWorker.signal)
+        let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
+        let identifiers = Identifiers(
+            store: IdentifierStore(database), limiter: limiter, keyring: keyring,
+            wakeDelivery: wakeDelivery.signal)
+        let undo = UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring)
+        let bearer = BearerAuthentication(verifier: verifier, clock: clock)
+
+        let authorizations = Authorizations(
+            codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring)
+        let signOut = SignOut(browserSessions)
+        let pages = try parts.pages(
+            PageParts(
+                authorizations: authorizations, signOut: signOut, browserSessions: browserSessions,
+                pageStates: PageStateStore(database),
+                images: BrandStore(database), signIn: signIn, code: codeFactor, link: linkFactor,
+                passkey: passkeyFactor, passkeys: passkeys, requests: requests, mailedCode: code,
+                mailedRegistration: registration, mailedLink: link, confirmation: confirmation, undo: undo,
+                limiter: limiter, keyring: keyring, deadline: configuration.uniformDeadline, clock: clock))
+
+        let routes =
+            TokenRoutes(service: service, metrics: metrics).routes
+            + AuthorizationRoutes(
+                authorizations: authorizations, clients: clients,
+                limit: LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) }), pages: pages
+            ).routes
+            + pages.routes
+            + SignInRequestRoutes(requests: requests, code: code, registration: registration, link: link).routes
+            + AppInfoRoutes().routes
+            + UserInfoRoutes(bearer: bearer, identifiers: identifiers).routes
+            + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
+            + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
+            + AccountRoutes(account: OwnAccount(AccountStore(database)), bearer: bearer).routes
+            + IdentifierRoutes(identifiers: identifiers, bearer: bearer).routes
+            + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
+            + AssociationRoutes().routes
+            + IntrospectionRoutes(clients: clients, verifier: verifier, refreshTokens: refreshTokens, clock: clock)
+            .routes
+            + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
+            + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
+            + SignOutRoutes(signOut: signOut, pages: pages).routes
+            + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
+            + parts.routes
+        let realms = RealmDirectory(source: ConfigurationStore(database))
+        metrics.watch(realms)
+        let responder = Responder(
+            routes: routes, realms: realms, deadline: configuration.uniformDeadline,
+            refusals: RefusalLimit(limiter: limiter),
+            trustedProxies: configuration.trustedProxies,
+            trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
+            logger: logger)
+
+        let worker = SignInRequestWorker(
+            requests: signInRequests, factors: [code, registration, link], wake: wakeWorker,
+            wakeDelivery: wakeDelivery.signal, logger: logger)
+        let delivery = try parts.delivery?(
+            DeliveryParts(
+                hookTokens: HookTokens(keys: signingKeys, realms: realms, clock: clock), wakes: wakeDelivery,
+                count: { metrics.countMessage(channel: $0, outcome: $1) }))
+        // Delivery stops after the worker that feeds it and before the database that it writes to.
+        let services: [any Service] =
+            [database] + [delivery].compactMap(\.self) + [
+                ConfigurationWatch(realms: realms, databaseClock: databaseClock, logger: logger)
+                    .listener(databaseConfiguration, clock: clock),
+                SignInRequestService(worker: worker),
+                TestCodeService(
+                    worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
+                Sweeper(store: MaintenanceStore(database), logger: logger),
+                SigningKeyRotation(keys: signingKeys, logger: logger),
+                LogoutTokenService(
+                    tokens: LogoutTokens(
+                        LogoutTokenStore(database), realms: realms, signingKeys: signingKeys,
+                        post: parts.postLogoutToken, clock: clock), logger: logger),
+                KeyLineService(
+                    resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
+                    lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
+            ]
+        return Application(
+            responder: responder, realms: realms, databaseClock: databaseClock, metrics: metrics, transport: transport,
+            services: services)
+    }
+
+    /// Counts every excess of a limit. For a limit in log-only mode, logs one line each time the database reports an
+    /// excess.
+    private static func limiter(_ permits: PermitStore, _ metrics: Metrics, _ logger: Logger) -> RateLimiter {
+        RateLimiter(
+            permits: permits,
+            observe: { excess in
+                metrics.countExcess(of: excess.limit, enforced: excess.enforced)
+                guard excess.isNew, !excess.enforced else { return }
+                logger.notice(
+                    "rate limit exceeded",
+                    metadata: [
+                        "realm": "\(excess.realm)", "policy": "\(excess.limit.policy.rawValue)",
+                        "dimension": "\(excess.limit.dimension.rawValue)", "mode": "log-only",
+                        "subject": "\(excess.subject ?? "")",
+                    ])
+            })
+    }
+}

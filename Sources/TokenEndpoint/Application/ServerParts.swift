@@ -1,0 +1,37 @@
+package import Grants
+package import Persistence
+package import ServiceLifecycle
+
+/// What the sender of messages needs of the application.
+package struct DeliveryParts: Sendable {
+    /// Signs calls to operators' endpoints.
+    package let hookTokens: HookTokens
+    /// Rings when a message was queued.
+    package let wakes: WakeSignal
+    /// Counts how an attempt at a message ended, by channel.
+    package let count: @Sendable (_ channel: String, _ outcome: String) -> Void
+}
+
+/// What the application takes from modules above it.
+package struct ServerParts {
+    /// Makes the pages.
+    package let pages: (PageParts) throws -> any ComposedPages
+    /// Makes the sender of messages; `nil`: what is queued stays queued.
+    package let delivery: ((DeliveryParts) throws -> any Service)?
+    /// Posts a form to a client.
+    package let postLogoutToken: LogoutTokens.Post
+    /// The dev outbox under `postern dev`.
+    package let routes: [Route]
+
+    /// Parts of modules that know this one.
+    package init(
+        pages: @escaping (PageParts) throws -> any ComposedPages,
+        delivery: ((DeliveryParts) throws -> any Service)? = nil, postLogoutToken: @escaping LogoutTokens.Post,
+        routes: [Route] = []
+    ) {
+        self.pages = pages
+        self.delivery = delivery
+        self.postLogoutToken = postLogoutToken
+        self.routes = routes
+    }
+}

@@ -1,0 +1,42 @@
+import Grants
+import Logging
+import Persistence
+
+/// Keeps realm snapshots current: receives changes, and confirms several times a second that there were none.
+/// Compares the clocks.
+struct ConfigurationWatch: Sendable {
+    let realms: RealmDirectory
+    let databaseClock: DatabaseClock
+    let logger: Logger
+
+    /// The connection that reports to this.
+    /// - Parameter clock: this machine's clock, seconds since the epoch.
+    func listener(_ configuration: DatabaseConfiguration, clock: @escaping @Sendable () -> Double) -> ListenConnection {
+        ListenConnection(
+            configuration: configuration, channels: ["postern_config"], clock: clock, logger: logger,
+            onEvent: note)
+    }
+
+    private func note(_ event: ListenConnection.Event) {
+        switch event {
+        case .clocks(let reading): note(reading)
+        case .heartbeat(let stamp): realms.confirm(stamp: stamp)
+        case .notification(_, let realm): realms.changed(realm)
+        case .connected, .lost: realms.invalidate()
+        }
+    }
+
+    /// Publishes what the clocks showed; writes one line when the difference becomes too large, and one when it ends.
+    private func note(_ reading: DatabaseClock.Reading) {
+        let wasWrong = databaseClock.wasSeenWrong
+        databaseClock.saw(reading)
+        guard databaseClock.wasSeenWrong != wasWrong else { return }
+        if wasWrong {
+            logger.notice("the clocks of this machine and the database agree again")
+        } else {
+            logger.error(
+                "the clocks of this machine and the database differ by more than 60 s: no tokens are issued",
+                metadata: ["seconds": "\(Int(reading.difference))"])
+        }
+    }
+}
