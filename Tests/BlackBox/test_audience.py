@@ -18,16 +18,22 @@ ENDPOINTS = [
     ("PATCH", "/connect/passkey/{passkey}"), ("DELETE", "/connect/passkey/{passkey}"),
     ("POST", "/connect/totp/enroll/begin"), ("POST", "/connect/totp/enroll"), ("DELETE", "/connect/totp"),
     ("GET", "/connect/consents"), ("DELETE", "/connect/consents/{session}"),
+    ("GET", "/connect/identifiers"), ("POST", "/connect/identifiers/begin"), ("POST", "/connect/identifiers"),
+    ("PATCH", "/connect/identifiers/{session}"), ("DELETE", "/connect/identifiers/{session}"),
 ]
 #: What else there is below /connect/: no Bearer token, or one for claims.
 OTHERS = {
-    "/connect/authorize", "/connect/par", "/connect/logout", "/connect/token", "/connect/introspect", "/connect/revoke", "/connect/userinfo", "/connect/passkey/begin",
+    "/connect/authorize", "/connect/par", "/connect/logout", "/connect/token", "/connect/introspect", "/connect/revoke",
+    "/connect/userinfo", "/connect/passkey/begin",
 }
 BODIES = {
     ("PATCH", "/connect/account"): b'{"FirstName":"Eve"}', ("PATCH", "/connect/passkey/{passkey}"): b'{"DisplayName":"Eve"}',
     ("POST", "/connect/passkey/enroll/begin"): b"{}", ("POST", "/connect/totp/enroll/begin"): b"{}",
     ("POST", "/connect/passkey/enroll"): b'{"ceremonyId":"x","attestation":{}}',
     ("POST", "/connect/totp/enroll"): b'{"ceremonyId":"x","code":"123456"}',
+    ("POST", "/connect/identifiers/begin"): b'{"Email":"eve@example.com"}',
+    ("POST", "/connect/identifiers"): b'{"AuthSession":"x","Code":"123456"}',
+    ("PATCH", "/connect/identifiers/{session}"): b'{"Primary":true}',
 }
 
 

@@ -131,7 +131,8 @@ extension OutboxStore {
             "message_failed",
             ["realm", "id", "error", "retry_after", "permanent", "provider", "refuses", "counts", "allowed"],
             effect: .once, payer: .server)
-        let configured = FunctionCall<ConfiguredChannel>("all_providers", [], effect: .readOnly) { (row) throws(StoreError) in
+        let configured = FunctionCall<ConfiguredChannel>("all_providers", [], effect: .readOnly) {
+            (row) throws(StoreError) in
             ConfiguredChannel(
                 realm: try row("realm_id"), realmSlug: try row("realm"), realmName: try row("realm_name"),
                 channel: try row("channel"), pageHost: try row("page_host"),
