@@ -17,7 +17,8 @@ extension Realm {
             "resend_cooldown": 60, "ceremony_lifetime": 300, "registration_firstname": "Off",
             "registration_lastname": "Off", "clients": [[String: Any]](), "scopes": [[String: Any]](),
             "apps": [[String: Any]](), "rate_limits": [[String: Any]](), "signing_keys": [[String: Any]](),
-            "hint_keys": [[String: Any]](), "test_code_keys": [[String: Any]](),
+            "hint_keys": [[String: Any]](), "test_code_keys": [[String: Any]](), "otp_digits": 6,
+            "channels": [String](), "address_rules": [[String: Any]](),
         ]
         record.merge(changes) { $1 }
         return try Realm(

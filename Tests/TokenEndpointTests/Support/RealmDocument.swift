@@ -22,7 +22,8 @@ struct RealmDocument: Sendable {
         """
         {"key": "\(key)", "client_id": "\(clientID)", "display_name": "", "type": "public", "enabled": true,
          "access_token_type": "reference", "require_dpop": false, "permissions": [\(list(permissions))], "origins": [],
-         "ios_apps": [], "android_apps": []}
+         "ios_apps": [], "android_apps": [], "consent": "systematic", "require_pkce": true, "require_par": false,
+         "redirect_uris": [], "logout_uris": []}
         """
     }
 
@@ -30,7 +31,8 @@ struct RealmDocument: Sendable {
     {
         """
         {"slug": "\(slug)", "display_name": "\(slug)", "subdomain": "\(host)", "registration": "Off",
-         "native_grants_enabled": \(nativeGrantsEnabled), "registration_firstname": "Off",
+         "native_grants_enabled": \(nativeGrantsEnabled), "hosted_enabled": false, "hosted_methods": ["email-code"],
+         "default_locale": "en", "offer_passkey": false, "registration_firstname": "Off",
          "registration_lastname": "Off", "clients": [\(list(clients.map(\.description)))]}
         """
     }
@@ -58,7 +60,10 @@ struct RealmDocument: Sendable {
             json: """
                 {"id": "\(id)", "config_version": \(version), "slug": "\(slug)", "display_name": "R",
                  "public_origin": "\(issuer)", "primary_domain": "r.example",
-                 "native_grants_enabled": \(nativeGrantsEnabled), "access_token_lifetime": 900,
+                 "native_grants_enabled": \(nativeGrantsEnabled),
+                 "hosted": {"enabled": false, "methods": ["email-code"], "default_locale": "en", "sso_idle": 2592000,
+                   "sign_in_lifetime": 1800, "code_lifetime": 60, "offer_passkey": false},
+                 "access_token_lifetime": 900, "otp_digits": 6, "channels": [], "address_rules": [],
                  "refresh_token_lifetime": 1209600, "refresh_retry_window": 120, "session_lifetime": 31536000,
                  "otp_lifetime": 600, "magic_link_lifetime": 900, "otp_attempts": 5, "resend_cooldown": 60,
                  "ceremony_lifetime": 300, "registration_firstname": "Off", "registration_lastname": "Off",
