@@ -19,7 +19,8 @@ extension Realm {
             policy: Policy(
                 accessTokenLifetime: 900, refreshTokenLifetime: 1_209_600, refreshRetryWindow: 120,
                 sessionLifetime: 31_536_000,
-                otpLifetime: 600, magicLinkLifetime: 900, otpDigits: 6, otpAttempts: 5, resendCooldown: 60, ceremonyLifetime: 300),
+                otpLifetime: 600, magicLinkLifetime: 900, otpDigits: 6, otpAttempts: 5, resendCooldown: 60,
+                ceremonyLifetime: 300),
             clients: Dictionary(uniqueKeysWithValues: clients.map { ($0.clientID, $0) }),
             scopes: [
                 "openid": Scope(name: "openid", resources: [], inDiscovery: true, enabled: true),

@@ -52,7 +52,10 @@ struct PoolStateMachineTests {
         var machine = running(1)
         let connection = lent(&machine)
         #expect(described(machine.enqueue("a", for: .server, number: 1, now: start)) == ["wake in 0.25 seconds"])
-        #expect(described(machine.checkin(connection ?? 0, of: .server, isReusable: true, now: start)) == ["resume a with 1"])
+        #expect(
+            described(machine.checkin(connection ?? 0, of: .server, isReusable: true, now: start)) == [
+                "resume a with 1"
+            ])
         #expect(machine.lent == 1)
         guard case .wait = machine.checkout(for: .server) else {
             Issue.record("the connection was lent twice")
@@ -89,13 +92,19 @@ struct PoolStateMachineTests {
         _ = machine.enqueue("b", for: .server, number: 2, now: start)
         #expect(machine.cancel(number: 1) == "a")
         #expect(machine.cancel(number: 1) == nil)
-        #expect(described(machine.checkin(connection ?? 0, of: .server, isReusable: true, now: start)) == ["resume b with 1"])
+        #expect(
+            described(machine.checkin(connection ?? 0, of: .server, isReusable: true, now: start)) == [
+                "resume b with 1"
+            ])
     }
 
     @Test func `a broken connection is closed and replaced`() {
         var machine = running(2)
         let connection = lent(&machine)
-        #expect(described(machine.checkin(connection ?? 0, of: .server, isReusable: false, now: start)) == ["close 2", "connect 1"])
+        #expect(
+            described(machine.checkin(connection ?? 0, of: .server, isReusable: false, now: start)) == [
+                "close 2", "connect 1",
+            ])
     }
 
     @Test
@@ -164,7 +173,10 @@ struct PoolStateMachineTests {
             return
         }
         #expect(described(machine.checkin(first ?? 0, of: .server, isReusable: true, now: start)) == ["close 2"])
-        #expect(described(machine.checkin(second ?? 0, of: .server, isReusable: false, now: start)) == ["close 1", "finished"])
+        #expect(
+            described(machine.checkin(second ?? 0, of: .server, isReusable: false, now: start)) == [
+                "close 1", "finished",
+            ])
         #expect(machine.phase == .closed)
     }
 
@@ -214,7 +226,8 @@ struct PoolStateMachineTests {
                 case 2, 3:
                     guard let connection = held.randomElement(using: &generator) else { continue }
                     held.remove(connection)
-                    perform(machine.checkin(connection, of: .server, isReusable: Bool.random(using: &generator), now: now))
+                    perform(
+                        machine.checkin(connection, of: .server, isReusable: Bool.random(using: &generator), now: now))
                 case 4 where connecting > 0:
                     connecting -= 1
                     nextConnection += 1

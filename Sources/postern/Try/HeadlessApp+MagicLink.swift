@@ -89,7 +89,8 @@ extension HeadlessApp {
     private static func facts(on page: String) -> [String] {
         page.components(separatedBy: "<dt>").dropFirst().map { part in
             let name = part.prefix { $0 != "<" }
-            let value = part.components(separatedBy: "<dd").dropFirst().first?
+            let value =
+                part.components(separatedBy: "<dd").dropFirst().first?
                 .drop { $0 != ">" }.dropFirst().prefix { $0 != "<" } ?? ""
             return "\(name) \(value)"
         }
