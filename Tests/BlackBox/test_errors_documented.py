@@ -171,10 +171,14 @@ def challenges():
 
 
 def pages():
-    """The headings of `/magic-login` by their status, and what it says about a mistyped number."""
+    """The headings of `/magic-login` and `/undo/{id}` by their status, and what is said about a mistyped number."""
     texts = json.loads((REPOSITORY / "Sources/Texts/Templates/en.json").read_text(encoding="utf-8"))
-    (block,), = found(r"enum LinkResult: .*?var status: [\w.]+ \{(.*?)\n    \}")
-    statuses = {name: result for listed, result in re.findall(r"case ([.\w, ]+):\s*\.(\w+)", block) for name in re.findall(r"\.(\w+)", listed)}
+    blocks = found(r"enum (?:Link|Undo)Result: .*?var status: [\w.]+ \{(.*?)\n    \}")
+    assert len(blocks) == 2
+    statuses = {
+        name: result for (block,) in blocks for listed, result in re.findall(r"case ([.\w, ]+):\s*\.(\w+)", block)
+        for name in re.findall(r"\.(\w+)", listed)
+    }
     assert {f"done-{case}-title" for case in statuses} == {key for key in texts if re.fullmatch(r"done-\w+-title", key)}
     entries = {Entry(number(name), f"page: {texts[f'done-{case}-title']}") for case, name in statuses.items() if name not in NO_ERROR}
     return entries | {Entry(400, f"page: {texts['fault-wrong_number']}")}

@@ -71,21 +71,7 @@ struct UndoRoutes: Sendable {
         }
     }
 
-    /// What the page says after an answer: a key of the texts.
-    private enum Result: String {
-        case undone, kept, gone, limited, unavailable
-
-        var status: HTTPResponse.Status {
-            switch self {
-            case .undone, .kept: .ok
-            case .gone: .badRequest
-            case .limited: .tooManyRequests
-            case .unavailable: .serviceUnavailable
-            }
-        }
-    }
-
-    private func result(_ result: Result, _ exchange: Exchange) -> Answer {
+    private func result(_ result: UndoResult, _ exchange: Exchange) -> Answer {
         let look = pages.looks.look(exchange.realm, exchange)
         return pages.renderer.page(
             "done", step: "done", error: result.status == .ok ? nil : result.rawValue,
@@ -98,5 +84,19 @@ struct UndoRoutes: Sendable {
         var answer = result(error.limit == nil ? .unavailable : .limited, exchange)
         answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
         return Refusal(answer, because: error)
+    }
+}
+
+/// What the page of an undo link says after an answer: a key of the texts.
+enum UndoResult: String, Sendable, CaseIterable {
+    case undone, kept, gone, limited, unavailable
+
+    var status: HTTPResponse.Status {
+        switch self {
+        case .undone, .kept: .ok
+        case .gone: .badRequest
+        case .limited: .tooManyRequests
+        case .unavailable: .serviceUnavailable
+        }
     }
 }
