@@ -113,6 +113,7 @@ struct FuzzTests {
         let targets = [
             "/connect/token", "/connect/introspect", "/connect/revoke", "/connect/userinfo", "/connect/passkey/begin",
             "/api/account/native/otp/request", "/api/account/magic-link/request", "/connect/sessions", "/magic-login",
+            "/connect/authorize", "/connect/par", "/connect/logout", "/connect/identifiers", "/sign-in", "/undo/x",
         ]
         func text(_ maximum: Int) -> String {
             let characters = Array("abc%2F%00%zz+&==\"\\{}[]:,. ä\u{0}\u{7F}😀/?#@;'<>-_~0123456789\t\r\n")

@@ -1,7 +1,7 @@
 import Foundation
 import Grants
-public import Logging
-public import Persistence
+package import Logging
+package import Persistence
 public import ServiceLifecycle
 
 /// The composed application: what to run, in start order.
