@@ -127,7 +127,7 @@ let package = Package(
         .target(
             name: "Delivery",
             dependencies: [
-                "Persistence", "Texts", "CCurl",
+                "Encoding", "Persistence", "Texts", "CCurl",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],

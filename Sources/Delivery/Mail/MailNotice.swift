@@ -33,8 +33,8 @@ struct MailNotice: Sendable {
     /// The address, or the phone number without its middle, that the notice is about.
     let identifier: String
 
-    /// What takes the added factor away again, and where; `nil` where nothing was added.
-    var undo: (token: UndoToken, origin: String)?
+    /// What takes the added factor away again; `nil` where nothing was added.
+    var undo: UndoLink?
 
     init(_ template: Template, aaguid: UUIDValue? = nil, identifier: String? = nil) {
         self.template = template
@@ -49,7 +49,7 @@ struct MailNotice: Sendable {
         let detail = try? JSONDecoder().decode(Detail.self, from: Data(detail.utf8))
         self.init(template, aaguid: detail?.aaguid.flatMap { UUIDValue($0) }, identifier: detail?.identifier)
         if let id = detail?.undo.flatMap({ UUIDValue($0) }), let origin = detail?.origin {
-            undo = (UndoToken(id), origin)
+            undo = UndoLink(token: UndoToken(id), origin: origin)
         }
     }
 }

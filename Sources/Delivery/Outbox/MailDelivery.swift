@@ -53,7 +53,7 @@ struct MailDelivery: Sendable {
             return .failure(Refusal(outcome: .temporary(.payload)))
         }
         let voice = MailRenderer.Voice(name: mail.realmName, locale: mail.locale, own: mail.texts)
-        let undo = try notice.undo.map { try $0.token.link(origin: $0.origin, realm: mail.realm, keyring: keyring) }
+        let undo = try notice.undo?.url(realm: mail.realm, keyring: keyring)
         let words = try renderer.render(notice, voice, undo: undo)
         return .success(OutgoingMail(message: message(words, of: mail, to: recipient, realmName: mail.realmName)))
     }

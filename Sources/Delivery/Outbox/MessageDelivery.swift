@@ -23,9 +23,8 @@ struct MessageDelivery: Sendable {
             let payload = try message.payload.map {
                 try MailPayload(opening: $0, with: keyring, realm: message.realm, mail: message.id)
             }
-            let undo = try message.detail.flatMap { MailNotice(template: message.template, detail: $0)?.undo }.map {
-                try $0.token.link(origin: $0.origin, realm: message.realm, keyring: keyring)
-            }
+            let notice = message.detail.flatMap { MailNotice(template: message.template, detail: $0) }
+            let undo = try notice?.undo?.url(realm: message.realm, keyring: keyring)
             words = try writer.words(of: message, payload, undo: undo)
         } catch {
             // Another node may have the key or know the template.

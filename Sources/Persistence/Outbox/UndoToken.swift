@@ -1,5 +1,3 @@
-import FoundationEssentials
-
 /// The token of a link `/undo/<token>`: the id of the offer, sealed for its realm. The database holds the id alone, so
 /// that nobody who reads it can make a link.
 public struct UndoToken: Sendable, Equatable, Redacted {
@@ -20,16 +18,8 @@ public struct UndoToken: Sendable, Equatable, Redacted {
         self.id = id
     }
 
-    /// The link's address. - Parameter origin: of the realm, without a trailing slash.
-    public func link(origin: String, realm: UUIDValue, keyring: Keyring) throws -> String {
-        let sealed = try keyring.seal(id.bytes, for: .undo, realm: realm, aad: realm.bytes)
-        let text = Data(sealed).base64EncodedString().map { character in
-            switch character {
-            case "+": "-"
-            case "/": "_"
-            default: String(character)
-            }
-        }
-        return "\(origin)/undo/\(text.joined().prefix { $0 != "=" })"
+    /// The token, not yet in base64url.
+    public func sealed(realm: UUIDValue, keyring: Keyring) throws -> [UInt8] {
+        try keyring.seal(id.bytes, for: .undo, realm: realm, aad: realm.bytes)
     }
 }
