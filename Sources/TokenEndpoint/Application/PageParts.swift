@@ -1,7 +1,8 @@
 package import Grants
 package import Persistence
 
-/// What the pages are composed of. The module of the pages stands above this one, so `Server.compose` hands it the parts.
+/// What the pages are composed of. The module of the pages stands above this one, so `Server.compose` hands it the
+/// parts.
 package struct PageParts: Sendable {
     package let authorizations: Authorizations
     package let signOut: SignOut
