@@ -1,5 +1,5 @@
-import Encoding
 import Crypto
+public import Encoding
 public import Persistence
 
 /// `authorization_code` (RFC 6749 §4.1.3) with PKCE (RFC 7636 §4.5).
@@ -24,6 +24,29 @@ public struct AuthorizationCodeGrant: Grant {
 
     /// While the realm has pages.
     public func isEnabled(in realm: Realm) -> Bool { realm.hosted.isEnabled }
+
+    /// What a realm with pages offers (RFC 8414 §2, RFC 9126 §5, RFC 9207 §3, OpenID Connect Discovery §3).
+    public func describe(in metadata: inout JSONWriter, for realm: Realm) {
+        let origin = realm.endpointOrigin
+        metadata.member("authorization_endpoint", origin + "/connect/authorize")
+        metadata.member("pushed_authorization_request_endpoint", origin + "/connect/par")
+        metadata.member("end_session_endpoint", origin + "/connect/logout")
+        metadata.member("response_modes_supported", ["query", "form_post"])
+        metadata.member("code_challenge_methods_supported", ["S256"])
+        metadata.member("authorization_response_iss_parameter_supported", true)
+        metadata.member(
+            "prompt_values_supported",
+            ["none", "login", "consent", "select_account"] + (realm.registration == .off ? [] : ["create"]))
+        metadata.member("acr_values_supported", AuthorizationRequest.acrValuesSupported)
+        metadata.member("ui_locales_supported", Hosted.locales)
+        metadata.member("backchannel_logout_supported", true)
+        metadata.member("backchannel_logout_session_supported", true)
+        metadata.member("request_parameter_supported", false)
+        // Its default is true (OpenID Connect Discovery §3).
+        metadata.member("request_uri_parameter_supported", false)
+        metadata.member("claims_parameter_supported", false)
+        metadata.member("require_pushed_authorization_requests", false)
+    }
 
     /// `code`.
     public func requireParameters(_ form: FormParameters) throws(TokenError) {

@@ -44,12 +44,8 @@ struct DiscoveryRoutes: Sendable {
         object.member("introspection_endpoint", origin + "/connect/introspect")
         object.member("revocation_endpoint", origin + "/connect/revoke")
         object.member("grant_types_supported", service.grantTypes(for: realm))
-        if realm.hosted.isEnabled {
-            authorization(of: realm, origin, &object)
-        } else {
-            // No authorization endpoint exists; the member is required and may not be empty (RFC 8414 §2, §3.2).
-            object.member("response_types_supported", ["none"])
-        }
+        // Required, and it may not be empty where there is no authorization endpoint (RFC 8414 §2, §3.2).
+        object.member("response_types_supported", [realm.hosted.isEnabled ? "code" : "none"])
         object.member("subject_types_supported", ["public"])
         object.member("id_token_signing_alg_values_supported", SigningKeys.algorithms(of: realm, now: now))
         object.member("token_endpoint_auth_methods_supported", ["none"] + authMethods)
@@ -74,29 +70,6 @@ struct DiscoveryRoutes: Sendable {
                 + (realm.hosted.isEnabled ? ["nonce", "acr"] : []))
         service.describe(in: &object, for: realm)
         return object.finish()
-    }
-
-    /// What a realm with pages offers (RFC 8414 §2, RFC 9126 §5, RFC 9207 §3, OpenID Connect Discovery §3).
-    private func authorization(of realm: Realm, _ origin: String, _ object: inout JSONWriter) {
-        object.member("authorization_endpoint", origin + "/connect/authorize")
-        object.member("pushed_authorization_request_endpoint", origin + "/connect/par")
-        object.member("end_session_endpoint", origin + "/connect/logout")
-        object.member("response_types_supported", ["code"])
-        object.member("response_modes_supported", ["query", "form_post"])
-        object.member("code_challenge_methods_supported", ["S256"])
-        object.member("authorization_response_iss_parameter_supported", true)
-        object.member(
-            "prompt_values_supported",
-            ["none", "login", "consent", "select_account"] + (realm.registration == .off ? [] : ["create"]))
-        object.member("acr_values_supported", AuthorizationRequest.acrValuesSupported)
-        object.member("ui_locales_supported", Hosted.locales)
-        object.member("backchannel_logout_supported", true)
-        object.member("backchannel_logout_session_supported", true)
-        object.member("request_parameter_supported", false)
-        // Its default is true (OpenID Connect Discovery §3).
-        object.member("request_uri_parameter_supported", false)
-        object.member("claims_parameter_supported", false)
-        object.member("require_pushed_authorization_requests", false)
     }
 
     private func jwks(_ exchange: Exchange) async throws -> Answer {
