@@ -188,6 +188,18 @@ struct StoredSigningKeysTests {
             try await node.verifier(header: header, typ: "at+jwt", realm: realm.read(), now: now + 6)?.kid == key.kid)
     }
 
+    @Test func `a first key that is withdrawn within seconds is refused by a snapshot that has its successor`()
+        async throws
+    {
+        let realm = try await realm("withdrawn")
+        let (before, node, now) = (try await realm.read(), try await node(), now)
+        let first = try await node.current(for: before, client: .fixture("app"), now: now)
+        let next = try await node.rotate(
+            realm: before.id, .es256, .commanded(now: true, forRealm: true), source: "test")
+        let after = try Realm.fixture(id: before.id, signingKeys: [#require(next)])
+        #expect(node.verifier(header: first.header(typ: "at+jwt"), typ: "at+jwt", realm: after, now: now + 1) == nil)
+    }
+
     @Test
     func `a key that an administrator asks for is published once, signs ten minutes later, and outlives no token`()
         async throws

@@ -33,6 +33,7 @@ public final class SigningKeys: Sendable {
     private let opened = Mutex<[String: SigningKey]>([:])
     /// The first key of each realm that got one within ``snapshotAge``, with that time. A request may still have a
     /// snapshot of the realm from before, and the tokens that this server has just signed are good all the same.
+    /// A snapshot that has such a key, or its successor, is from after: it alone says what counts.
     private let made = Mutex<[UUIDValue: (key: SealedSigningKey, at: Double)]>([:])
     /// Seconds; a snapshot is read again within one.
     private static let snapshotAge = 5.0
@@ -116,7 +117,7 @@ public final class SigningKeys: Sendable {
     func verifier(header: some StringProtocol, typ: String, realm: Realm, now: Double) -> SigningKey? {
         var published = realm.signingKeys
         if let made = made.withLock({ $0[realm.id] }), now - made.at < Self.snapshotAge,
-            !published.contains(where: { $0.kid == made.key.kid })
+            made.key.forRealm ? !published.contains(where: \.forRealm) : published.isEmpty
         {
             published.append(made.key)
         }
