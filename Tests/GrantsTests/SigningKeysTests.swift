@@ -173,6 +173,33 @@ struct StoredSigningKeysTests {
         #expect(stored.first?.forRealm == true)
     }
 
+    @Test func `a realm's first token is verified although the snapshot is from before its key`() async throws {
+        let realm = try await realm("fresh")
+        let (before, other, node, now) = (
+            try await realm.read(), try await self.realm("stale").read(), try await node(), now
+        )
+        #expect(before.signingKeys.isEmpty)
+        let key = try await node.current(for: before, client: .fixture("app"), now: now)
+        let header = key.header(typ: "at+jwt")
+        #expect(node.verifier(header: header, typ: "at+jwt", realm: before, now: now + 1)?.kid == key.kid)
+        #expect(node.verifier(header: header, typ: "at+jwt", realm: other, now: now + 1) == nil)
+        #expect(node.verifier(header: header, typ: "at+jwt", realm: before, now: now + 6) == nil)
+        #expect(
+            try await node.verifier(header: header, typ: "at+jwt", realm: realm.read(), now: now + 6)?.kid == key.kid)
+    }
+
+    @Test func `a first key that is withdrawn within seconds is refused by a snapshot that has its successor`()
+        async throws
+    {
+        let realm = try await realm("withdrawn")
+        let (before, node, now) = (try await realm.read(), try await node(), now)
+        let first = try await node.current(for: before, client: .fixture("app"), now: now)
+        let next = try await node.rotate(
+            realm: before.id, .es256, .commanded(now: true, forRealm: true), source: "test")
+        let after = try Realm.fixture(id: before.id, signingKeys: [#require(next)])
+        #expect(node.verifier(header: first.header(typ: "at+jwt"), typ: "at+jwt", realm: after, now: now + 1) == nil)
+    }
+
     @Test
     func `a key that an administrator asks for is published once, signs ten minutes later, and outlives no token`()
         async throws

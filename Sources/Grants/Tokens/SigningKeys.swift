@@ -31,6 +31,12 @@ public final class SigningKeys: Sendable {
     private let store: SigningKeyStore
     private let keyring: Keyring
     private let opened = Mutex<[String: SigningKey]>([:])
+    /// The first key of each realm that got one within ``snapshotAge``, with that time. A request may still have a
+    /// snapshot of the realm from before, and the tokens that this server has just signed are good all the same.
+    /// A snapshot that has such a key, or its successor, is from after: it alone says what counts.
+    private let made = Mutex<[UUIDValue: (key: SealedSigningKey, at: Double)]>([:])
+    /// Seconds; a snapshot is read again within one.
+    private static let snapshotAge = 5.0
 
     /// Keys are sealed with `keyring` and kept in `store`.
     public init(store: SigningKeyStore, keyring: Keyring) {
@@ -52,14 +58,16 @@ public final class SigningKeys: Sendable {
         }
         if let key = own ?? realms { return try open(key, realm: realm.id) }
         let algorithm = realm.signingKeys.isEmpty ? client?.signingAlgorithm : nil
-        return try await open(makeFirst(for: realm, algorithm, forRealm: algorithm == nil), realm: realm.id)
+        return try await open(makeFirst(for: realm, algorithm, forRealm: algorithm == nil, now: now), realm: realm.id)
     }
 
     /// The realm's JWK Set (RFC 7517 §5): every key not yet retired, the next one included.
     public func jwks(for realm: Realm, now: Double) async throws(TokenError) -> [UInt8] {
         var keys = realm.signingKeys.filter { $0.retiresAt.map { $0 > now } ?? true }
         // Beside keys of other algorithms the realm's own is made before the first token.
-        if !keys.contains(where: \.forRealm) { keys.append(try await makeFirst(for: realm, nil, forRealm: true)) }
+        if !keys.contains(where: \.forRealm) {
+            keys.append(try await makeFirst(for: realm, nil, forRealm: true, now: now))
+        }
         let set = keys.map(\.publicJWK).joined(separator: ",")
         return Array("{\"keys\":[\(set)]}".utf8)
     }
@@ -114,7 +122,13 @@ public final class SigningKeys: Sendable {
 
     /// The key a presented JWT names, if the realm still publishes it.
     func verifier(header: some StringProtocol, typ: String, realm: Realm, now: Double) -> SigningKey? {
-        for sealed in realm.signingKeys where sealed.retiresAt.map({ $0 > now }) ?? true {
+        var published = realm.signingKeys
+        if let made = made.withLock({ $0[realm.id] }), now - made.at < Self.snapshotAge,
+            made.key.forRealm ? !published.contains(where: \.forRealm) : published.isEmpty
+        {
+            published.append(made.key)
+        }
+        for sealed in published where sealed.retiresAt.map({ $0 > now }) ?? true {
             if let key = try? open(sealed, realm: realm.id), key.header(typ: typ) == header { return key }
         }
         return nil
@@ -140,7 +154,7 @@ public final class SigningKeys: Sendable {
     }
 
     private func makeFirst(
-        for realm: Realm, _ algorithm: SigningAlgorithm?, forRealm: Bool
+        for realm: Realm, _ algorithm: SigningAlgorithm?, forRealm: Bool, now: Double
     ) async throws(TokenError) -> SealedSigningKey {
         let algorithm = algorithm ?? .es256
         let (key, sealed) = try await make(algorithm, realm: realm.id)
@@ -148,7 +162,12 @@ public final class SigningKeys: Sendable {
             let inForce = try await store.add(
                 realm: realm.id, kid: key.kid, alg: algorithm.rawValue, publicJWK: key.publicJWK, sealed: sealed,
                 forRealm: forRealm)
-            return try SealedSigningKey(inForce)
+            let first = try SealedSigningKey(inForce)
+            made.withLock { made in
+                made = made.filter { now - $0.value.at < Self.snapshotAge }
+                made[realm.id] = (first, now)
+            }
+            return first
         } catch {
             throw .unavailable("signing key: \(error)")
         }
