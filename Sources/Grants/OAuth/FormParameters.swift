@@ -44,7 +44,8 @@ public struct FormParameters: Sendable, Equatable {
             if name == "resource" {
                 resources.append(value)
             } else {
-                guard values.updateValue(value, forKey: name) == nil else { return nil }
+                guard self[name] == nil else { return nil }
+                self.pairs.append(Pair(name: name, value: value))
                 count += 1
             }
         }

@@ -1,5 +1,6 @@
 import Grants
 import Persistence
+import Texts
 import TokenEndpoint
 
 /// Does what a form asks for: sends messages, redeems factors, and answers the authorization request when nothing is

@@ -235,7 +235,7 @@ struct SignInRoutes: Sendable {
                 transaction.handle, realm: exchange.realm.id, keyring: parts.keyring)
         {
             state = try await parts.limiter.admitting(
-                .magicLink, [.init(.source, exchange.source)], realm: exchange.realm
+                .authorize, [.init(.source, exchange.source)], realm: exchange.realm
             ) { permits in
                 try await parts.pageStates.state(realm: exchange.realm.id, handle: handle.id, permits: permits)
             }

@@ -1,4 +1,6 @@
+import Crypto
 import Encoding
+import struct Foundation.Data
 import Grants
 public import HTTPTypes
 import NIOHTTP1
@@ -112,6 +114,6 @@ extension Answer {
 
     /// The source expression of a style or script in a page's policy (CSP Level 3 §2.3.1).
     public static func sourceHash(_ text: String) -> String {
-        "sha256-" + Data(SHA256.hash(data: Data(text.utf8))).base64EncodedString()
+        "sha256-" + Data(SHA256.hash(data: Array(text.utf8))).base64EncodedString()
     }
 }
