@@ -50,7 +50,7 @@ extension CrossOrigin {
         if case .none = self { return answer }
         // A cache must not hand an answer without these headers to a page of another origin.
         guard let origin = request.headers[.origin], admits(origin, realm, named) else {
-            return answer.headers.has(.vary) ? answer.varyingByOrigin : answer
+            return answer.headers.contains(.vary) ? answer.varyingByOrigin : answer
         }
         var answer = answer.varyingByOrigin
         answer.headers[.accessControlAllowOrigin] = origin

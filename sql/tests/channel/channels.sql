@@ -40,7 +40,7 @@ SELECT is(pg_temp.put($$'sms', 'twilio', 'webhook', 'https://hooks.example/'$$),
 SELECT results_eq($$SELECT auth, secret_name, fields, sender FROM admin.channels WHERE name = 'twilio'$$,
     $$VALUES (NULL::text, NULL::text, NULL::jsonb, '+15005550006')$$, 'and keeps nothing of the template');
 
--- Addresses and channels
+-- What a channel may not be.
 SELECT is(pg_temp.put(v.arguments), v.message, replace(v.message, E'\n', ' ')) FROM (VALUES
     ($$'sms', 'x', 'http', 'https://a.example', fields => '{"To": "{phone}"}'$$,
      'fields has the unknown placeholder {phone}'),
