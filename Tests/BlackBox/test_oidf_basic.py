@@ -7,77 +7,35 @@ import json
 
 import pytest
 
-from harness import jose, phones, wire
-from harness.codeflow import hosted, page_error
-from harness.conformance import PASSES, SKIPPED, WARNS, Plan
-from harness.realm import call
-from harness.relying_party import RelyingParty
+from harness import jose, wire
+from harness.codeflow import page_error
+from harness.conformance import PASSES, SKIPPED, WARNS, Plan, Suite
 
 BASIC = Plan("oidcc-basic-certification-test-plan")
 FORM_POST = "oidcc-formpost-basic-certification-test-plan"
 #: OpenID Connect Core §5.4.
 SCOPE_CLAIMS = {
-    "profile": {"name", "family_name", "given_name", "middle_name", "nickname", "preferred_username", "profile", "picture", "website", "gender",
-                "birthdate", "zoneinfo", "locale", "updated_at"},
+    "profile": {"name", "family_name", "given_name", "middle_name", "nickname", "preferred_username", "profile", "picture", "website",
+                "gender", "birthdate", "zoneinfo", "locale", "updated_at"},
     "email": {"email", "email_verified"}, "phone": {"phone_number", "phone_number_verified"},
 }
 
 
-class Suite:
-    """A realm with two clients, a user, and relying parties of one response mode."""
-
-    def __init__(self, realm, email, mode):
-        self.realm, self.email, self.mode = realm, email, mode
-        self.world = realm.world
-
-    def party(self, name="api", **settings):
-        """A relying party with a browser of its own."""
-        return RelyingParty(self.realm, name, self.mode, **settings)
-
-    def signed_in(self, **changes):
-        """A relying party whose user has signed in, and the tokens."""
-        party = self.party()
-        return party, party.signed_in(self.email, **changes)
-
-    @property
-    def metadata(self):
-        """The discovery document."""
-        return self.realm.app("api").get("/.well-known/openid-configuration").json()
-
-
-@pytest.fixture(scope="module", name="realm")
-def _realm(world):
-    made = hosted(world.realm(), offer_passkey=False)
-    for name in ("api", "other-api"):
-        client = made.client(name)
-        world.admin.run(
-            call("put_client", made.slug, client, require_pkce=False),
-            call("grant_permission", made.slug, client, variadic=["gt:authorization_code", "scp:phone"]),
-            call("put_redirect_uri", made.slug, client, "https://app.a.example/cb"))
-    world.admin.run(
-        call("set_rate_limit", made.slug, "authorize", "source", permits=1_000_000, per="1 minute", burst=1_000_000))
-    world.settle()
-    return made
-
-
-@pytest.fixture(scope="module", name="email")
-def _email(realm):
-    email = realm.new_email()
-    user = realm.put_user(email, last_name="Rounds")
-    realm.world.admin.call("put_identifier", realm.slug, user, "phone", phones.new_number())
-    return email
+@pytest.fixture(scope="module", name="suite")
+def _suite(world):
+    return Suite(world)
 
 
 @pytest.mark.parametrize("module", BASIC)
-def test_oidcc_basic(realm, email, module):
+def test_oidcc_basic(suite, module):
     """The response mode is the default."""
-    BASIC.run(module, Suite(realm, email, None))
+    BASIC.run(module, suite)
 
 
 @pytest.mark.parametrize("module", BASIC)
-def test_oidcc_formpost_basic(realm, email, module):
+def test_oidcc_formpost_basic(suite, module):
     """Every request asks for form_post."""
-    BASIC.run(module, Suite(realm, email, "form_post"))
+    BASIC.run(module, suite.with_mode("form_post"))
 
 
 @BASIC.module("oidcc-server")
