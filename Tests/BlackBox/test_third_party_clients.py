@@ -7,7 +7,9 @@ import urllib.parse
 import pytest
 
 from harness import apache, report, settings
+from harness.jose import b64url
 from harness.provider import Provider
+from test_private_key_jwt import Key
 
 pytestmark = pytest.mark.slow
 CALLBACK = "https://app.a.example/cb"
@@ -65,13 +67,17 @@ def test_authlib_in_flask(provider):
         assert browser.open(f"{site}/login").page.step == "address"
 
 
-def test_requests_oauth2client_with_pushed_requests(provider):
-    """PAR, the check of `iss`, the ID token by the library's own rules, rotation, revocation."""
+@pytest.mark.parametrize("method", ["client_secret_basic", "private_key_jwt"])
+def test_requests_oauth2client_with_pushed_requests(provider, method):
+    """PAR, the check of `iss`, the ID token by the library's own rules, rotation, revocation. Its assertions name the endpoint asked."""
     want("requests_oauth2client")
-    client = provider.client("requests-oauth2client", CALLBACK, require_par=True)
-    email, user = provider.user("requests-oauth2client")
+    key = Key("ES256", "k1")
+    by_key = method == "private_key_jwt"
+    private = {**key.jwk(), "d": b64url(key.private.private_numbers().private_value.to_bytes(32, "big"))} if by_key else None
+    client = provider.client(f"requests-oauth2client-{method}", CALLBACK, jwks=[key.jwk()] if by_key else None, require_par=True)
+    email, user = provider.user(f"requests-oauth2client-{method}")
     browser = provider.browser(CALLBACK)
-    with provider.program("requests_oauth2client_cli", **client) as program:
+    with provider.program("requests_oauth2client_cli", private_key=private, **client) as program:
         url = program.hear()["open"]
         assert set(urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)) == {"client_id", "request_uri"}
         program.tell(arrived=browser.open(url).sign_in(provider.world.mailbox, email).arrived)

@@ -65,8 +65,9 @@ class Provider:
         """Takes everything down."""
         self.world.close()
 
-    def client(self, client_id, redirect_uri, *logout_uris, client_type="confidential", **more):
-        """A client with its URIs; `logout_uris`: pairs of kind and URI. Returns its settings, as a program reads them."""
+    def client(self, client_id, redirect_uri, *logout_uris, client_type="confidential", jwks=None, **more):
+        """A client with its URIs; `logout_uris`: pairs of kind and URI; a confidential one has keys or a secret. Returns its settings, as a
+        program reads them."""
         admin = self.world.admin
         admin.run(
             call("put_client", self.slug, client_id, client_type=client_type, **more),
@@ -74,7 +75,9 @@ class Provider:
             call("put_redirect_uri", self.slug, client_id, redirect_uri),
             *(call("put_logout_uri", self.slug, client_id, uri, kind) for kind, uri in logout_uris))
         secret = None
-        if client_type == "confidential":
+        if jwks is not None:
+            admin.call("put_client_jwks", self.slug, client_id, json.dumps({"keys": jwks}))
+        elif client_type == "confidential":
             secret = LEDGER.add("client_secret", admin.call("rotate_client_secret", self.slug, client_id))
         self.world.settle()
         return {"issuer": self.issuer, "client_id": client_id, "client_secret": secret, "redirect_uri": redirect_uri}

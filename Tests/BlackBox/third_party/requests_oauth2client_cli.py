@@ -1,11 +1,15 @@
 """requests-oauth2client: a pushed authorization request, the issuer of the response, the ID token, userinfo, refresh, revocation."""
 
 from conversation import hear, tell
-from requests_oauth2client import ClientSecretBasic, OAuth2Client
+from requests_oauth2client import ClientSecretBasic, OAuth2Client, PrivateKeyJwt
 
 settings = hear()
+if settings["private_key"]:
+    authentication = PrivateKeyJwt(settings["client_id"], settings["private_key"], alg="ES256")
+else:
+    authentication = ClientSecretBasic(settings["client_id"], settings["client_secret"])
 client = OAuth2Client.from_discovery_endpoint(
-    issuer=settings["issuer"], auth=ClientSecretBasic(settings["client_id"], settings["client_secret"]),
+    issuer=settings["issuer"], auth=authentication,
     redirect_uri=settings["redirect_uri"], id_token_signed_response_alg="ES256", testing=True)
 assert client.authorization_response_iss_parameter_supported
 with client:
