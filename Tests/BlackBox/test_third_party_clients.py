@@ -6,7 +6,7 @@ import urllib.parse
 
 import pytest
 
-from harness import apache, report, settings
+from harness import apache, oidc_agent, report, settings
 from harness.jose import b64url
 from harness.provider import Provider
 from test_private_key_jwt import Key
@@ -125,6 +125,25 @@ def test_google_auth_oauthlib_on_loopback(provider):
                 sign_out(provider, browser, done["id_token"])
                 program.tell()
                 assert program.hear() == {"after": "RefreshError"}
+
+
+def test_oidc_agent_with_a_private_use_scheme(provider):
+    """A program in C: consent, because it asks for it; refresh; the refresh token is revoked when the account is removed."""
+    if oidc_agent.AGENT is None:
+        report.say("third-party clients: oidc-agent is absent: apt-get install oidc-agent-cli")
+        pytest.skip("apt-get install oidc-agent-cli")
+    client = provider.client("oidc-agent", oidc_agent.REDIRECT, client_type="public")
+    email, user = provider.user("oidc-agent")
+    browser = provider.browser()
+    with oidc_agent.OIDCAgent(client, provider.environment()) as agent:
+        browser.open(agent.begin(provider.certificate)).sign_in(provider.world.mailbox, email)
+        assert browser.page.step == "consent", browser.text
+        agent.finish(browser.submit("allow").arrived)
+        first, second = agent.token(), agent.token(valid_for=100_000)
+        assert first != second
+        assert (provider.userinfo(second)["sub"], provider.userinfo(second)["email"]) == (user, email)
+        agent.delete()
+    assert provider.userinfo(second) is None
 
 
 def test_mozilla_django_oidc(provider):

@@ -3,9 +3,12 @@
 import json
 import os
 import queue
+import ssl
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 from . import settings
@@ -90,6 +93,16 @@ class Provider:
     def browser(self, *stops):
         """A browser that trusts this provider."""
         return UserAgent(str(self.certificate), *stops)
+
+    def userinfo(self, access_token):
+        """The userinfo of a token, or None when it is dead."""
+        request = urllib.request.Request(f"{self.issuer}/connect/userinfo", headers={"Authorization": f"Bearer {access_token}"})
+        try:
+            with urllib.request.urlopen(request, timeout=20, context=ssl.create_default_context(cafile=self.certificate)) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            assert error.code == 401, error
+            return None
 
     def environment(self):
         """What a program of PyPI needs to find its packages and to trust this provider."""
