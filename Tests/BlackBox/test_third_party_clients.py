@@ -127,6 +127,25 @@ def test_google_auth_oauthlib_on_loopback(provider):
                 assert program.hear() == {"after": "RefreshError"}
 
 
+def test_msal_on_loopback(provider):
+    """A program without a secret and without a path in its redirect URI, which takes a form; its cache refreshes until the user has signed out."""
+    want("msal")
+    client = provider.client("msal", "http://localhost", client_type="public")
+    email, user = provider.user("msal")
+    browser = provider.browser()
+    with provider.program("msal_cli", **client) as program:
+        browser.open(program.hear()["open"]).sign_in(provider.world.mailbox, email)
+        assert browser.page.step == "form-post", browser.text
+        assert browser.submit().status == 200, browser.text
+        done = program.hear()
+        assert (done["claims"]["sub"], done["claims"]["iss"]) == (user, provider.issuer), done
+        first, second = done["access_tokens"]
+        assert first != second and provider.userinfo(second)["email"] == email
+        sign_out(provider, browser, done["id_token"])
+        program.tell()
+        assert program.hear()["after"]["error"] == "invalid_grant"
+
+
 def test_oidc_agent_with_a_private_use_scheme(provider):
     """A program in C: consent, because it asks for it; refresh; the refresh token is revoked when the account is removed."""
     if oidc_agent.AGENT is None:
