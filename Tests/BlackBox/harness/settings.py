@@ -8,6 +8,8 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 BINARY = Path(os.environ.get("POSTERN_BIN", REPOSITORY / ".build/release/postern"))
 SHARED = Path(os.environ.get("POSTERN_SHARED", REPOSITORY.parent / "shared"))
 OUTPUT = REPOSITORY / ".test-output" / "blackbox"
+#: Clients of PyPI with their dependencies; absent: the tests that want one are skipped and say so.
+CLIENTS = Path(os.environ.get("POSTERN_CLIENTS", REPOSITORY / ".build/clients"))
 PEERS = Path(os.environ["POSTERN_PEERS"]) if os.environ.get("POSTERN_PEERS") else None
 #: PyPI's `schemathesis` with its dependencies; absent: the test that wants it is skipped and says so.
 SCHEMATHESIS = Path(os.environ.get("POSTERN_SCHEMATHESIS", REPOSITORY / ".build/schemathesis"))

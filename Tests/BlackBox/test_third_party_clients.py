@@ -1,0 +1,228 @@
+"""Clients that others wrote, as they are installed: each signs a user in through the pages, refreshes, and signs out."""
+
+import json
+import time
+import urllib.parse
+
+import pytest
+
+from harness import apache, oidc_agent, report, settings
+from harness.jose import b64url
+from harness.provider import Provider
+from test_private_key_jwt import Key
+
+pytestmark = pytest.mark.slow
+CALLBACK = "https://app.a.example/cb"
+GOODBYE = "https://app.a.example/goodbye"
+
+
+def want(package):
+    """Skips the test, and says so, unless PyPI's package is there."""
+    if not (settings.CLIENTS / package).exists():
+        message = f"{package} is absent: scripts/test installs it to .build/clients, or set POSTERN_CLIENTS"
+        report.say("third-party clients: " + message)
+        pytest.skip(message)
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory):
+    """A server with TLS whose issuer these clients can reach."""
+    made = Provider(tmp_path_factory.mktemp("provider"))
+    try:
+        yield made.open()
+    finally:
+        made.close()
+
+
+def is_signed_in(provider, browser, client):
+    """Whether the provider still knows the browser."""
+    query = {"client_id": client["client_id"], "redirect_uri": client["redirect_uri"], "response_type": "code", "scope": "openid",
+             "prompt": "none", "code_challenge": "A" * 43, "code_challenge_method": "S256"}
+    browser.open(f"{provider.issuer}/connect/authorize?{urllib.parse.urlencode(query)}")
+    return "code" in browser.members
+
+
+def sign_out(provider, browser, id_token):
+    """As an application without a function for it does."""
+    browser.open(f"{provider.issuer}/connect/logout?{urllib.parse.urlencode({'id_token_hint': id_token})}")
+    assert browser.page.step == "signed-out", browser.text
+
+
+def test_authlib_in_flask(provider):
+    """A web application: PKCE, nonce, issuer of the response, refresh, RP-initiated logout with state; then single sign-on is over."""
+    want("authlib")
+    site = provider.site()
+    client = provider.client("authlib", f"{site}/callback", ("post-logout", f"{site}/goodbye"))
+    email, user = provider.user("authlib")
+    with provider.program("authlib_site", **client) as program:
+        assert program.hear() == {"listening": True}
+        browser = provider.browser().open_when_up(f"{site}/login").sign_in(provider.world.mailbox, email)
+        assert browser.url == f"{site}/me", browser.text
+        assert json.loads(browser.text) == {"iss": provider.issuer, "sub": user, "amr": ["otp"]}
+        renewed = json.loads(browser.open(f"{site}/refresh").text)
+        assert renewed["rotated"] and (renewed["userinfo"]["sub"], renewed["userinfo"]["email"]) == (user, email)
+        assert browser.open(f"{site}/login").url == f"{site}/me", "single sign-on"
+        browser.open(f"{site}/logout")
+        assert browser.url.startswith(f"{site}/goodbye") and json.loads(browser.text) == {"signed_out": True, "query": ["state"]}
+        assert browser.open(f"{site}/login").page.step == "address"
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "private_key_jwt"])
+def test_requests_oauth2client_with_pushed_requests(provider, method):
+    """PAR, the check of `iss`, the ID token by the library's own rules, rotation, revocation. Its assertions name the endpoint asked."""
+    want("requests_oauth2client")
+    key = Key("ES256", "k1")
+    by_key = method == "private_key_jwt"
+    private = {**key.jwk(), "d": b64url(key.private.private_numbers().private_value.to_bytes(32, "big"))} if by_key else None
+    client = provider.client(f"requests-oauth2client-{method}", CALLBACK, jwks=[key.jwk()] if by_key else None, require_par=True)
+    email, user = provider.user(f"requests-oauth2client-{method}")
+    browser = provider.browser(CALLBACK)
+    with provider.program("requests_oauth2client_cli", private_key=private, **client) as program:
+        url = program.hear()["open"]
+        assert set(urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)) == {"client_id", "request_uri"}
+        program.tell(arrived=browser.open(url).sign_in(provider.world.mailbox, email).arrived)
+        done = program.hear()
+        assert (done["sub"], done["email"], done["rotated"], done["renewed"]) == (user, email, True, user)
+        sign_out(provider, browser, done["id_token"])
+        program.tell()
+        assert program.hear() == {"after": "InvalidGrant"}
+
+
+def test_idpyoidc(provider):
+    """A strict relying party: discovery, PKCE, ID token, userinfo, refresh, RP-initiated logout."""
+    want("idpyoidc")
+    client = provider.client("idpyoidc", CALLBACK, ("post-logout", GOODBYE))
+    email, user = provider.user("idpyoidc")
+    browser = provider.browser(CALLBACK, GOODBYE)
+    with provider.program("idpyoidc_cli", goodbye=GOODBYE, authority=str(provider.certificate), **client) as program:
+        browser.open(program.hear()["open"]).sign_in(provider.world.mailbox, email)
+        assert browser.page.step == "consent", "it sends prompt=consent with offline_access"
+        program.tell(arrived=browser.submit("allow").arrived)
+        assert program.hear() == {"sub": user, "email": email, "rotated": True, "renewed": user}
+        browser.open(program.hear()["open"])
+        assert browser.arrived.startswith(GOODBYE + "?state="), browser.text
+    assert not is_signed_in(provider, browser, client)
+
+
+def test_google_auth_oauthlib_on_loopback(provider):
+    """A program without a secret, on any port of localhost: its answer arrives there; a second time it takes one tap, never none."""
+    want("google_auth_oauthlib")
+    client = provider.client("google-auth-oauthlib", "http://localhost/", client_type="public")
+    email, user = provider.user("google-auth-oauthlib")
+    browser = provider.browser()
+    for again in (False, True):
+        with provider.program("google_auth_cli", **client) as program:
+            browser.open(program.hear()["open"])
+            if again:
+                assert browser.page.step == "continue-as", browser.text
+                browser.submit("continue")
+            else:
+                browser.sign_in(provider.world.mailbox, email)
+            assert browser.status == 200 and set(browser.members) == {"code", "state", "iss"}, (browser.url, browser.text)
+            done = program.hear()
+            assert (done["sub"], done["email"], done["rotated"], done["renewed"]) == (user, email, True, user)
+            if again:
+                sign_out(provider, browser, done["id_token"])
+                program.tell()
+                assert program.hear() == {"after": "RefreshError"}
+
+
+def test_msal_on_loopback(provider):
+    """A program without a secret and without a path in its redirect URI, which takes a form; its cache refreshes until the user has signed out."""
+    want("msal")
+    client = provider.client("msal", "http://localhost", client_type="public")
+    email, user = provider.user("msal")
+    browser = provider.browser()
+    with provider.program("msal_cli", **client) as program:
+        browser.open(program.hear()["open"]).sign_in(provider.world.mailbox, email)
+        assert browser.page.step == "form-post", browser.text
+        assert browser.submit().status == 200, browser.text
+        done = program.hear()
+        assert (done["claims"]["sub"], done["claims"]["iss"]) == (user, provider.issuer), done
+        first, second = done["access_tokens"]
+        assert first != second and provider.userinfo(second)["email"] == email
+        sign_out(provider, browser, done["id_token"])
+        program.tell()
+        assert program.hear()["after"]["error"] == "invalid_grant"
+
+
+def test_oidc_agent_with_a_private_use_scheme(provider):
+    """A program in C: consent, because it asks for it; refresh; the refresh token is revoked when the account is removed."""
+    if oidc_agent.AGENT is None:
+        report.say("third-party clients: oidc-agent is absent: apt-get install oidc-agent-cli")
+        pytest.skip("apt-get install oidc-agent-cli")
+    client = provider.client("oidc-agent", oidc_agent.REDIRECT, client_type="public")
+    email, user = provider.user("oidc-agent")
+    browser = provider.browser()
+    with oidc_agent.OIDCAgent(client, provider.environment()) as agent:
+        browser.open(agent.begin(provider.certificate)).sign_in(provider.world.mailbox, email)
+        assert browser.page.step == "consent", browser.text
+        agent.finish(browser.submit("allow").arrived)
+        first, second = agent.token(), agent.token(valid_for=100_000)
+        assert first != second
+        assert (provider.userinfo(second)["sub"], provider.userinfo(second)["email"]) == (user, email)
+        agent.delete()
+    assert provider.userinfo(second) is None
+
+
+def test_mozilla_django_oidc(provider):
+    """A Django application: sign-in, the silent renewal of its middleware by `prompt=none`, RP-initiated logout."""
+    want("mozilla_django_oidc")
+    site = provider.site()
+    client = provider.client("django", f"{site}/oidc/callback/", ("post-logout", f"{site}/goodbye"))
+    email, _ = provider.user("django")
+    with provider.program("django_site", **client) as program:
+        assert program.hear() == {"listening": True}
+        browser = provider.browser().open_when_up(f"{site}/me").sign_in(provider.world.mailbox, email)
+        assert browser.url == f"{site}/me" and json.loads(browser.text)["email"] == email, browser.text
+        before = len(browser.trail)
+        browser.open(f"{site}/age").open(f"{site}/me")
+        assert json.loads(browser.text)["email"] == email
+        assert [url for url in browser.trail[before:] if "prompt=none" in url], "the middleware asked the provider"
+        browser.open(f"{site}/oidc/logout/")
+        assert browser.url == f"{site}/goodbye" and json.loads(browser.text) == {"signed_in": False}
+        assert browser.open(f"{site}/me").page.step == "address"
+
+
+def test_mod_auth_openidc_in_apache(provider):
+    """form_post, PKCE, refresh, RP-initiated logout; and an administrator's sign-out ends Apache's session through the back channel."""
+    if (problem := apache.missing()) is not None:
+        report.say("third-party clients: mod_auth_openidc is absent: " + problem)
+        pytest.skip(problem)
+    site = provider.site()
+    back = f"{site}/callback"
+    client = provider.client(
+        "apache", back, ("post-logout", f"{site}/goodbye"), ("backchannel", f"{back}?logout=backchannel"))
+    email, user = provider.user("apache")
+    server = apache.Apache(client, provider.certificate)
+    try:
+        browser = provider.browser()
+
+        def arrive():
+            assert browser.page.step == "form-post", (browser.text, server.log())
+            browser.submit()
+            assert "private" in browser.text and browser.url == f"{site}/private/", (browser.text, server.log())
+            return json.loads(browser.open(f"{back}?info=json").text)
+
+        browser.open(f"{site}/private/").sign_in(provider.world.mailbox, email)
+        info = arrive()
+        assert (info["id_token"]["sub"], info["userinfo"]["email"]) == (user, email)
+        query = urllib.parse.urlencode({"refresh": f"{site}/private/", "access_token": info["access_token"]})
+        assert browser.open(f"{back}?{query}").url == f"{site}/private/", (browser.text, server.log())
+        renewed = json.loads(browser.open(f"{back}?info=json").text)
+        assert renewed["access_token"] != info["access_token"] and renewed["refresh_token"] != info["refresh_token"]
+
+        browser.open(f"{back}?{urllib.parse.urlencode({'logout': f'{site}/goodbye'})}")
+        assert browser.url == f"{site}/goodbye" and "goodbye" in browser.text, (browser.url, browser.text)
+        assert browser.open(f"{site}/private/").page.step == "address"
+
+        browser.sign_in(provider.world.mailbox, email)
+        arrive()
+        provider.world.admin.call("sign_out_everywhere", provider.slug, email)
+        deadline = time.monotonic() + 20
+        while (ended := browser.open(f"{site}/private/")).url.startswith(site):
+            assert time.monotonic() < deadline, f"Apache's session lives: {server.log()}"
+            time.sleep(0.1)
+        assert ended.page.step == "address"
+    finally:
+        server.close()
