@@ -6,7 +6,7 @@ import json
 import pytest
 
 from harness import wire
-from harness.codeflow import REDIRECT, Flow, hosted
+from harness.codeflow import Flow, hosted
 from harness.control import Control
 from harness.pages_client import PageBrowser
 from test_pages import Session
@@ -293,13 +293,3 @@ def test_no_page_takes_a_form_from_elsewhere(realm, path, headers):
         "Host": realm.host, "Content-Type": wire.FORM, **headers},
         b"tx=x&action=continue&userId=x&token=x&number=42")
     assert answer.status == 400 and b'data-error="foreign_form"' in answer.body, answer
-
-
-def test_the_response_of_a_form_post_is_in_no_url_and_leads_to_the_client_only(realm):
-    """One form, one button, nothing else to press."""
-    session = Session(realm, response_mode="form_post")
-    session.sign_in(realm.user())
-    page = session.browser.page
-    assert (page.action, page.method.lower()) == (REDIRECT, "post")
-    code = page.fields["code"]
-    assert code not in (session.browser.url or "") and session.flow.exchange(code).status == 200
