@@ -130,7 +130,7 @@ def test_app_info_tells_what_a_host_does(world):
         document = answer.json()
         assert (document["Registration"], document["RegistrationFields"], document["RpId"]) == (registration, fields, rp_id)
         assert document["NativeGrants"] is True
-        assert "max-age=5" in answer.header("cache-control") and answer.header("vary") == "Host"
+        assert "max-age=5" in answer.header("cache-control") and answer.header("vary") == "Host, Origin"
     without = world.realm(primary_domain=False)
     assert app_info(without, without.host).json()["RpId"] is None
     answer = wire.exchange(world.node.port, "POST", "/api/app-info", {"Host": realm.host}, b"")

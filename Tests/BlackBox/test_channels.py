@@ -100,7 +100,7 @@ def verified(realm, url, headers, body):
 
 
 def test_a_webhook_is_called_with_a_token_of_the_realm(realm):
-    """CH-01: `postern doctor --send` sends one message by each provider of the channel."""
+    """`postern doctor --send` sends one message by each provider of the channel."""
     realm.app().sign_in(user(realm, "first"))
     with Endpoint() as endpoint, provider(realm, provider="webhook", url=f"{endpoint.url}/sms?a=b"):
         done = doctor(realm.world, "--send", NUMBER, "--realm", realm.slug)
@@ -155,7 +155,7 @@ def test_twilio_as_documented(realm, tmp_path):
 
 
 def test_the_doctor_names_what_is_wrong_with_a_provider(realm, tmp_path):
-    """CH-08, CH-09: a missing or readable credential, and an endpoint that is not there."""
+    """a missing or readable credential, and an endpoint that is not there."""
     where = f"sms of {realm.slug} by test"
     fields = {"provider": "http", "secret_name": "vendor", "auth": "bearer", "fields": '{"to": "{to}"}'}
 
@@ -182,7 +182,7 @@ def test_the_doctor_names_what_is_wrong_with_a_provider(realm, tmp_path):
 
 
 def test_a_hook_decides_before_a_mail_is_sent(realm):
-    """CH-18: it sees neither code nor text; the asker gets the same answer; what it denies is audited."""
+    """it sees neither code nor text; the asker gets the same answer; what it denies is audited."""
     app, allowed, denied = realm.app(), user(realm, "yes"), user(realm, "no")
     with Endpoint(answer=b'{"allow":true}') as hook:
         realm.world.admin.call("set_pre_send_hook", realm.slug, f"{hook.url}/check")
@@ -212,7 +212,7 @@ def test_a_hook_decides_before_a_mail_is_sent(realm):
 
 
 def test_an_address_that_is_not_accepted_is_refused_alike(realm):
-    """CH-17: known and unknown addresses get the same bytes, at each endpoint that sends."""
+    """known and unknown addresses get the same bytes, at each endpoint that sends."""
     known = f"{realm.slug}-known@refused.example"
     realm.world.admin.call("put_user", realm.slug, known, email_verified=True)
     realm.world.admin.call("put_address_rule", realm.slug, "refused.example", "deny")

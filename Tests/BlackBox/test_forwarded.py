@@ -58,7 +58,7 @@ def test_behind_a_stock_nginx_the_host_alone_chooses_the_realm(realm, other, sto
     """A client's `X-Forwarded-Host`, which nginx passes on, changes nothing."""
     answer = get(stock[0], [("Host", realm.host), ("X-Forwarded-Host", other.host)])
     assert answer.status == 200 and answer.json()["issuer"] == realm.issuer
-    assert answer.header("vary") == "Host"
+    assert answer.header("vary") == "Host, Origin"
     assert get(stock[0], [("Host", "unknown.example"), ("X-Forwarded-Host", other.host)]).status == 404
 
 

@@ -17,6 +17,7 @@ from harness.settings import BINARY, POSTGRES_BIN
 from harness.volley import in_parallel
 
 FIXTURES = Path(__file__).parent / "fixtures"
+MIGRATIONS = Path(__file__).parents[2] / "sql" / "migrations"
 CODE = "41830572"
 
 
@@ -217,6 +218,8 @@ def former(fleet):
     made = json.loads((FIXTURES / "version0.json").read_text(encoding="utf-8"))
     fleet.open([made["lines"][1], made["lines"][0]], nodes=0)
     fleet.cluster.sql("SET session_replication_role = replica;\n" + (FIXTURES / "version0.sql").read_text(encoding="utf-8"))
+    # What an upgrade does to it.
+    fleet.cluster.sql((MIGRATIONS / "0026_identifiers_of_addresses.sql").read_text(encoding="utf-8"))
     fleet.time_travel(made["made_at"] - time.time())
     return made
 

@@ -118,7 +118,7 @@ def test_nothing_on_the_page_can_be_clicked_to_let_a_stranger_in(email, links):
     for form in page.forms[::-1]:
         assert links.app.post(LANDING, form["hidden"]).status in (200, 400)
     assert not {link.number} & {form["hidden"].get("number") for form in page.forms}
-    assert error(links.poll(link.handle)) == "access_denied"
+    assert error(links.poll(link.handle)) == "authorization_pending"
 
 
 def test_one_wrong_number_kills_the_link(realm, links):

@@ -8,7 +8,9 @@ import pytest
 
 from harness import authenticator, links, report, settings, totp, wire
 from harness.app import bearer
+from harness.codeflow import Flow, hosted
 from harness.holder import signed_in
+from harness.pages_client import PageBrowser
 from harness.realm import call
 
 if settings.SCHEMATHESIS.is_dir():
@@ -25,6 +27,8 @@ except ImportError as absent:
 
 #: Generated requests of one operation, of each kind. The same ones in every run.
 EXAMPLES = 20 if settings.FULL else 6
+#: The operations whose answers are pages that keep a browser's cookies.
+PAGES = ("/connect/authorize", "/connect/logout", "/sign-in")
 DOCUMENT = schemathesis.openapi.from_path(str(settings.REPOSITORY / "docs" / "openapi.yaml"))
 OPERATIONS = {operation.label: operation for operation in (result.ok() for result in DOCUMENT.get_all_operations())}
 SEEN = set()
@@ -62,9 +66,11 @@ def check(operation, case, answer):
     else:
         assert described.get("content"), where
         asked += OF_A_BODY
-    assert headers["x-content-type-options"] == "nosniff" and "set-cookie" not in headers, where
+    assert headers["x-content-type-options"] == "nosniff", where
+    assert "set-cookie" not in headers or operation.path in PAGES, where
     assert not [name for name in headers if name.startswith("access-control-")], where
-    assert "etag" in headers or (headers["cache-control"], headers["pragma"]) == ("no-store", "no-cache"), where
+    for_ever = headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert "etag" in headers or for_ever or (headers["cache-control"], headers["pragma"]) == ("no-store", "no-cache"), where
     case.validate_response(answer, checks=asked)
     SEEN.add((operation.label, answer.status_code))
 
@@ -116,7 +122,9 @@ def test_generated_requests_get_documented_answers(operation, mode, base, realm)
                 case.body["client_id"] = app
         address = base["operations" in operation.definition.raw.get("tags", [])]
         answer = case.call(base_url=address, headers=headers, allow_redirects=False, timeout=10)
-        assert answer.status_code < 500, f"{operation.label}: {answer.status_code} {answer.content!r}"
+        # This realm sends nothing to phones.
+        unsent = answer.status_code == 503 and b"Channel.Unavailable" in answer.content
+        assert answer.status_code < 500 or unsent, f"{operation.label}: {answer.status_code} {answer.content!r}"
         check(operation, case, answer)
 
     try:
@@ -197,11 +205,13 @@ def test_a_walk_through_every_operation(watched, world):
     walk_second_factor(realm, app)
     walk_links(realm, app)
     walk_account(world, realm, app)
+    walk_identifiers(realm, app)
+    walk_pages(world)
     walk_refusals(world, realm, app)
 
     missing = {
         label for label, one in OPERATIONS.items()
-        if not any(seen == label and str(status) in one.definition.raw["responses"] and status < 300 for seen, status in watched)
+        if not any(seen == label and str(status) in one.definition.raw["responses"] and status < 400 for seen, status in watched)
     }
     assert not missing, f"no success was seen of {sorted(missing)}"
 
@@ -295,6 +305,57 @@ def walk_account(world, realm, app):
     ):
         expect(answer, 401, "insufficient_user_authentication")
     expect(app.delete("/connect/account", bearer(signed_in(realm).token)), 204)
+
+
+def walk_identifiers(realm, app):
+    """A second address, made primary; the first removed; the addition undone from its notice."""
+    user, second = signed_in(realm), realm.new_email()
+    mine = bearer(user.token)
+    handle = expect(app.post_json("/connect/identifiers/begin", {"Email": second}, mine), 200).json()["AuthSession"]
+    code = realm.world.mailbox.wait(second, 1, kind="code").code
+    expect(app.post_json("/connect/identifiers", {"AuthSession": handle, "Code": "x"}, mine), 400)
+    added = expect(app.post_json("/connect/identifiers", {"AuthSession": handle, "Code": code}, mine), 200).json()
+    path = f"/connect/identifiers/{added['Id']}"
+    expect(app.send_json("PATCH", path, {"Primary": True}, mine), 200)
+    first = next(one for one in expect(app.get("/connect/identifiers", mine), 200).json() if one["Id"] != added["Id"])
+    undo = re.search(r"/undo/[A-Za-z0-9_-]+", realm.world.mailbox.wait(user.email, 1, kind="notice").text).group(0)
+    expect(app.get(undo), 200)
+    expect(app.delete(f"/connect/identifiers/{first['Id']}", mine), 204)
+    expect(app.delete(f"/connect/identifiers/{first['Id']}", mine), 404)
+    expect(app.delete(path, mine), 409)
+    expect(app.post(undo, {"action": "keep"}), 200)
+
+
+def walk_pages(world):
+    """A sign-in on pages by a pushed request, a consent taken back, style and logo, and a sign-out."""
+    realm = hosted(world.realm("pages"), offer_passkey=False)
+    world.admin.call("put_client", realm.slug, realm.client("app"), consent="explicit")
+    svg = b"<svg xmlns='http://www.w3.org/2000/svg'/>"
+    world.admin.run(f"SELECT admin.set_branding('{realm.slug}', logo => '\\x{svg.hex()}');")
+    world.settle()
+    flow = Flow(realm)
+    pushed = expect(flow.push(), 201).json()["request_uri"]
+    expect(flow.push(scope="nonsense"), 400)
+    browser = PageBrowser(flow.app.node, flow.host)
+    expect(wire.exchange(flow.app.node.port, "POST", "/connect/authorize", {
+        "Host": flow.host, "Content-Type": wire.FORM}, wire.form_body(flow.request())), 303)
+    browser.open("/connect/authorize?" + wire.form_body({"client_id": flow.app.client_id, "request_uri": pushed}).decode())
+    for asset in browser.page.assets:
+        if asset.startswith("/"):
+            expect(flow.app.get(asset), 200)
+    email = realm.user()
+    browser.submit("continue", address=email)
+    expect(flow.app.post("/sign-in/wait", {"tx": browser.page.fields["tx"]}, browser.cookie_header()), 200)
+    browser.submit("continue", code=world.mailbox.wait(email, kind="code").code)
+    assert browser.page.step == "consent", browser.answer
+    browser.submit("allow")
+    tokens = expect(flow.exchange(browser.members["code"]), 200).json()
+    mine = bearer(flow.app.refreshed(tokens["refresh_token"], scope="openid")["access_token"])
+    consents = expect(flow.app.get("/connect/consents", mine), 200).json()
+    browser.open("/connect/logout")
+    browser.submit("continue")
+    assert browser.page.step == "signed-out", browser.answer
+    expect(flow.app.delete(f"/connect/consents/{consents[0]['ClientId']}", mine), 204)
 
 
 def walk_refusals(world, realm, app):

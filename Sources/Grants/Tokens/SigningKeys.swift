@@ -74,10 +74,11 @@ public final class SigningKeys: Sendable {
 
     /// The algorithms of the published keys: what a verifier may meet.
     public static func algorithms(of realm: Realm, now: Double) -> [String] {
-        let published = Set(realm.signingKeys.filter { $0.retiresAt.map { $0 > now } ?? true }.map(\.alg))
+        let published = realm.signingKeys.filter { $0.retiresAt.map { $0 > now } ?? true }
+        var algorithms = Set(published.map(\.alg))
         // What the realm's first key will be.
-        let own = realm.signingAlgorithm ?? .es256
-        return published.union([own.rawValue]).sorted()
+        if !published.contains(where: \.forRealm) { algorithms.insert(SigningAlgorithm.es256.rawValue) }
+        return algorithms.sorted()
     }
 
     /// Which key a rotation is to make, and when it is to sign.

@@ -49,11 +49,9 @@ extension CrossOrigin {
     func applied(to answer: Answer, _ request: Request, _ realm: Realm, _ named: NamedClient?) -> Answer {
         if case .none = self { return answer }
         // A cache must not hand an answer without these headers to a page of another origin.
-        guard let origin = request.headers[.origin] else {
-            guard case .all = self else { return answer }
-            return answer.varyingByOrigin
+        guard let origin = request.headers[.origin], admits(origin, realm, named) else {
+            return answer.headers.contains(.vary) ? answer.varyingByOrigin : answer
         }
-        guard admits(origin, realm, named) else { return answer }
         var answer = answer.varyingByOrigin
         answer.headers[.accessControlAllowOrigin] = origin
         answer.headers[.accessControlExposeHeaders] = "DPoP-Nonce, WWW-Authenticate, Retry-After"

@@ -38,8 +38,9 @@ struct DevOutboxRoutes: Sendable {
             <meta name="color-scheme" content="light dark">
             <meta http-equiv="refresh" content="3">
             <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem}
+            h2,p{overflow-wrap:anywhere}
             article{border:1px solid #8886;border-radius:8px;padding:0 1rem;margin:1rem 0}
-            pre{white-space:pre-wrap}</style>
+            pre{white-space:pre-wrap;overflow-wrap:anywhere}</style>
             <h1>Dev outbox</h1><p><a href="/dev/passkey">Try passkeys in this browser</a></p>\(body)</html>
             """
         return Answer(html: html, policy: ["default-src 'none'", "style-src 'unsafe-inline'"])

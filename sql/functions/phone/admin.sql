@@ -119,10 +119,11 @@ COMMENT ON FUNCTION admin.delete_phone_prefix IS
 Example: SELECT admin.delete_phone_prefix(''acme'', ''+437'');';
 
 CREATE OR REPLACE VIEW admin.phone_policies AS
-SELECT r.slug AS realm, p.regions, p.default_region, p.sends, l.permits AS daily_budget, p.stale_after
+SELECT r.slug AS realm, p.regions, p.default_region, p.sends, coalesce(l.permits, d.permits) AS daily_budget,
+       p.stale_after
   FROM postern.phone_policy AS p JOIN postern.realm AS r ON r.id = p.realm_id
-  LEFT JOIN LATERAL (SELECT e.permits FROM postern.effective_rate_limits(r.id) AS e
-                      WHERE e.policy = 'phone-otp' AND e.dimension = 'spend') AS l ON true;
+  JOIN postern.default_rate_limits() AS d ON d.policy = 'phone-otp' AND d.dimension = 'spend'
+  LEFT JOIN postern.rate_limit AS l ON l.realm_id = r.id AND l.policy = d.policy AND l.dimension = d.dimension;
 COMMENT ON VIEW admin.phone_policies IS 'Where realms send messages to phones, and the budget of a day';
 
 CREATE OR REPLACE VIEW admin.phone_prefixes AS

@@ -40,7 +40,7 @@ SELECT is(pg_temp.put($$'sms', 'twilio', 'webhook', 'https://hooks.example/'$$),
 SELECT results_eq($$SELECT auth, secret_name, fields, sender FROM admin.channels WHERE name = 'twilio'$$,
     $$VALUES (NULL::text, NULL::text, NULL::jsonb, '+15005550006')$$, 'and keeps nothing of the template');
 
--- CH-08
+-- What a channel may not be.
 SELECT is(pg_temp.put(v.arguments), v.message, replace(v.message, E'\n', ' ')) FROM (VALUES
     ($$'sms', 'x', 'http', 'https://a.example', fields => '{"To": "{phone}"}'$$,
      'fields has the unknown placeholder {phone}'),
@@ -175,7 +175,7 @@ SELECT results_eq($$SELECT provider, provider_failures::int, refused_by FROM pos
                         '{sms}', '{1}', ARRAY[pg_temp.other()], '1 minute', 4, '{}', '{}', '{}')$$,
     $$VALUES ('own', 1, '{own}'::text[])$$, 'which is remembered too');
 SELECT is(postern.message_failed(pg_temp.realm(), pg_temp.uu('one'), '5xx', '1 hour', false, 'twilio', false, true,
-                                 false), true, 'CH-06: a try after the end of the code would be none');
+                                 false), true, 'a try after the end of the code would be none');
 SELECT is(pg_temp.state('one'), 'dead expired 0', 'it is dead, expired, and its content is gone');
 SELECT is(postern.message_failed(pg_temp.realm(), pg_temp.uu('one'), '5xx', '0', false, 'twilio', false, true, false),
     NULL, 'what is dead does not fail again');
@@ -188,7 +188,7 @@ SELECT is(pg_temp.sql($$SELECT detail ->> 'channel' FROM postern.audit_event WHE
     'which is audited');
 SELECT is(pg_temp.state('four'), 'dead denied 0', 'and final');
 
--- CH-05: a sender that dies without a report may have sent the message.
+-- A sender that dies without a report may have sent the message.
 SELECT pg_temp.queue('lost', 'sms', '+4915112345600') \g /dev/null
 SELECT is(pg_temp.take('{sms}', '{9}'), 'sms +4915112345600', 'taken');
 SELECT pg_temp.lapse('lost') \g /dev/null
