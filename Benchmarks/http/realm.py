@@ -1,16 +1,19 @@
 """The bench realm as an administrator would set it up, and the material requests are made of."""
 
 import base64
+import hashlib
 import subprocess
 
-from paths import BINARIES, say
+from paths import BINARIES, SQL
 from server import HOST
 
 #: Limits far above any rate here; permits are taken all the same.
 LIMITS = [
     (policy, dimension) for policy in ("native-otp", "magic-link", "passkey-begin", "token")
     for dimension in (("target", "target-total") if policy in ("native-otp", "magic-link") else ()) + ("source", "client", "app")
-]
+] + [("authorize", "source"), ("par", "source"), ("par", "client")]
+#: Where the codes of the client bench-web go, and the verifier of all of them.
+REDIRECT, VERIFIER = "https://app.example.com/cb", "x" * 64
 
 _PROVISION = f"""
 SELECT admin.put_realm('bench', primary_domain => '{HOST}');
@@ -22,6 +25,10 @@ SELECT admin.grant_permission('bench', c, 'gt:urn:cocoar:otp', 'gt:urn:cocoar:pa
   FROM unnest(ARRAY['bench-app', 'bench-jwt']) AS c;
 SELECT admin.put_client('bench', 'bench-api', 'confidential', 'API');
 SELECT admin.grant_permission('bench', 'bench-api', 'ept:introspection');
+SELECT admin.set_hosted('bench', true);
+SELECT admin.put_client('bench', 'bench-web', 'public', 'Web');
+SELECT admin.grant_permission('bench', 'bench-web', 'gt:authorization_code', 'gt:refresh_token', 'scp:profile', 'scp:email');
+SELECT admin.put_redirect_uri('bench', 'bench-web', '{REDIRECT}');
 """
 
 
@@ -37,6 +44,8 @@ class Realm:
         secret = database.sql("SELECT admin.rotate_client_secret('bench', 'bench-api')")[0][0]
         self.basic = base64.b64encode(f"bench-api:{secret}".encode()).decode()
         self._user = 0
+        self._authorization_code = 1
+        database.script(SQL / "hosted.sql")
 
     def seed(self, what, count, *arguments):
         """Runs BenchSeed; returns the path of the values and loads the rows into bench.material."""
@@ -118,6 +127,26 @@ class Realm:
             for n in range(self._user + 1, self._user + count + 1):
                 target.write(f"user{n}@example.org\n" if known else f"stranger{n}@example.net\n")
         self._user += count
+        return path
+
+    @staticmethod
+    def _random_text(prefix, number):
+        """As bench.random_text."""
+        return prefix + base64.urlsafe_b64encode(hashlib.sha256(number.to_bytes(8, "big")).digest()).decode().rstrip("=")
+
+    def browsers(self):
+        """The session cookies of the signed-in browsers of sql/bench/hosted.sql."""
+        path = self.directory / "browsers.values"
+        path.write_text("".join(f"{self._random_text('pss_', n)}\n" for n in range(1, 50_001)), encoding="ascii")
+        return path
+
+    def authorization_codes(self, count):
+        """Live codes of the client bench-web."""
+        first, self._authorization_code = self._authorization_code, self._authorization_code + count
+        self.database.sql(
+            f"TRUNCATE postern.authorization_code; SELECT bench.seed_authorization_codes({first}, {count}); ANALYZE postern.authorization_code")
+        path = self.directory / "authorization-codes.values"
+        path.write_text("".join(f"{self._random_text('pac_', n)}\n" for n in range(first, first + count)), encoding="ascii")
         return path
 
     def nothing(self):

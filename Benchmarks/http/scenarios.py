@@ -1,8 +1,12 @@
 """What is measured: the request, the material behind it, our own statement under pgbench, and the floor's."""
 
+import base64
+import hashlib
+import urllib.parse
 from dataclasses import dataclass, field
 
 from paths import FLOOR, SQL
+from realm import REDIRECT, VERIFIER
 from server import HOST
 
 _FORM = "application/x-www-form-urlencoded"
@@ -65,6 +69,12 @@ _REDEEM = {by: Statement(SQL / f"redeem_{by}.sql", _codes("bench"), _SESSIONS) f
 _REQUEST = Statement(SQL / "request_code.sql", lambda *_: "TRUNCATE postern.auth_session", "SELECT count(*) FROM postern.auth_session")
 _PASSKEY = Statement(SQL / "passkey.sql", None, _SESSIONS)
 _INTROSPECT = Statement(SQL / "introspect.sql")
+_SILENT = Statement(SQL / "silent_sign_on.sql", lambda *_: "TRUNCATE postern.authorization_code", "SELECT count(*) FROM postern.authorization_code")
+_PUSH = Statement(SQL / "push_request.sql", lambda *_: "TRUNCATE postern.pushed_request", "SELECT count(*) FROM postern.pushed_request")
+_CODE = Statement(
+    SQL / "redeem_authorization_code.sql",
+    lambda run, connections, seconds: "TRUNCATE postern.authorization_code; SELECT bench.seed_authorization_codes("
+    f"{run} * 10000000::bigint + c * 100000 + 1, {min(99_999, int(seconds * 9000 / connections))}) FROM generate_series(0, {connections - 1}) AS c", _SESSIONS)
 _ROTATE = Statement(FLOOR / "rotate_func.sql", _chains("public"), "SELECT count(*) FROM refresh_tokens", floor=True)
 _ROTATE_CTE = Statement(FLOOR / "rotate_cte.sql", _chains("public"), "SELECT count(*) FROM refresh_tokens", floor=True)
 _FLOOR_REDEEM = Statement(FLOOR / "otp_redeem.sql", _codes("public"), "SELECT count(*) FROM refresh_tokens", floor=True)
@@ -101,6 +111,12 @@ def _static(name, path):
     return Scenario(name, lambda realm: get(path), lambda realm, seconds: realm.nothing(), ("--cyclic",), reusable=True, static=True, http_target=0.85)
 
 
+#: An authorization request of the client bench-web. The challenge is VERIFIER's.
+_CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
+_REQUEST_OF_WEB = urllib.parse.urlencode({
+    "client_id": "bench-web", "redirect_uri": REDIRECT, "response_type": "code", "scope": "openid profile", "nonce": "n",
+    "code_challenge": _CHALLENGE, "code_challenge_method": "S256", "state": "s"})
+
 _ALL = [
     _refresh("refresh", "bench-app", "{profile,offline_access}", '"access_token":"pat_', 0.80),
     _refresh("refresh-jwt", "bench-jwt", "{openid,profile,offline_access}", '"id_token":"', 0.72),
@@ -119,6 +135,15 @@ _ALL = [
              floors={"introspect": _FLOOR_INTROSPECT}, http_target=0.45, floor_target=0.80),
     Scenario("userinfo", lambda realm: get("/connect/userinfo", "Authorization: Bearer {value}"),
              lambda realm, seconds: realm.access_tokens(50_000), ("--cyclic", "--expect", '"sub"'), reusable=True, own=_INTROSPECT),
+    Scenario("authorize-sso", lambda realm: get(f"/connect/authorize?{_REQUEST_OF_WEB}", "Cookie: __Host-postern-session={value}"),
+             lambda realm, seconds: realm.browsers(), ("--cyclic", "--status", "303", "--expect", "code=pac_"), reusable=True, own=_SILENT,
+             http_target=0.60),
+    Scenario("authorize-page", lambda realm: get(f"/connect/authorize?{_REQUEST_OF_WEB}"), lambda realm, seconds: realm.nothing(),
+             ("--cyclic", "--expect", 'data-step="address"'), reusable=True, static=True, http_target=0.50),
+    Scenario("par", lambda realm: post("/connect/par", _REQUEST_OF_WEB), lambda realm, seconds: realm.nothing(),
+             ("--cyclic", "--expect", '"request_uri":"'), reusable=True, own=_PUSH),
+    Scenario("code", _token("authorization_code", "bench-web", f"redirect_uri={urllib.parse.quote(REDIRECT, safe='')}&code_verifier={VERIFIER}&code="),
+             lambda realm, seconds: realm.authorization_codes(_enough("codes", seconds)), ("--expect", '"id_token":"'), own=_CODE),
     _static("discovery", "/.well-known/openid-configuration"),
     _static("jwks", "/.well-known/jwks"),
 ]

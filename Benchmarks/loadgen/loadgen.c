@@ -1,5 +1,5 @@
 // Drives an HTTP/1.1 server over keep-alive connections and prints what it saw as JSON. No allocation and one system call each way
-// per request; anything but a 2xx answer is an error. See usage() for the modes; times are monotonic, latencies in microseconds.
+// per request; anything but a 2xx answer, or one of the status asked for, is an error. See usage() for the modes; times are monotonic, latencies in microseconds.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,7 +30,8 @@ static void usage(void) {
         "  --rotate MEMBER   connection i begins with value i and takes the JSON string MEMBER of each answer as its next value\n"
         "  --keep FILE       with --rotate: where the values at the end go, for the next run\n"
         "  --save FILE       where the bodies of good answers go, one per line\n"
-        "  --expect TEXT     a 2xx answer without TEXT in its body is an error\n"
+        "  --expect TEXT     a good answer without TEXT in its body is an error\n"
+        "  --status S        good answers have this status and not 2xx; TEXT is then looked for in the head\n"
         "  --rate R          open loop: R requests per second, latency from the moment a request was due\n"
         "  --arrivals WHAT   poisson (default) or uniform, with --rate\n"
         "  --warmup W        seconds before counting begins (default 0)\n"
@@ -198,7 +199,7 @@ typedef struct {
 
 static struct {
     const char *rotate, *expect;
-    int port, connections, threads;
+    int port, connections, threads, status;
     double seconds, warmup, rate;
     bool cyclic, uniform;
     FILE *save;
@@ -284,11 +285,12 @@ static void answered(Worker *w, int i, int status, Text body, uint64_t now) {
     c->busy = false;
     w->answers++;
     Text value = { NULL, 0 };
-    bool good = status >= 200 && status < 300;
+    bool good = options.status ? status == options.status : status >= 200 && status < 300;
+    Text where = options.status ? (Text){ c->in, (size_t)(body.bytes - c->in) } : body;
     if (!good) {
         w->statuses[status > 0 && status < STATUSES ? status : 0]++;
         note(w, "answer", (Text){ c->in, c->have });
-    } else if ((options.expect && !memmem(body.bytes, body.count, options.expect, strlen(options.expect)))
+    } else if ((options.expect && !memmem(where.bytes, where.count, options.expect, strlen(options.expect)))
                || (options.rotate && !(member(body, options.rotate, &value) && value.count < VALUE_SIZE))) {
         good = false;
         w->unexpected++;
@@ -491,6 +493,7 @@ int main(int count, char **arguments) {
         else if (strcmp(name, "--arrivals") == 0) options.uniform = strcmp(text, "uniform") == 0;
         else if (strcmp(name, "--rotate") == 0) options.rotate = text;
         else if (strcmp(name, "--expect") == 0) options.expect = text;
+        else if (strcmp(name, "--status") == 0) options.status = atoi(text);
         else if (strcmp(name, "--keep") == 0) keep = text;
         else if (strcmp(name, "--save") == 0) { if (!(options.save = fopen(text, "w"))) die("%s: %s", text, strerror(errno)); }
         else usage();

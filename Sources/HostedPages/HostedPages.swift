@@ -50,6 +50,8 @@ package struct HostedPages: ComposedPages {
         signOut.done(client, exchange, isSignedOut: true)
     }
 
+    package var unavailable: Answer { pages.unavailable }
+
     package func tryAgain(after retryAfter: Int, isLimited: Bool, _ exchange: Exchange) -> Answer {
         var answer = pages.errorPage(isLimited ? .rateLimited : .unavailable, exchange)
         answer.headers[.retryAfter] = String(retryAfter)

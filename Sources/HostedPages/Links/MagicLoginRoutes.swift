@@ -13,7 +13,10 @@ struct MagicLoginRoutes: Sendable {
     let parts: PageParts
 
     var routes: [Route] {
-        [Route("/magic-login", [.get: { try await ask($0) }, .post: { try await answer($0) }]).logged(as: "link page")]
+        [
+            Route("/magic-login", [.get: { try await ask($0) }, .post: { try await answer($0) }])
+                .logged(as: "link page").unavailable(pages.unavailable)
+        ]
     }
 
     /// Every query renders a page of the same shape; whether a link is valid is revealed only by the POST.

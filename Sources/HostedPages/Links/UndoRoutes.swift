@@ -13,8 +13,8 @@ struct UndoRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route(prefix: "/undo/", [.get: { try await ask($0) }, .post: { try await answer($0) }]).logged(
-                as: "undo page")
+            Route(prefix: "/undo/", [.get: { try await ask($0) }, .post: { try await answer($0) }])
+                .logged(as: "undo page").unavailable(pages.unavailable)
         ]
     }
 

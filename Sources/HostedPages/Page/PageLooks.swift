@@ -9,6 +9,12 @@ struct PageLooks: Sendable {
     /// The style sheets of a brand.
     let names: @Sendable (Brand) -> AssetNames
 
+    /// The look of no realm.
+    var neutral: PageLook {
+        let texts = catalogue.texts(in: .english, replacedBy: [:])
+        return PageLook(texts: texts, brand: Brand(), product: texts["address-title"], assets: names(Brand()))
+    }
+
     /// - Parameter realm: with the settings of the App that the pages show.
     func look(_ realm: Realm, _ exchange: Exchange, uiLocales: [String] = []) -> PageLook {
         let language = exchange.language(of: realm, uiLocales: uiLocales)

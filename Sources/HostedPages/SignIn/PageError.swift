@@ -14,6 +14,9 @@ struct PageError: Error {
 }
 
 extension SignInPages {
+    /// The page of a server that does not know whose page it is: it cannot read the configuration now.
+    var unavailable: Answer { ErrorPage(kind: .unavailable).answer(renderer, looks.neutral) }
+
     /// An error page. It leads back to the client that the request names, and repeats a GET that may go better later.
     func errorPage(_ kind: ErrorPage.Kind, _ exchange: Exchange, status: HTTPResponse.Status? = nil) -> Answer {
         var page = ErrorPage(kind: kind)

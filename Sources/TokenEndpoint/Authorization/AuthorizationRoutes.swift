@@ -15,7 +15,7 @@ struct AuthorizationRoutes: Sendable {
         [
             Route(
                 "/connect/authorize", [.get: { try await authorize($0) }, .post: { try await redirect($0) }]
-            ).logged(as: "authorize"),
+            ).logged(as: "authorize").unavailable(pages.unavailable),
             Route("/connect/par", [.post: { try await push($0) }]).logged(as: "par"),
         ]
     }

@@ -69,7 +69,7 @@ public final class Responder: Sendable {
             }
         } catch {
             logger.warning("realm configuration is not available", metadata: ["error": "\(error)"])
-            return .unavailable
+            return route?.unavailable ?? .unavailable
         }
         guard let realm, let route else { return Answer(.notFound) }
         if let preflight = route.crossOrigin.preflight(request, route, realm) { return preflight }

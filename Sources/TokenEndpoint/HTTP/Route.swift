@@ -17,6 +17,8 @@ public struct Route: Sendable {
     private(set) var crossOrigin = CrossOrigin.none
     /// The message of its errors in the log.
     private(set) var logName = "request"
+    /// What it answers while the realm's configuration cannot be read.
+    private(set) var unavailable = Answer.unavailable
 
     /// Which answers of a route leave at the fixed deadline, so that their time tells nothing about an account.
     enum UniformAnswers: Sendable {
@@ -66,6 +68,13 @@ public struct Route: Sendable {
     package func logged(as name: String) -> Route {
         var route = self
         route.logName = name
+        return route
+    }
+
+    /// The route with an answer of its own while the realm's configuration cannot be read: people get a page.
+    package func unavailable(_ answer: Answer) -> Route {
+        var route = self
+        route.unavailable = answer
         return route
     }
 

@@ -9,8 +9,8 @@ struct SignOutRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/logout", [.get: { try await begin($0) }, .post: { try await submit($0) }]).logged(
-                as: "logout")
+            Route("/connect/logout", [.get: { try await begin($0) }, .post: { try await submit($0) }])
+                .logged(as: "logout").unavailable(pages.unavailable)
         ]
     }
 

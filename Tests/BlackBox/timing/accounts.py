@@ -6,6 +6,8 @@ import secrets
 
 from harness import authenticator, wire
 from harness.app import OTP, PASSKEY
+from harness.codeflow import Flow, hosted
+from harness.pages_client import PageBrowser
 from harness.postgres import literal
 from harness.realm import call
 
@@ -27,7 +29,11 @@ class Accounts:
             for dimension in ("target", "target-total", "source", "client", "app")
         ), call("grant_permission", realm.slug, realm.client("app"), variadic=["gt:" + MAGIC]))
         self.hosts = {posture: realm.put_app(posture.lower(), registration=posture) for posture in ("JitOnOtp", "ExplicitEndpoint")}
-        world.settle()
+        # The clients app-2 and jwt show the pages of Apps with other postures.
+        realm.put_app("jit", ["app-2"], registration="JitOnOtp")
+        realm.put_app("explicit", ["jwt"], registration="ExplicitEndpoint")
+        hosted(realm).limit("authorize", "source", 1_000_000, per="1 minute", burst=1_000_000)
+        self._browsers = {}
         self.app = realm.app()
         self.id = world.cluster.sql(f"SELECT id FROM postern.realm WHERE slug = {literal(realm.slug)}")[0][0]
         self.key = authenticator.Key()
@@ -153,6 +159,38 @@ class Accounts:
         return self.token(
             grant_type=OTP, username=email, auth_session=handle, otp_code=f"{int.from_bytes(os.urandom(4)) % 1_000_000:06d}", scope=""
         )
+
+    # -- pages --------------------------------------------------------------------------------
+
+    def _browser(self, client, action=None):
+        """A browser that began a sign-in of a client, and pressed a button: once, for any number of forms."""
+        if (client, action) not in self._browsers:
+            flow = Flow(self.realm, client)
+            browser = PageBrowser(flow.app.node, flow.host)
+            if action:
+                browser.cookies = self._browser(client).cookies
+            browser.open("/connect/authorize?" + wire.form_body(flow.request()).decode())
+            if action:
+                browser.submit(action)
+            self._browsers[client, action] = browser
+        return self._browsers[client, action]
+
+    def page_form(self, client, state, action, path="/sign-in", **fields):
+        """A form of a page."""
+        return self.form(path, {"tx": state, **fields, "action": action}, [
+            ("Sec-Fetch-Site", "same-origin"), *self._browser(client).cookie_header().items()])
+
+    def address_form(self, client, email):
+        """The first form of a sign-in."""
+        return self.page_form(client, self._browser(client).page.fields["tx"], "continue", address=email)
+
+    def registration_state(self, client):
+        """The state of the page of a registration."""
+        return self._browser(client, "register").page.fields["tx"]
+
+    def page(self, client, state):
+        """A page again."""
+        return wire.request_bytes("GET", f"/sign-in?tx={state}", {"Host": self.realm.host, **self._browser(client).cookie_header()})
 
     def assertion(self, ceremony, credential, mutation="ok", origin=None):
         """A passkey redemption."""

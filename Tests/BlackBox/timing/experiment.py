@@ -18,7 +18,8 @@ from harness.world import World
 
 from . import driver, figures, sink
 from .accounts import Accounts
-from .pairs import PAIRS, Pair
+from .pairs import PAIRS
+from .registry import Pair
 
 #: Half the width of the band around 0.5 in which the whole interval must lie, by the number of pairs measured.
 BANDS = ((50_000, 0.01), (10_000, 0.02), (0, 0.04))
@@ -95,6 +96,8 @@ _VOLATILE = (
     (re.compile(rb'"(pcm_|challenge":")[A-Za-z0-9_-]*"'), b"pcm"),
     # The number beside a request, and what the forms of a link's page send on.
     (re.compile(rb'"MatchNumber":"[0-9]{2}"'), b"number"), (re.compile(rb'value="([0-9a-f]{32}|[0-9a-f]{64})"'), b"form"),
+    # The sealed state of a sign-in, and the address that was typed into it.
+    (re.compile(rb'(tx=|name="tx" value=")[A-Za-z0-9_-]+'), b"tx"), (re.compile(rb"[0-9a-f]{16}@mail\.example"), b"address"),
 )
 
 

@@ -1,41 +1,16 @@
-"""The pairs of section 2.12: each a name, and a function that makes `count` pairs of requests from fresh accounts."""
+"""The pairs of the native endpoints: each a name, and a function that makes `count` pairs of requests from fresh accounts."""
 
 import json
 import secrets
 import uuid
-from dataclasses import dataclass
-from typing import Callable
 
 from harness import authenticator
 from harness.app import PASSKEY
 from harness.jose import unb64url
 
-from . import driver
+from . import driver, page_pairs  # noqa: F401  # its pairs are registered
 from .accounts import MAGIC
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two classes of request that nobody may tell apart."""
-
-    name: str
-    case: str
-    classes: tuple
-    make: Callable
-    #: Whether the answers wait for the fixed deadline.
-    held: bool = True
-    #: Whether both classes ask the database the same. Not where one is refused by its seal alone: that tells of no account.
-    same_statements: bool = True
-
-
-PAIRS = []
-
-
-def _pair(case, endpoint, x, y, **how):
-    def register(function):
-        PAIRS.append(Pair(f"{case} {endpoint}: {x} / {y}", case, (x, y), function, **how))
-        return function
-    return register
+from .registry import PAIRS, pair
 
 
 def _zip(request, xs, ys):
@@ -45,59 +20,59 @@ def _zip(request, xs, ys):
 # -- otp/request -----------------------------------------------------------------------------------
 
 
-@_pair("ET-01", "otp/request", "known", "unknown")
+@pair("ET-01", "otp/request", "known", "unknown")
 def _known_unknown(accounts, count):
     return _zip(accounts.code_request, accounts.users(count), accounts.addresses(count))
 
 
-@_pair("ET-03", "otp/request", "confirmed", "unconfirmed")
+@pair("ET-03", "otp/request", "confirmed", "unconfirmed")
 def _confirmed_unconfirmed(accounts, count):
     return _zip(accounts.code_request, accounts.users(count), accounts.users(count, verified=False))
 
 
-@_pair("ET-03", "otp/request", "confirmed", "disabled")
+@pair("ET-03", "otp/request", "confirmed", "disabled")
 def _confirmed_disabled(accounts, count):
     return _zip(accounts.code_request, accounts.users(count), accounts.users(count, enabled=False))
 
 
-@_pair("ML-12", "otp/request", "known", "suppressed")
+@pair("ML-12", "otp/request", "known", "suppressed")
 def _known_suppressed(accounts, count):
     return _zip(accounts.code_request, accounts.users(count), accounts.suppressed(accounts.users(count)))
 
 
-@_pair("ET-02", "otp/request, JitOnOtp", "known", "unknown")
+@pair("ET-02", "otp/request, JitOnOtp", "known", "unknown")
 def _jit(accounts, count):
     return _zip(lambda email: accounts.code_request(email, "JitOnOtp"), accounts.users(count), accounts.addresses(count))
 
 
-@_pair("ET-02", "otp/request, JitOnOtp, again", "known", "registering")
+@pair("ET-02", "otp/request, JitOnOtp, again", "known", "registering")
 def _jit_again(accounts, count):
     pairs = _jit(accounts, count)
     driver.run(accounts.world.node.port, pairs, connections=16, pause=0)
     return pairs
 
 
-@_pair("ET-03", "register", "known", "unknown")
+@pair("ET-03", "register", "known", "unknown")
 def _register(accounts, count):
     return _zip(accounts.registration, accounts.users(count), accounts.addresses(count))
 
 
-@_pair("ET-03", "magic-link/request", "known", "unknown")
+@pair("ET-03", "magic-link/request", "known", "unknown")
 def _link(accounts, count):
     return _zip(accounts.link_request, accounts.users(count), accounts.addresses(count))
 
 
-@_pair("ML-12", "magic-link/request", "known", "suppressed")
+@pair("ML-12", "magic-link/request", "known", "suppressed")
 def _link_suppressed(accounts, count):
     return _zip(accounts.link_request, accounts.users(count), accounts.suppressed(accounts.users(count)))
 
 
-@_pair("ET-03", "magic-link/request", "confirmed", "unconfirmed")
+@pair("ET-03", "magic-link/request", "confirmed", "unconfirmed")
 def _link_unconfirmed(accounts, count):
     return _zip(accounts.link_request, accounts.users(count), accounts.users(count, verified=False))
 
 
-@_pair("ET-03", "magic-link/request", "confirmed", "disabled")
+@pair("ET-03", "magic-link/request", "confirmed", "disabled")
 def _link_disabled(accounts, count):
     return _zip(accounts.link_request, accounts.users(count), accounts.users(count, enabled=False))
 
@@ -109,19 +84,19 @@ def _wrong_link(accounts, user):
     return accounts.token(grant_type=MAGIC, user_id=user, magic_token=secrets.token_urlsafe(32), scope="")
 
 
-@_pair("ET-04", "wrong link", "user with a live link", "unknown user")
+@pair("ET-04", "wrong link", "user with a live link", "unknown user")
 def _link_live_unknown(accounts, count):
     users = accounts.with_links(accounts.users(count))
     return _zip(lambda user: _wrong_link(accounts, user), users, [uuid.uuid4() for _ in users])
 
 
-@_pair("ET-04", "wrong link", "user with a live link", "user without")
+@pair("ET-04", "wrong link", "user with a live link", "user without")
 def _link_live_without(accounts, count):
     users = accounts.with_links(accounts.users(count))
     return _zip(lambda user: _wrong_link(accounts, user), users, accounts.ids(accounts.users(count)))
 
 
-@_pair("ET-04", "poll for a link", "known", "unknown")
+@pair("ET-04", "poll for a link", "known", "unknown")
 def _poll(accounts, count):
     emails = accounts.users(count), accounts.addresses(count)
     asked = driver.run(accounts.world.node.port, _zip(accounts.link_request, *emails), connections=16, pause=0)
@@ -129,7 +104,7 @@ def _poll(accounts, count):
     return _zip(lambda handle: accounts.token(grant_type=MAGIC, auth_session=handle, scope=""), *handles)
 
 
-@_pair("ET-04", "page of a wrong link", "user with a live link", "unknown user", held=False)
+@pair("ET-04", "page of a wrong link", "user with a live link", "unknown user", held=False)
 def _page(accounts, count):
     users = accounts.with_links(accounts.users(count))
     return _zip(
@@ -139,22 +114,22 @@ def _page(accounts, count):
 # -- wrong codes -----------------------------------------------------------------------------------
 
 
-@_pair("ET-04", "wrong code", "with a live code", "known without")
+@pair("ET-04", "wrong code", "with a live code", "known without")
 def _live_without(accounts, count):
     return _zip(accounts.redemption, accounts.with_codes(accounts.users(count)), accounts.users(count))
 
 
-@_pair("ET-04", "wrong code", "with a live code", "unknown")
+@pair("ET-04", "wrong code", "with a live code", "unknown")
 def _live_unknown(accounts, count):
     return _zip(accounts.redemption, accounts.with_codes(accounts.users(count)), accounts.addresses(count))
 
 
-@_pair("ET-04", "wrong code", "known without", "unknown")
+@pair("ET-04", "wrong code", "known without", "unknown")
 def _without_unknown(accounts, count):
     return _zip(accounts.redemption, accounts.users(count), accounts.addresses(count))
 
 
-@_pair("ET-04", "wrong code by handle", "with a live code", "unknown")
+@pair("ET-04", "wrong code by handle", "with a live code", "unknown")
 def _handle_live_unknown(accounts, count):
     emails = accounts.users(count), accounts.addresses(count)
     asked = driver.run(accounts.world.node.port, _zip(accounts.code_request, *emails), connections=16, pause=0)
@@ -182,17 +157,17 @@ def _secret(correct, accounts, count):
     return [(request(0), request(correct)) for _ in range(count)]
 
 
-@_pair("ET-06", "client secret", "wrong from the start", "first character right", held=False)
+@pair("ET-06", "client secret", "wrong from the start", "first character right", held=False)
 def _secret_1(accounts, count):
     return _secret(1, accounts, count)
 
 
-@_pair("ET-06", "client secret", "wrong from the start", "first 8 right", held=False)
+@pair("ET-06", "client secret", "wrong from the start", "first 8 right", held=False)
 def _secret_8(accounts, count):
     return _secret(8, accounts, count)
 
 
-@_pair("ET-06", "client secret", "wrong from the start", "first 31 right", held=False)
+@pair("ET-06", "client secret", "wrong from the start", "first 31 right", held=False)
 def _secret_31(accounts, count):
     return _secret(31, accounts, count)
 
@@ -214,14 +189,14 @@ def _refreshes(accounts, xs, ys, count):
     return [(request(xs[n % len(xs)]), request(ys[n % len(ys)])) for n in range(count)]
 
 
-@_pair("ET-06", "refresh token", "secret wrong from the start", "wrong at the end", same_statements=False)
+@pair("ET-06", "refresh token", "secret wrong from the start", "wrong at the end", same_statements=False)
 def _refresh_prefix(accounts, count):
     tokens = _tokens(accounts)
     # prt_, then 24 bytes of names (32 characters), then the secret's 32 bytes (43 characters)
     return _refreshes(accounts, [_spoilt(t, 38) for t in tokens], [_spoilt(t, 76) for t in tokens], count)
 
 
-@_pair("RT", "refresh token", "forged", "revoked", same_statements=False)
+@pair("RT", "refresh token", "forged", "revoked", same_statements=False)
 def _forged_revoked(accounts, count):
     tokens = _tokens(accounts)
     for token in tokens:
@@ -229,7 +204,7 @@ def _forged_revoked(accounts, count):
     return _refreshes(accounts, [_spoilt(t, len(t) - 2) for t in tokens], tokens, count)
 
 
-@_pair("RT", "refresh token", "revoked", "of a deleted family")
+@pair("RT", "refresh token", "revoked", "of a deleted family")
 def _revoked_deleted(accounts, count):
     revoked, deleted = _tokens(accounts), _tokens(accounts)
     for token in revoked + deleted:
@@ -273,22 +248,22 @@ def _assertions(accounts, count, x, y):
     return [(request(2 * n, x), request(2 * n + 1, y)) for n in range(count)]
 
 
-@_pair("ET-07", "passkey", "unknown credential", "bad signature")
+@pair("ET-07", "passkey", "unknown credential", "bad signature")
 def _unknown_signature(accounts, count):
     return _assertions(accounts, count, "unknown", "signature")
 
 
-@_pair("ET-07", "passkey", "bad signature", "wrong origin")
+@pair("ET-07", "passkey", "bad signature", "wrong origin")
 def _signature_origin(accounts, count):
     return _assertions(accounts, count, "signature", "origin")
 
 
-@_pair("ET-07", "passkey", "unknown credential", "wrong origin")
+@pair("ET-07", "passkey", "unknown credential", "wrong origin")
 def _unknown_origin(accounts, count):
     return _assertions(accounts, count, "unknown", "origin")
 
 
-@_pair("ET-08", "passkey", "ceremony forged", "ceremony spent", same_statements=False)
+@pair("ET-08", "passkey", "ceremony forged", "ceremony spent", same_statements=False)
 def _ceremony_forged_spent(accounts, count):
     ceremonies = _ceremonies(accounts, 2 * count)
     mine = ceremonies[::2]
@@ -300,7 +275,7 @@ def _ceremony_forged_spent(accounts, count):
     return [(accounts.assertion(x, nobody), accounts.assertion(y, nobody)) for x, y in zip(forged, mine)]
 
 
-@_pair("ET-08", "delete passkey", "unknown id", "another user's id", held=False)
+@pair("ET-08", "delete passkey", "unknown id", "another user's id", held=False)
 def _delete(accounts, count):
     _, others = accounts.credentials(count)
     owners, _ = accounts.credentials(20)
@@ -311,7 +286,7 @@ def _delete(accounts, count):
     return [(request(n, uuid.uuid4()), request(n, other)) for n, other in enumerate(others)]
 
 
-@_pair("ET-08", "delete session", "unknown id", "another user's id", held=False)
+@pair("ET-08", "delete session", "unknown id", "another user's id", held=False)
 def _delete_session(accounts, count):
     credentials, _ = accounts.credentials(40)
     tokens = [accounts.sign_in(credential) for credential in credentials]
@@ -340,7 +315,7 @@ def _clients(accounts, path, x, y, count):
 
 
 def _client_pair(path, endpoint, x, y):
-    @_pair("ET-09", endpoint, f"client {x}", f"client {y}", held=False)
+    @pair("ET-09", endpoint, f"client {x}", f"client {y}", held=False)
     def _make(accounts, count):
         return _clients(accounts, path, x, y, count)
 
