@@ -63,7 +63,8 @@ enum Claims {
         claims.member("realm", realm.slug)
         claims.testIdentity(authentication.user)
         claims.proven(authentication)
-        claims.member("at_hash", accessTokenHash)
+        // Optional in this flow (OpenID Connect Core §3.1.3.6), and Cotter's clients check an ID token by itself.
+        if authentication.proven == nil { claims.member("at_hash", accessTokenHash) }
         return claims.finish()
     }
 }

@@ -14,7 +14,8 @@ struct AuthorizationRoutes: Sendable {
     var routes: [Route] {
         [
             Route(
-                "/connect/authorize", [.get: { try await authorize($0, by: request) }, .post: { try await redirect($0) }]
+                "/connect/authorize",
+                [.get: { try await authorize($0, by: request) }, .post: { try await redirect($0) }]
             ).logged(as: "authorize"),
             Route("/connect/par", [.post: { try await push($0) }]).logged(as: "par"),
         ]

@@ -2,8 +2,8 @@ import Encoding
 import Grants
 import HTTPTypes
 
-/// Cotter's web wire (docs/wire.md): `/app` is the authorization endpoint, `get_identity` and `token` the token endpoint
-/// in other words. Without a client that uses it there is none of it.
+/// Cotter's web wire (docs/wire.md): `/app` is the authorization endpoint, `get_identity` and `token` are the token
+/// endpoint in other words. Without a client that uses it there is none of it.
 struct CotterRoutes: Sendable {
     let authorization: AuthorizationRoutes
     let identities: CotterIdentities

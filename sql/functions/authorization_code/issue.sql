@@ -36,8 +36,8 @@ GRANT EXECUTE ON FUNCTION postern.texts TO postern_app;
 --   was answered before.
 -- p_request: an object with client, redirect_uri, scope, resource; or null: user, max_age (seconds), acr_values,
 -- nonce, challenge; proof: the kind of address that the client wants proven (email, phone), whose code lives five
--- minutes (docs/decisions/0037); asks_consent (prompt=consent); consents: the user allows it now; offer_passkey; pushed:
--- SHA-256 (hex) of the request_uri; code: SHA-256 (hex) of the code to store.
+-- minutes (docs/decisions/0037); asks_consent (prompt=consent); consents: the user allows it now; offer_passkey;
+-- pushed: SHA-256 (hex) of the request_uri; code: SHA-256 (hex) of the code to store.
 CREATE OR REPLACE FUNCTION postern.answer_request(
     p_realm uuid, p_session postern.browser_session, p_request jsonb) RETURNS text
 LANGUAGE plpgsql

@@ -57,7 +57,8 @@ GRANT EXECUTE ON FUNCTION postern.code_digits TO postern_app;
 
 -- A code is sent to a confirmed user (kind otp). It is also sent to an address without a confirmed user, to register
 -- it: for kind otp on the host of an App with posture JitOnOtp, and for kind register where the posture is
--- ExplicitEndpoint, and for every client of Cotter's wire. A disabled user gets no code. Each request gets a code of its own, which belongs to its handle.
+-- ExplicitEndpoint, and for every client of Cotter's wire. A disabled user gets no code. Each request gets a code of
+-- its own, which belongs to its handle.
 -- Outcomes: sent; cooldown (this handle was sent a code less than resend_cooldown ago); limited (a wrong hint and an
 -- address without permits, or too many registrations from one source); closed (after a hundred wrong codes); ignored
 -- (no recipient); busy (another worker decides for this address or this source now: the request stays pending);
@@ -103,8 +104,9 @@ BEGIN
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
     v_registers := (NOT coalesce(v_user.confirmed, false) OR v_user.stale) AND coalesce(v_user.enabled, true)
         AND v_request.live AND v_request.open
-        AND coalesce(v_request.is_open_to_all OR v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint'
-                     ELSE 'JitOnOtp' END, false);
+        AND coalesce(v_request.is_open_to_all
+                     OR v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint'
+                                                 ELSE 'JitOnOtp' END, false);
     IF v_registers AND NOT pg_try_advisory_xact_lock(postern.lock_of_registrations(p_realm, v_request.source)) THEN
         RETURN 'busy';
     END IF;
