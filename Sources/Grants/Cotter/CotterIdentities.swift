@@ -38,7 +38,7 @@ public struct CotterIdentities: Sendable {
 
     /// Consumes a code, opens the session and says whose address was proven.
     /// - Parameter key: the API key that was sent.
-    /// - Throws: `TokenError`: `invalid_client` for the key, `invalid_grant` for the code; or what the database threw.
+    /// - Throws: ``CotterRefusal``, `TokenError`, or what the database threw.
     public func identity(
         _ presented: Presented, key: String?, realm: Realm, source: String, userAgent: String?
     ) async throws -> CotterIdentity {
@@ -50,7 +50,7 @@ public struct CotterIdentities: Sendable {
         let identityKey = try await issuer.signingKeys.current(for: realm, algorithm: .edDSA, now: now)
         guard let code = AuthorizationCode(presented.code) else {
             try await limiter.count(.token, context.subjects, realm: realm)
-            throw Self.refused("malformed")
+            throw CotterRefusal.code("malformed")
         }
         let session = UUIDValue.random()
         let refreshToken = RefreshToken.first(realm: realm.id, session: session, keyring: issuer.keyring)
@@ -69,7 +69,7 @@ public struct CotterIdentities: Sendable {
             try await codes.redeem(wanted, session: opened, permits: permits)
         }
         switch outcome {
-        case .refused(let reason): throw Self.refused(reason)
+        case .refused(let reason): throw CotterRefusal.code(reason)
         case .redeemed(let redeemed):
             var authentication = Authentication(
                 session: session, user: redeemed.user, amr: redeemed.amr, authTime: Int(redeemed.authTime),
@@ -83,7 +83,7 @@ public struct CotterIdentities: Sendable {
     }
 
     /// Refreshes. - Returns: the `oauth_token` object.
-    /// - Throws: as ``identity(_:key:realm:source:userAgent:)``, `invalid_grant` for the refresh token.
+    /// - Throws: as ``identity(_:key:realm:source:userAgent:)``.
     public func refreshed(
         _ refreshToken: String, key: String?, realm: Realm, source: String, userAgent: String?
     ) async throws -> [UInt8] {
@@ -91,13 +91,18 @@ public struct CotterIdentities: Sendable {
         try requireClock()
         let signingKey = try await issuer.signingKeys.current(for: realm, algorithm: .es256, now: issuer.clock())
         let form = FormParameters([("refresh_token", refreshToken)]) ?? FormParameters()
-        var authentication = try await refreshes.rotated(
-            TokenRequest(
-                context: RequestContext(realm: realm, client: client, source: source), form: form,
-                access: try RequestedAccess(form, realm: realm, client: client), audience: [], userAgent: userAgent))
+        let request = TokenRequest(
+            context: RequestContext(realm: realm, client: client, source: source), form: form,
+            access: try RequestedAccess(form, realm: realm, client: client), audience: [], userAgent: userAgent)
+        var authentication: Authentication
+        do {
+            authentication = try await refreshes.rotated(request)
+        } catch let error as TokenError where error.code == .invalidGrant {
+            throw CotterRefusal.refreshToken(error.reason)
+        }
         // After the rotation: who loses this answer repeats the request and gets the same successor.
         guard let proof = try await codes.proof(realm: realm.id, session: authentication.session) else {
-            throw Self.refused("a session of another wire")
+            throw CotterRefusal.refreshToken("a session of another wire")
         }
         authentication.proven = ProvenAddress(value: proof.value, method: proof.method)
         authentication.audience = [client.clientID]
@@ -114,9 +119,5 @@ public struct CotterIdentities: Sendable {
         guard !databaseClock.isWrong else {
             throw .unavailable("the process clock differs from the database's by more than 60 s")
         }
-    }
-
-    private static func refused(_ reason: String) -> TokenError {
-        TokenError(.invalidGrant, "Challenge Expired", reason: reason)
     }
 }

@@ -11,10 +11,10 @@ extension Realm {
     /// Whether there is Cotter's web wire at all.
     public var offersCotter: Bool { hosted.isEnabled && clients.values.contains(where: \.speaksCotter) }
 
-    /// The client of an API key. - Throws: `invalid_client`.
-    public func cotterClient(_ key: String?) throws(TokenError) -> Client {
+    /// The client of an API key.
+    public func cotterClient(_ key: String?) throws(CotterRefusal) -> Client {
         guard let client = key.flatMap({ clients[$0] }), client.speaksCotter, admits(client) else {
-            throw TokenError(.invalidClient, "Invalid API key", reason: "api key")
+            throw .apiKey
         }
         return client
     }

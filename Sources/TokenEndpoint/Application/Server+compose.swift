@@ -100,7 +100,8 @@ extension Server {
                 authorization: authorizationRoutes,
                 identities: CotterIdentities(
                     codes: IdentityCodeStore(database), refreshes: refreshes, issuer: issuer, limiter: limiter,
-                    databaseClock: databaseClock)
+                    databaseClock: databaseClock),
+                countMissingKey: transport.countMissingAPIKey
             ).routes
             + pages.routes
             + SignInRequestRoutes(requests: requests, code: code, registration: registration, link: link).routes

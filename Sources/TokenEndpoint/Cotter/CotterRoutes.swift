@@ -7,6 +7,8 @@ import HTTPTypes
 struct CotterRoutes: Sendable {
     let authorization: AuthorizationRoutes
     let identities: CotterIdentities
+    /// Told of a request without its key, which a proxy may have dropped: its name has underscores.
+    let countMissingKey: @Sendable () -> Void
 
     var routes: [Route] {
         [
@@ -25,35 +27,33 @@ struct CotterRoutes: Sendable {
     }
 
     private func identity(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) {
-            let keys = exchange.request.headers[values: .apiKeyID]
-            guard keys.count <= 1 else { throw Self.malformed }
-            _ = try exchange.realm.cotterClient(keys.first)
-            let members = try await Self.members(of: exchange)
-            guard let code = try members.string("authorization_code"),
-                let verifier = try members.string("code_verifier"),
-                let redirectURL = try members.string("redirect_url"), let number = members.integer("challenge_id")
-            else { throw Self.malformed }
-            let identity = try await identities.identity(
-                CotterIdentities.Presented(
-                    code: code, verifier: verifier, challengeID: number, redirectURL: redirectURL),
-                key: keys.first, realm: exchange.realm, source: exchange.source, userAgent: exchange.userAgent)
-            return Answer(json: identity.json)
-        }
+        guard exchange.realm.offersCotter else { return Answer(.notFound) }
+        let keys = exchange.request.headers[values: .apiKeyID]
+        if keys.isEmpty { countMissingKey() }
+        guard keys.count <= 1 else { throw CotterRefusal.request }
+        _ = try exchange.realm.cotterClient(keys.first)
+        let members = try await Self.members(of: exchange)
+        guard let code = members.text("authorization_code"),
+            let verifier = members.text("code_verifier"),
+            let redirectURL = members.text("redirect_url"), let number = members.integer("challenge_id")
+        else { throw CotterRefusal.request }
+        let identity = try await identities.identity(
+            CotterIdentities.Presented(
+                code: code, verifier: verifier, challengeID: number, redirectURL: redirectURL),
+            key: keys.first, realm: exchange.realm, source: exchange.source, userAgent: exchange.userAgent)
+        return Answer(json: identity.json)
     }
 
     private func refresh(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) {
-            let key = exchange.pathParameter
-            _ = try exchange.realm.cotterClient(key)
-            let members = try await Self.members(of: exchange)
-            guard try members.string("grant_type") == "refresh_token",
-                let token = try members.string("refresh_token")
-            else { throw Self.malformed }
-            return Answer(
-                json: try await identities.refreshed(
-                    token, key: key, realm: exchange.realm, source: exchange.source, userAgent: exchange.userAgent))
-        }
+        guard exchange.realm.offersCotter else { return Answer(.notFound) }
+        let key = exchange.pathParameter
+        _ = try exchange.realm.cotterClient(key)
+        let members = try await Self.members(of: exchange)
+        guard members.text("grant_type") == "refresh_token", let token = members.text("refresh_token")
+        else { throw CotterRefusal.request }
+        return Answer(
+            json: try await identities.refreshed(
+                token, key: key, realm: exchange.realm, source: exchange.source, userAgent: exchange.userAgent))
     }
 
     private func keys(_ exchange: Exchange) async throws -> Answer {
@@ -61,33 +61,31 @@ struct CotterRoutes: Sendable {
         return .cacheable(try await identities.keys(of: exchange.realm), seconds: 300, exchange)
     }
 
-    private static func members(of exchange: Exchange) async throws(Refusal) -> JSONMembers {
+    private static func members(of exchange: Exchange) async throws -> JSONMembers {
         do {
             return try await exchange.json()
         } catch {
-            // A form is as wrong a body as no JSON at all.
-            throw Refusal(
-                .cotter(error.answer.status == .contentTooLarge ? .contentTooLarge : .badRequest, "Invalid request"))
+            guard error.answer.status == .contentTooLarge else { throw CotterRefusal.request }
+            throw error
+        }
+    }
+}
+
+extension CotterRefusal: AnswerableError {
+    package var answer: Answer {
+        switch self {
+        case .apiKey: .cotter(.unauthorized, "Invalid API key")
+        case .request: .cotter(.badRequest, "Invalid request")
+        case .code: .cotter(.badRequest, "Challenge Expired")
+        case .refreshToken: .cotter(.badRequest, "The refresh token is invalid.")
         }
     }
 
-    private static let malformed = Refusal(.cotter(.badRequest, "Invalid request"))
-
-    /// Errors as clients of this wire read them; limits and faults read as everywhere.
-    private func answering(_ exchange: Exchange, _ body: () async throws -> Answer) async throws -> Answer {
-        guard exchange.realm.offersCotter else { return Answer(.notFound) }
-        do {
-            return try await body()
-        } catch let refusal as Refusal {
-            guard refusal.answer.status == .badRequest else { throw refusal }
-            throw Self.malformed
-        } catch {
-            let error = TokenError(error)
-            switch error.code {
-            case .invalidClient: throw Refusal(.cotter(.unauthorized, "Invalid API key"), because: error)
-            case .invalidGrant: throw Refusal(.cotter(.badRequest, error.description), because: error)
-            default: throw error
-            }
+    package var reason: String? {
+        switch self {
+        case .apiKey: "api key"
+        case .request: nil
+        case .code(let reason), .refreshToken(let reason): reason
         }
     }
 }

@@ -65,6 +65,12 @@ struct JSONMembers: Sendable {
         }
     }
 
+    /// A string member; `nil` when absent or something else.
+    func text(_ name: String) -> String? {
+        guard case .string(let text) = values[name.lowercased()] else { return nil }
+        return text
+    }
+
     /// A member that is a whole number, or the digits of one; `nil` for anything else.
     func integer(_ name: String) -> Int64? {
         switch values[name.lowercased()] {
