@@ -28,6 +28,12 @@ public enum Base64 {
         }
     }
 
+    /// Encodes as padded base64 (RFC 4648 §4).
+    public static func encode(_ bytes: some Collection<UInt8>) -> String {
+        let text = urlEncode(bytes).map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
+        return String(text) + String(repeating: "=", count: (4 - text.count % 4) % 4)
+    }
+
     /// Decodes base64url without padding (RFC 4648 §5); `nil` for anything else.
     @inlinable
     public static func urlDecode(_ text: some StringProtocol) -> [UInt8]? {

@@ -5,10 +5,13 @@ import time
 
 import pytest
 
+from harness.codeflow import hosted
 from harness.node import run_postern
 from harness.ports import free_port
 
-CHECKS = ("key file", "database and schema", "roles", "clock", "connections", "signing keys and lines of the key file", "SMTP")
+CHECKS = (
+    "key file", "database and schema", "roles", "clock", "connections", "signing keys and lines of the key file",
+    "RS256 keys of realms with pages", "SMTP")
 
 
 def doctor(world, **changes):
@@ -137,3 +140,34 @@ def test_weak_mail_settings_are_named_by_doctor_and_by_serve(world):
     })
     assert served.returncode == 1
     assert warning in served.stdout + served.stderr
+
+
+def test_a_realm_with_pages_and_no_rs256_key_is_told(world):
+    """Until the key is there, as in the seconds before a server makes it."""
+    realm = hosted(world.realm())
+    deadline = time.monotonic() + 10
+    while failing(doctor(world)):
+        assert time.monotonic() < deadline
+    world.cluster.sql(
+        "UPDATE postern.signing_key AS k SET retires_at = now() FROM postern.realm AS r"
+        f" WHERE r.id = k.realm_id AND r.slug = '{realm.slug}' AND k.alg = 'RS256'")
+    done = doctor(world)
+    assert failing(done) == ["RS256 keys of realms with pages"] and realm.slug in done.stdout, done
+    world.cluster.sql(
+        "UPDATE postern.signing_key AS k SET retires_at = NULL FROM postern.realm AS r"
+        f" WHERE r.id = k.realm_id AND r.slug = '{realm.slug}' AND k.alg = 'RS256'")
+
+
+def test_a_header_that_a_proxy_drops_is_told(world):
+    """A client of Cotter's wire always sends its key; without it something between took it away."""
+    realm = hosted(world.realm())
+    realm.put_client("cotter", access_token_type="jwt")
+    realm.put_client("cotter", "cap:cotter", "gt:authorization_code", "gt:refresh_token")
+    node = world.start_node()
+    try:
+        world.settle()
+        assert realm.app("cotter", node).post_json("/api/v0/verify/get_identity", {}).status == 401
+        done = doctor(world, POSTERN_OPS_LISTEN=f"127.0.0.1:{node.ops_port}")
+        assert "WARN  proxy: 1 request to /api/v0/verify/get_identity had no header API_KEY_ID" in done.stdout, done
+    finally:
+        node.stop()

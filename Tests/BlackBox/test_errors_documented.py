@@ -143,6 +143,12 @@ def messages():
     }
 
 
+def cotter_errors():
+    """`.cotter(.status, "text")`: what clients of Cotter read."""
+    pattern = rf"\.cotter\(\s*\.(\w+),\s*{_TEXT}\s*\)"
+    return {Entry(number(name), f"msg: {text}") for name, text in all_of(r"\.cotter\(\s*(?=\.)", pattern)}
+
+
 def problems():
     """`.problem(.status, title: "…", detail: "…")`: RFC 9457."""
     pattern = rf"\.problem\(\s*\.(\w+),\s*title: {_TEXT},\s*detail: {_TEXT}\s*\)"
@@ -217,7 +223,7 @@ def documented():
 @pytest.fixture(scope="module", name="made")
 def fixture_made():
     """Every error that the sources make."""
-    return oauth_errors() | plain_errors() | messages() | problems() | bare_answers() | pages() | authorization_errors()
+    return oauth_errors() | plain_errors() | messages() | cotter_errors() | problems() | bare_answers() | pages() | authorization_errors()
 
 
 def listed(entries):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from harness import wire
+from harness.codeflow import hosted
 from harness.nginx import NGINX, Nginx
 from harness.ports import free_port
 from harness.settings import REPOSITORY
@@ -156,6 +157,17 @@ def test_the_example_configuration_serves_and_overwrites_what_clients_forward(re
     assert answer.startswith(b"HTTP/1.1 400") and b"unsupported_grant_type" in answer
     answer = get(ours[1], {"Host": realm.host})
     assert answer.status == 301 and answer.header("location") == f"https://{realm.host}{DISCOVERY}"
+
+
+def test_the_example_configuration_passes_headers_with_underscores(world, ours):
+    """API_KEY_ID of Cotter's wire arrives: the key is right, and what is refused is the empty body."""
+    realm = hosted(world.realm(name="ours"))
+    realm.put_client("cotter", access_token_type="jwt")
+    realm.put_client("cotter", "cap:cotter", "gt:authorization_code", "gt:refresh_token")
+    world.settle()
+    fields = [("Host", realm.host), ("Content-Type", "application/json"), ("API_KEY_ID", realm.client("cotter"))]
+    answer = over_tls(ours[0], "POST", "/api/v0/verify/get_identity", fields, b"{}")
+    assert answer.startswith(b"HTTP/1.1 400") and b"Invalid request" in answer, answer
 
 
 def test_behind_the_example_configuration_limits_count_the_client(world, ours):

@@ -9,7 +9,8 @@ private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
     let stores: [Any] = [
         AccountStore.calls, AuthorizationCodeStore.calls, BrandStore.calls, BrowserSessionStore.calls,
         ClientAssertionStore.calls, CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, DataKeyStore.calls,
-        IdentifierStore.calls, KeyLineStore.calls, LogoutTokenStore.calls, MagicLinkStore.calls,
+        IdentifierStore.calls, IdentityCodeStore.calls, KeyLineStore.calls, LogoutTokenStore.calls,
+        MagicLinkStore.calls,
         MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls, PageStateStore.calls, PasskeyStore.calls,
         PermitStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls, ServiceAccountStore.calls,
         SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls, TestIdentityStore.calls,

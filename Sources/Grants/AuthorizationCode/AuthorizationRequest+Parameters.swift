@@ -11,18 +11,21 @@ extension AuthorizationRequest {
         let user: UUIDValue?
         /// `iss` of the response.
         let issuer: String
+        /// The address that is to be proven; comes with no parameter.
+        var proof: WantedProof?
 
         subscript(name: String) -> String? { form[name] }
 
-        init(_ form: FormParameters, user: UUIDValue? = nil, issuer: String) {
+        init(_ form: FormParameters, user: UUIDValue? = nil, issuer: String, proof: WantedProof? = nil) {
             self.form = form
             self.user = user
             self.issuer = issuer
+            self.proof = proof
         }
 
         /// The user in place of the hint, which is much longer.
         func keeping(user: UUIDValue?) -> Parameters {
-            Parameters(form, user: user, issuer: issuer)
+            Parameters(form, user: user, issuer: issuer, proof: proof)
         }
 
         /// In the order of their numbers; a number is never used again.
@@ -32,6 +35,7 @@ extension AuthorizationRequest {
         ]
         private static let resource: UInt8 = 64
         private static let userNumber: UInt8 = 65
+        private static let proofNumber: UInt8 = 66
 
         /// `number (1) ‖ length (2) ‖ value` of each.
         var encoded: [UInt8] {
@@ -47,6 +51,7 @@ extension AuthorizationRequest {
             }
             for value in form.resources { append(Self.resource, Array(value.utf8)) }
             if let user { append(Self.userNumber, user.bytes) }
+            if let proof { append(Self.proofNumber, proof.encoded) }
             return bytes
         }
 
@@ -55,6 +60,7 @@ extension AuthorizationRequest {
             var rest = Array(encoded)[...]
             var values: [(String, String)] = []
             var user: UUIDValue?
+            var proof: WantedProof?
             while let number = rest.popFirst() {
                 guard let count = rest.prefix(2).bigEndianInteger(as: UInt16.self).map(Int.init),
                     rest.count >= 2 + count
@@ -64,6 +70,9 @@ extension AuthorizationRequest {
                 if number == Self.userNumber {
                     guard let value = UUIDValue(bytes: bytes) else { return nil }
                     user = value
+                } else if number == Self.proofNumber {
+                    guard let value = WantedProof(bytes) else { return nil }
+                    proof = value
                 } else {
                     let name =
                         number == Self.resource
@@ -75,7 +84,7 @@ extension AuthorizationRequest {
                 }
             }
             guard let form = FormParameters(values) else { return nil }
-            self.init(form, user: user, issuer: issuer)
+            self.init(form, user: user, issuer: issuer, proof: proof)
         }
     }
 
@@ -110,7 +119,7 @@ extension AuthorizationRequest {
     init(_ parameters: Parameters, realm: Realm, from origin: Origin) throws(AuthorizationRefusal) {
         guard realm.hosted.isEnabled else { throw .page(.hostedDisabled) }
         guard let client = parameters["client_id"].flatMap({ realm.clients[$0] }), client.enabled,
-            realm.admits(client)
+            realm.admits(client), parameters.proof == nil || client.permissions.contains("cap:cotter")
         else { throw .page(.invalidClient) }
         try self.init(parameters, realm: realm, client: client, from: origin)
     }

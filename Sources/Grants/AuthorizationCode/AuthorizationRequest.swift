@@ -95,7 +95,8 @@ public struct AuthorizationRequest: Sendable {
         let isStateTooLong = (presentedState?.utf8.count ?? 0) > Self.maximumState
         let target = AuthorizationResponse.Target(
             redirectURI: redirectURI, mode: parameters["response_mode"] == "form_post" ? .formPost : .query,
-            state: isStateTooLong ? nil : presentedState, issuer: realm.issuer, pushedID: origin.id)
+            state: isStateTooLong ? nil : presentedState, issuer: realm.issuer, pushedID: origin.id,
+            challengeID: parameters.proof?.challengeID)
         func refused(_ code: AuthorizationError, _ description: String) -> AuthorizationRefusal {
             .response(.failure(code, description, to: target))
         }
@@ -170,7 +171,8 @@ public struct AuthorizationRequest: Sendable {
     /// Where the response goes.
     var target: AuthorizationResponse.Target {
         AuthorizationResponse.Target(
-            redirectURI: redirectURI, mode: responseMode, state: state, issuer: parameters.issuer, pushedID: pushedID)
+            redirectURI: redirectURI, mode: responseMode, state: state, issuer: parameters.issuer, pushedID: pushedID,
+            challengeID: wantedProof?.challengeID)
     }
 }
 

@@ -15,6 +15,8 @@ public struct AuthorizationResponse: Sendable, Equatable {
         let state: String?
         let issuer: String
         let pushedID: [UInt8]?
+        /// Of a request for a proof, whose response has members of its own.
+        var challengeID: Int64?
     }
 
     let target: Target
@@ -30,9 +32,11 @@ public struct AuthorizationResponse: Sendable, Equatable {
     /// How it travels.
     public var mode: Mode { target.mode }
     /// The members of the response, in order: `code` or `error` and `error_description`, then `state` if one was sent,
-    /// and `iss`.
+    /// and `iss`. With a number: `code` or `error`, `state`, and beside a code `challenge_id`.
     public var members: [(name: String, value: String)] {
-        answer + (target.state.map { [("state", $0)] } ?? []) + [("iss", target.issuer)]
+        let state = target.state.map { [("state", $0)] } ?? []
+        guard let number = target.challengeID else { return answer + state + [("iss", target.issuer)] }
+        return answer.prefix(1) + state + (error == nil ? [("challenge_id", String(number))] : [])
     }
 
     /// The redirect URI with the members appended to its own query.

@@ -138,7 +138,7 @@ public struct Authorizations: Sendable {
         consents: Bool = false, offersPasskey: Bool = false
     ) async throws -> Answer {
         var wanted = request.codeRequest
-        wanted.codeHash = code?.hash
+        wanted.codeHash = code.map(request.hash(of:))
         wanted.consents = consents
         wanted.offersPasskey = offersPasskey
         let standing = try await sessions.answer(
@@ -202,7 +202,7 @@ extension AuthorizationRequest {
         AuthorizationCodeRequest(
             client: client.key, redirectURI: redirectURI, codeChallenge: codeChallenge, scope: scope,
             resources: audience, nonce: nonce, acrValues: acrValues, maximumAge: maximumAge, user: hintedUser,
-            asksConsent: prompts.contains(.consent), pushedRequest: pushedID)
+            asksConsent: prompts.contains(.consent), pushedRequest: pushedID, proof: wantedProof?.kind.rawValue)
     }
 }
 

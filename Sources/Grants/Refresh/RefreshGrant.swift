@@ -30,10 +30,16 @@ public struct RefreshGrant: Grant {
 
     /// Rotates, or repeats the answer of the first use within the retry window, in one statement.
     public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
+        // The scope is the family's, which only the statement knows: prepare for the most it can be.
+        let signingKey = try await issuer.prepare(realm: request.realm, client: request.client, scope: ["openid"])
+        return try issuer.issue(
+            await rotated(request), realm: request.realm, client: request.client, signingKey: signingKey)
+    }
+
+    /// Rotates; what the tokens of the answer are made from.
+    func rotated(_ request: TokenRequest) async throws -> Authentication {
         let realm = request.realm
         let client = request.client
-        // The scope is the family's, which only the statement knows: prepare for the most it can be.
-        let signingKey = try await issuer.prepare(realm: realm, client: client, scope: ["openid"])
         guard let presented = RefreshToken(request.form["refresh_token"] ?? "", realm: realm.id, keyring: keyring)
         else {
             try await limiter.count(.token, request.subjects, realm: realm)
@@ -53,13 +59,12 @@ public struct RefreshGrant: Grant {
             throw TokenError.unavailable("the successor was made under a key this node does not hold")
         }
         let scope = Self.scope(of: family, request)
-        let authentication = Authentication(
+        return Authentication(
             session: presented.session, user: family.user, amr: family.amr, authTime: Int(family.authTime),
             scope: scope,
             audience: Self.audience(of: family, scope: scope, request), refreshToken: successor,
             tokenSalt: family.tokenSalt,
             sessionExpiresAt: Int(family.expiresAt), now: Int(family.now))
-        return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
     }
 
     private func rotate(

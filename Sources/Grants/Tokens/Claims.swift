@@ -14,6 +14,11 @@ enum Claims {
         claims.member("sid", token.owner.description)
         claims.member("realm", realm.slug)
         claims.testIdentity(authentication.user)
+        claims.proven(authentication)
+        if let proven = authentication.proven {
+            claims.member("authentication_method", proven.method)
+            claims.member("type", "client_access_token")
+        }
         return claims.finish()
     }
 
@@ -57,12 +62,21 @@ enum Claims {
         claims.member("sid", token.owner.description)
         claims.member("realm", realm.slug)
         claims.testIdentity(authentication.user)
-        claims.member("at_hash", accessTokenHash)
+        claims.proven(authentication)
+        // Optional in this flow (OpenID Connect Core §3.1.3.6), and Cotter's clients check an ID token by itself.
+        if authentication.proven == nil { claims.member("at_hash", accessTokenHash) }
         return claims.finish()
     }
 }
 
 extension JSONWriter {
+    /// The address of Cotter's wire, and the user under the name that its clients know.
+    fileprivate mutating func proven(_ authentication: Authentication) {
+        guard let proven = authentication.proven else { return }
+        member("client_user_id", authentication.user.description)
+        member("identifier", proven.value)
+    }
+
     /// `test_identity`: only there, and true, when the user is one that an administrator made for app-store review.
     public mutating func testIdentity(_ user: UUIDValue) {
         if user.isTestIdentity { member("test_identity", true) }

@@ -39,6 +39,12 @@ public struct SigningKey: Sendable {
         return input + "." + Base64.urlEncode(signature)
     }
 
+    /// A bare signature over `input`.
+    func signature(over input: [UInt8]) throws(TokenError) -> [UInt8] {
+        guard let signature = try? signature(for: input) else { throw .unavailable("sign") }
+        return signature
+    }
+
     private func signature(for input: [UInt8]) throws -> [UInt8] {
         switch privateKey {
         case .es256(let key): Array(try key.signature(for: input).rawRepresentation)

@@ -61,6 +61,32 @@ public final class SigningKeys: Sendable {
         return try await open(makeFirst(for: realm, algorithm, forRealm: algorithm == nil, now: now), realm: realm.id)
     }
 
+    /// The key of an algorithm to sign with now; a realm without one gets it on first use, beside its own.
+    func current(
+        for realm: Realm, algorithm: SigningAlgorithm, now: Double
+    ) async throws(TokenError) -> SigningKey {
+        if let key = active(algorithm, of: realm, now: now) { return try open(key, realm: realm.id) }
+        let forRealm = realm.signingKeys.isEmpty && algorithm == .es256
+        return try await open(makeFirst(for: realm, algorithm, forRealm: forRealm, now: now), realm: realm.id)
+    }
+
+    /// The published keys of an algorithm (RFC 7517 §5), the one that signs first.
+    func jwks(for realm: Realm, algorithm: SigningAlgorithm, now: Double) async throws(TokenError) -> [UInt8] {
+        let signing = try await current(for: realm, algorithm: algorithm, now: now).kid
+        var keys = realm.signingKeys.filter { $0.alg == algorithm.rawValue && $0.retiresAt.map { $0 > now } ?? true }
+        if let made = made.withLock({ $0[realm.id]?.key }), made.kid == signing, !keys.contains(made) {
+            keys.append(made)
+        }
+        let sorted = keys.filter { $0.kid == signing } + keys.filter { $0.kid != signing }
+        return Array("{\"keys\":[\(sorted.map(\.publicJWK).joined(separator: ","))]}".utf8)
+    }
+
+    private func active(_ algorithm: SigningAlgorithm, of realm: Realm, now: Double) -> SealedSigningKey? {
+        realm.signingKeys.filter {
+            $0.alg == algorithm.rawValue && $0.activatesAt <= now && ($0.retiresAt.map { $0 > now } ?? true)
+        }.max { $0.activatesAt < $1.activatesAt }
+    }
+
     /// The realm's JWK Set (RFC 7517 §5): every key not yet retired, the next one included.
     public func jwks(for realm: Realm, now: Double) async throws(TokenError) -> [UInt8] {
         var keys = realm.signingKeys.filter { $0.retiresAt.map { $0 > now } ?? true }
@@ -125,7 +151,8 @@ public final class SigningKeys: Sendable {
     func verifier(header: some StringProtocol, typ: String, realm: Realm, now: Double) -> SigningKey? {
         var published = realm.signingKeys
         if let made = made.withLock({ $0[realm.id] }), now - made.at < Self.snapshotAge,
-            made.key.forRealm ? !published.contains(where: \.forRealm) : published.isEmpty
+            made.key.forRealm
+                ? !published.contains(where: \.forRealm) : !published.contains(where: { $0.alg == made.key.alg })
         {
             published.append(made.key)
         }

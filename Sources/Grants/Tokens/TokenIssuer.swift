@@ -11,7 +11,7 @@ public struct Authentication: Sendable {
     let authTime: Int
     /// The granted scope of this answer.
     let scope: [String]
-    let audience: [String]
+    var audience: [String]
     let refreshToken: RefreshToken?
     /// The session row's salt, which keys the access token's proof.
     let tokenSalt: [UInt8]
@@ -23,6 +23,15 @@ public struct Authentication: Sendable {
     var nonce: String?
     /// `acr`, where an authorization request had a part in it; `nil`: what ``amr`` says.
     var acr: String?
+    /// The address that the session was opened for, where the client asked for one.
+    var proven: ProvenAddress?
+}
+
+/// An address as the tokens of Cotter's wire name it.
+struct ProvenAddress: Sendable {
+    let value: String
+    /// `OTP` or `MAGIC_LINK`.
+    let method: String
 }
 
 /// The success answer of the token endpoint (RFC 6749 §5.1).

@@ -16,7 +16,7 @@ struct Opening {
         _ proof: PageSignIn.Proof, _ transaction: SignInTransaction, _ context: SignInContext, _ parts: PageParts
     ) {
         var request = context.request.codeRequest
-        request.codeHash = code.hash
+        request.codeHash = context.request.hash(of: code)
         request.offersPasskey =
             proof != .passkey && context.realm.hosted.offersPasskey && context.rules.offersPasskeys
         let handle = AuthSessionHandle(transaction.handle, realm: context.realm.id, keyring: parts.keyring)
@@ -24,7 +24,12 @@ struct Opening {
             cookieHash: cookie.hash,
             formerCookieHash: (context.cookies.session ?? BrowserCookie(transaction.ownSession))?.hash,
             host: context.exchange.host, proves: proof,
-            profileHandle: proof == .email && context.rules.asksProfile ? handle?.id : nil, request: request)
+            profileHandle: proof == .email && context.rules.asksProfile ? handle?.id : nil,
+            address: proof == .passkey
+                ? nil
+                : PageSignIn.Address(
+                    transaction.address, byLink: transaction.step == .link || transaction.facts.contains(.byLink)),
+            request: request)
         self.context = context
         serverKey = parts.keyring.newest.id
     }

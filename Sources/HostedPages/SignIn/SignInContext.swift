@@ -20,7 +20,7 @@ struct SignInContext: Sendable {
         self.cookies = cookies
         realm = exchange.realm.onPages(for: request.client)
         origin = exchange.realm.pageOrigin(host: exchange.host)
-        rules = SignInRules(realm, request.client, host: exchange.host)
+        rules = SignInRules(realm, request.client, host: exchange.host).proving(request.wantedProof)
     }
 
     /// As factors are redeemed on this page.
@@ -38,6 +38,15 @@ extension SignInRules {
         hasTerms = realm.brand.termsURI != nil
         tries = realm.policy.otpAttempts
         if let id = realm.rpID(for: client), host == id || host.hasSuffix("." + id) { rpID = id }
+    }
+
+    /// The rules where an address has to be proven: its messages are the only way, whatever else the realm offers.
+    func proving(_ wanted: WantedProof?) -> SignInRules {
+        guard let wanted else { return self }
+        var rules = self
+        rules.methods = [wanted.kind == .email ? .emailCode : .phoneCode, .magicLink]
+        rules.prefersLink = wanted.prefersLink
+        return rules
     }
 
     /// Whether passkeys are offered.

@@ -182,7 +182,7 @@ extension SignInTransaction {
         guard let parsed = EmailAddress(address) else { return faulted(.addressInvalid) }
         address = parsed.text
         return send(
-            rules.methods.contains(.emailCode)
+            rules.methods.contains(.emailCode) && !(rules.prefersLink && rules.methods.contains(.magicLink))
                 ? .sendCode(resends: false, first: names.first, last: names.last) : .sendLink)
     }
 

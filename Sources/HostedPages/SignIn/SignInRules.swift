@@ -8,6 +8,8 @@ struct SignInRules: Sendable, Equatable {
     /// The passkey's RP-ID where the page's host may use it.
     var rpID: String?
     var hasTerms = false
+    /// Whether a link is sent first, where codes could be sent too.
+    var prefersLink = false
     /// Tries per handle.
     var tries = 5
     /// Messages per address, and addresses per sign-in.

@@ -24,12 +24,27 @@ public struct PageSignIn: Sendable {
     public let profileHandle: [UInt8]?
     /// `nil`: nobody asked for a code.
     public let request: AuthorizationCodeRequest?
+    /// The address that was proven; `nil` for a passkey.
+    public let address: Address?
+
+    /// An address, and how it was proven.
+    public struct Address: Sendable, Encodable {
+        let value: String
+        let method: String
+
+        /// - Parameter byLink: by a link and not by a code.
+        public init(_ value: String, byLink: Bool) {
+            self.value = value
+            method = byLink ? "MAGIC_LINK" : "OTP"
+        }
+    }
 
     /// Takes the parts as they are.
     public init(
         cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, proves: Proof, profileHandle: [UInt8]? = nil,
-        request: AuthorizationCodeRequest?
+        address: Address? = nil, request: AuthorizationCodeRequest?
     ) {
+        self.address = address
         self.cookieHash = cookieHash
         self.formerCookieHash = formerCookieHash
         self.host = host
@@ -44,6 +59,7 @@ public struct PageSignIn: Sendable {
         let host: String
         let proves: Proof
         let profileHandle: String?
+        let proofs: [String: Address]?
         let request: AuthorizationCodeRequest?
     }
 
@@ -52,7 +68,8 @@ public struct PageSignIn: Sendable {
         AuthorizationCodeRequest.text(
             Record(
                 cookie: hex(cookieHash), former: formerCookieHash.map(hex), host: host, proves: proves,
-                profileHandle: profileHandle.map(hex), request: request))
+                profileHandle: profileHandle.map(hex), proofs: address.map { [proves.rawValue: $0] },
+                request: request))
     }
 }
 
@@ -80,6 +97,8 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     public let asksConsent: Bool
     /// SHA-256 of the `request_uri` that the request came by.
     public let pushedRequest: [UInt8]?
+    /// The kind of address that the code is to name: `email` or `phone`.
+    public let proof: String?
 
     /// The user allows what the client wants, now.
     public var consents = false
@@ -92,8 +111,9 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     public init(
         client: UUIDValue, redirectURI: String, codeChallenge: String?, scope: [String], resources: [String],
         nonce: String?, acrValues: [String], maximumAge: Int?, user: UUIDValue?, asksConsent: Bool,
-        pushedRequest: [UInt8]?
+        pushedRequest: [UInt8]?, proof: String? = nil
     ) {
+        self.proof = proof
         self.client = client
         self.redirectURI = redirectURI
         self.codeChallenge = codeChallenge
@@ -108,7 +128,7 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     }
 
     private enum Key: String, CodingKey {
-        case client, challenge, scope, resource, nonce, user, consents, pushed, code
+        case client, challenge, scope, resource, nonce, user, consents, pushed, code, proof
         case redirectURI = "redirect_uri"
         case acrValues = "acr_values"
         case maximumAge = "max_age"
@@ -133,6 +153,7 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
         try container.encode(offersPasskey, forKey: .offersPasskey)
         try container.encodeIfPresent(pushedRequest.map(hex), forKey: .pushed)
         try container.encodeIfPresent(codeHash.map(hex), forKey: .code)
+        try container.encodeIfPresent(proof, forKey: .proof)
     }
 
     /// As SQL reads it.

@@ -52,13 +52,14 @@ extension Server {
         let codeFactor = OTPFactor(codes: codes, keyring: keyring, observe: metrics.count)
         let linkFactor = MagicLinkFactor(links: links, keyring: keyring)
         let passkeyFactor = PasskeyFactor(passkeys: passkeyStore, keyring: keyring)
+        let refreshes = RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring)
         let service = TokenService(
             [
                 SignInGrant(codeFactor, signIn, issuer: issuer),
                 SignInGrant(linkFactor, signIn, issuer: issuer),
                 SignInGrant(passkeyFactor, signIn, issuer: issuer),
                 AuthorizationCodeGrant(codes: authorizationCodes, issuer: issuer, limiter: limiter),
-                RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring),
+                refreshes,
                 ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
             ], clients: clients, databaseClock: databaseClock)
         let verifier = AccessTokenVerifier(
@@ -89,11 +90,18 @@ extension Server {
                 mailedRegistration: registration, mailedLink: link, confirmation: confirmation, undo: undo,
                 limiter: limiter, keyring: keyring, deadline: configuration.uniformDeadline, clock: clock))
 
+        let authorizationRoutes = AuthorizationRoutes(
+            authorizations: authorizations, clients: clients,
+            limit: LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) }), pages: pages)
         let routes =
             TokenRoutes(service: service, metrics: metrics).routes
-            + AuthorizationRoutes(
-                authorizations: authorizations, clients: clients,
-                limit: LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) }), pages: pages
+            + authorizationRoutes.routes
+            + CotterRoutes(
+                authorization: authorizationRoutes,
+                identities: CotterIdentities(
+                    codes: IdentityCodeStore(database), refreshes: refreshes, issuer: issuer, limiter: limiter,
+                    databaseClock: databaseClock),
+                countMissingKey: transport.countMissingAPIKey
             ).routes
             + pages.routes
             + SignInRequestRoutes(requests: requests, code: code, registration: registration, link: link).routes

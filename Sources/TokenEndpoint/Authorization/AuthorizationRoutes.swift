@@ -14,7 +14,8 @@ struct AuthorizationRoutes: Sendable {
     var routes: [Route] {
         [
             Route(
-                "/connect/authorize", [.get: { try await authorize($0) }, .post: { try await redirect($0) }]
+                "/connect/authorize",
+                [.get: { try await authorize($0, by: request) }, .post: { try await redirect($0) }]
             ).logged(as: "authorize").unavailable(pages.unavailable),
             Route("/connect/par", [.post: { try await push($0) }]).logged(as: "par"),
         ]
@@ -23,14 +24,22 @@ struct AuthorizationRoutes: Sendable {
     /// Longer queries are not read, and longer requests are stored first.
     private static let maximumQuery = 8 * 1024
 
-    private func authorize(_ exchange: Exchange) async throws -> Answer {
+    private func request(_ form: FormParameters, _ exchange: Exchange) async throws -> AuthorizationRequest {
+        try await authorizations.request(form, realm: exchange.realm)
+    }
+
+    /// Answers an authorization request.
+    /// - Parameter read: reads it from the query; throws `AuthorizationRefusal`.
+    func authorize(
+        _ exchange: Exchange, by read: (FormParameters, Exchange) async throws -> AuthorizationRequest
+    ) async throws -> Answer {
         let query = exchange.request.query.utf8
         guard query.count <= Self.maximumQuery else { return Answer(.uriTooLong) }
         return try await answering(exchange) {
             guard let form = try? FormParameters(parsing: query) else {
                 throw AuthorizationRefusal.page(.invalidRequest)
             }
-            let request = try await authorizations.request(form, realm: exchange.realm)
+            let request = try await read(form, exchange)
             do {
                 return try await answer(request, exchange)
             } catch

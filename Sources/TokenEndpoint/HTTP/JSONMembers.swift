@@ -10,6 +10,7 @@ struct JSONMembers: Sendable {
         case string(String)
         case null
         case bool(Bool)
+        case integer(Int64)
         /// The bytes of an object.
         case object(ArraySlice<UInt8>)
         case other
@@ -39,7 +40,7 @@ struct JSONMembers: Sendable {
                     case UInt8(ascii: "{"): .object(bytes[range])
                     case UInt8(ascii: "t"): .bool(true)
                     case UInt8(ascii: "f"): .bool(false)
-                    default: .other
+                    default: Int64(String(decoding: bytes[range], as: UTF8.self)).map { .integer($0) } ?? .other
                     }
             }
         }
@@ -51,7 +52,7 @@ struct JSONMembers: Sendable {
         switch values[name.lowercased()] {
         case .string(let text): return text
         case .null, nil: return nil
-        case .bool, .object, .other: throw Refusal(.error(.badRequest, "\(name) is invalid."))
+        case .bool, .integer, .object, .other: throw Refusal(.error(.badRequest, "\(name) is invalid."))
         }
     }
 
@@ -60,7 +61,22 @@ struct JSONMembers: Sendable {
         switch values[name.lowercased()] {
         case .bool(let value): return value
         case .null, nil: return nil
-        case .string, .object, .other: throw Refusal(.error(.badRequest, "\(name) is invalid."))
+        case .string, .integer, .object, .other: throw Refusal(.error(.badRequest, "\(name) is invalid."))
+        }
+    }
+
+    /// A string member; `nil` when absent or something else.
+    func text(_ name: String) -> String? {
+        guard case .string(let text) = values[name.lowercased()] else { return nil }
+        return text
+    }
+
+    /// A member that is a whole number, or the digits of one; `nil` for anything else.
+    func integer(_ name: String) -> Int64? {
+        switch values[name.lowercased()] {
+        case .integer(let value): value
+        case .string(let text): Int64(text)
+        case .null, .bool, .object, .other, nil: nil
         }
     }
 

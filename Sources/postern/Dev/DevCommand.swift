@@ -80,8 +80,9 @@ struct DevCommand: AsyncParsableCommand {
               confidential client  \(DevRealm.apiClientID), secret \(secret)
               web site             \(DevRealm.webClientID), secret \(secrets.web), \
             redirect http://localhost:8081/callback
-              user                 \(DevRealm.email)
-              mails                \(origin)/dev/outbox
+              Cotter's wire        \(DevRealm.cotterClientID)  (API key; any port of http://localhost, yourapp://)
+              user                 \(DevRealm.email), \(DevRealm.phone)
+              mails, messages      \(origin)/dev/outbox  (phones of AT, DE and US)
               passkeys             \(origin)/dev/passkey  (in a browser)
 
             Try it in another terminal:
@@ -108,6 +109,7 @@ struct DevCommand: AsyncParsableCommand {
             Or let a headless app do it:  postern try otp \(app)
                                              postern try magic \(app)
                                              postern try passkey \(app)
+            Or sign in on the pages:      postern try hosted \(app)
             Ctrl-C stops everything; the data stays in .postern/ (--reset starts over).
 
             """)

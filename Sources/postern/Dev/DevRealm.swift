@@ -7,9 +7,12 @@ enum DevRealm {
     static let apiClientID = "demo-api"
     /// A web site that signs in by the pages; `http://localhost:8081/callback` is its redirect URI.
     static let webClientID = "demo-web"
+    /// An app on Cotter's wire, with a loopback redirect.
+    static let cotterClientID = "demo-cotter"
     /// Of `demo-app`.
     static let rpID = "localhost"
     static let email = "ada@example.com"
+    static let phone = "+14155550123"
 
     /// The secrets of the confidential clients.
     struct Secrets {
@@ -41,16 +44,26 @@ enum DevRealm {
                                           'gt:urn:cocoar:passkey', 'gt:refresh_token', 'scp:profile', 'scp:email');
             SELECT admin.put_client('demo', '\(apiClientID)', 'confidential', 'Demo API');
             SELECT admin.grant_permission('demo', '\(apiClientID)', 'ept:introspection', 'ept:revocation');
-            SELECT admin.set_hosted('demo', enabled => true);
+            SELECT admin.set_rate_limit('demo', 'phone-otp', 'target', 1000, interval '1 minute');
+            SELECT admin.set_rate_limit('demo', 'phone-otp', 'target-total', 1000, interval '1 minute');
+            SELECT admin.set_rate_limit('demo', 'phone-otp', 'prefix', 1000, interval '1 minute');
+            SELECT admin.set_hosted('demo', enabled => true,
+                                    methods => '{passkey,email-code,magic-link,phone-code}');
+            SELECT admin.set_phone_policy('demo', regions => '{AT,DE,US}', default_region => 'US');
             SELECT admin.put_client('demo', '\(webClientID)', 'confidential', 'Demo Web');
             SELECT admin.grant_permission('demo', c, 'gt:authorization_code', 'gt:refresh_token', 'scp:profile',
-                                          'scp:email')
+                                          'scp:email', 'scp:phone')
               FROM unnest(ARRAY['\(clientID)', '\(webClientID)']) AS c;
             SELECT admin.put_redirect_uri('demo', '\(webClientID)', 'http://localhost:8081/callback');
             SELECT admin.put_logout_uri('demo', '\(webClientID)', 'http://localhost:8081/', 'post-logout');
             SELECT admin.put_redirect_uri('demo', '\(clientID)', u)
               FROM unnest(ARRAY['http://localhost', 'http://127.0.0.1']) AS u;
-            SELECT admin.put_user('demo', '\(email)', 'Ada', 'Lovelace', email_verified => true);
+            SELECT admin.put_client('demo', '\(cotterClientID)', 'public', 'Demo Cotter', access_token_type => 'jwt');
+            SELECT admin.grant_permission('demo', '\(cotterClientID)', 'cap:cotter', 'gt:authorization_code',
+                                          'gt:refresh_token', 'scp:profile', 'scp:email', 'scp:phone');
+            SELECT admin.put_redirect_uri('demo', '\(cotterClientID)', u)
+              FROM unnest(ARRAY['http://localhost', 'http://127.0.0.1', 'yourapp://']) AS u;
+            SELECT admin.put_user('demo', '\(email)', 'Ada', 'Lovelace', email_verified => true, phone => '\(phone)');
             -- Messages to phones and devices stay in memory, as mails do: /dev/outbox.
             INSERT INTO postern.channel (realm_id, channel, name, provider)
             SELECT r.id, c.channel, 'dev', 'outbox'

@@ -80,16 +80,28 @@ struct DoctorCommand: AsyncParsableCommand {
             let use = try await Preflight.checkKeys(conninfo: try settings.databaseURL(), keyring: keyring)
             for sentence in KeyLines.sentences(use, keyring: keyring) { say("      \(sentence)") }
         }
+        await examination.check("RS256 keys of realms with pages") { () async throws -> Void in
+            try await Self.checkPageKeys(try settings.databaseURL())
+        }
     }
 
     /// A server that runs here counts what it could not trust. None may run: then there is nothing to say.
     private func noteForwardedHeaders(_ settings: Settings) async {
-        guard let listen = settings.server.operationsListen,
-            let count = await OperationsListener.value(of: "postern_untrusted_forwarded_total", at: listen), count > 0
-        else { return }
-        let requests = count == 1 ? "1 request" : "\(Int(count)) requests"
-        say(
-            "WARN  proxy: \(requests) carried X-Forwarded-For from a peer that POSTERN_TRUSTED_PROXIES does not list")
+        guard let listen = settings.server.operationsListen else { return }
+        for (metric, finding) in [
+            (
+                "postern_untrusted_forwarded_total",
+                "carried X-Forwarded-For from a peer that POSTERN_TRUSTED_PROXIES does not list"
+            ),
+            (
+                "postern_missing_api_key_total",
+                "to /api/v0/verify/get_identity had no header API_KEY_ID: nginx drops headers with underscores unless "
+                    + "underscores_in_headers is on"
+            ),
+        ] {
+            guard let count = await OperationsListener.value(of: metric, at: listen), count > 0 else { continue }
+            say("WARN  proxy: \(count == 1 ? "1 request" : "\(Int(count)) requests") \(finding)")
+        }
     }
 
     private func examineSMTP(_ settings: Settings, _ examination: inout Examination) async {

@@ -37,26 +37,26 @@ extension HeadlessApp {
     }
 
     /// A mail with a code, as the dev outbox lists it.
-    private struct CodeMail: Decodable, Equatable {
+    struct CodeMail: Decodable, Equatable {
         let to: String
         let code: String?
         let at: String
     }
 
     /// What the dev outbox knows of this user's codes.
-    private enum Outbox: Equatable {
+    enum Outbox: Equatable {
         /// The server has no dev outbox.
         case none
         case newest(CodeMail?)
     }
 
-    private func newestCodeMail() async throws -> Outbox {
+    func newestCodeMail() async throws -> Outbox {
         guard let mails: [CodeMail] = try await quietly(get: "/dev/outbox.json") else { return .none }
         return .newest(mails.first { $0.code != nil && $0.to.lowercased() == options.email.lowercased() })
     }
 
     /// The code given, or the one that came into the dev outbox since, or what the user types.
-    private func code(after before: Outbox) async throws -> String {
+    func code(after before: Outbox) async throws -> String {
         if let code = options.code { return code }
         for _ in 0..<(before == .none ? 0 : 50) {
             if case .newest(let mail?) = try await newestCodeMail(), .newest(mail) != before, let code = mail.code {
@@ -65,7 +65,7 @@ extension HeadlessApp {
             }
             try await Task.sleep(for: .milliseconds(100))
         }
-        say("The code from the mail to \(options.email): ", terminator: "")
+        say("The code that was sent to \(options.email): ", terminator: "")
         guard let typed = readLine(), !typed.isEmpty else { throw CommandFailure("no code: give it with --code") }
         return typed
     }

@@ -24,7 +24,8 @@ struct HeadlessApp {
         guard let url = URL(string: options.url), url.scheme == "http" || url.scheme == "https", url.host != nil else {
             throw CommandFailure("--url must be an origin such as http://localhost:8080")
         }
-        let client = HTTPClient()
+        // Where a page leads is a step that is printed.
+        let client = HTTPClient(configuration: .init(redirectConfiguration: .disallow))
         do {
             try await body(HeadlessApp(options: options, client: client))
             try await client.shutdown()
@@ -128,10 +129,18 @@ struct HeadlessApp {
     }
 
     private func send(_ request: HTTPClientRequest) async throws -> (HTTPResponseStatus, Data) {
+        let (status, _, body) = try await execute(request)
+        return (status, body)
+    }
+
+    /// Sends one request without printing anything.
+    func execute(
+        _ request: HTTPClientRequest
+    ) async throws -> (status: HTTPResponseStatus, headers: HTTPHeaders, body: Data) {
         do {
             let response = try await client.execute(request, timeout: .seconds(10))
             let body = try await response.body.collect(upTo: 1 << 20)
-            return (response.status, Data(body.readableBytesView))
+            return (response.status, response.headers, Data(body.readableBytesView))
         } catch {
             throw CommandFailure("\(options.url) does not answer: \(error)")
         }

@@ -5,7 +5,10 @@ struct TryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "try",
         abstract: "A headless native app: run a flow against a running server and print every request and answer.",
-        subcommands: [TryOTPCommand.self, TryMagicCommand.self, TryPasskeyCommand.self, TryRefreshCommand.self])
+        subcommands: [
+            TryOTPCommand.self, TryMagicCommand.self, TryPasskeyCommand.self, TryRefreshCommand.self,
+            TryHostedCommand.self,
+        ])
 }
 
 /// What every flow needs.

@@ -13,6 +13,8 @@ CLIENTS = Path(os.environ.get("POSTERN_CLIENTS", REPOSITORY / ".build/clients"))
 PEERS = Path(os.environ["POSTERN_PEERS"]) if os.environ.get("POSTERN_PEERS") else None
 #: PyPI's `schemathesis` with its dependencies; absent: the test that wants it is skipped and says so.
 SCHEMATHESIS = Path(os.environ.get("POSTERN_SCHEMATHESIS", REPOSITORY / ".build/schemathesis"))
+#: PyPI's `cotter` with its dependencies; absent: the same.
+COTTER = Path(os.environ.get("POSTERN_COTTER", REPOSITORY / ".build/cotter"))
 POSTGRES_BIN = Path(os.environ.get("POSTERN_PG_BIN", "/usr/lib/postgresql/15/bin"))
 
 FULL = os.environ.get("POSTERN_FULL", "") not in ("", "0")

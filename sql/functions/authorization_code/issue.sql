@@ -30,13 +30,14 @@ GRANT EXECUTE ON FUNCTION postern.texts TO postern_app;
 
 -- Answers an authorization request from a live browser session. Returns what is due, in this order, or what was done:
 --   account: it is for another user (user); login: the sign-in is too old (max_age), or there is no session;
---   acr: none of acr_values is met; offer-passkey: not asked for 30 days (offer_passkey); consent: the user has not
---   allowed this; continue: nothing, and no code was asked for (code null);
+--   acr: none of acr_values is met, or the address of proof is not the user's; offer-passkey: not asked for 30 days
+--   (offer_passkey); consent: the user has not allowed this; continue: nothing, and no code was asked for (code null);
 --   issued: the code is stored; closed: client, permission or pages were closed meanwhile; used: the pushed request
 --   was answered before.
 -- p_request: an object with client, redirect_uri, scope, resource; or null: user, max_age (seconds), acr_values,
--- nonce, challenge; asks_consent (prompt=consent); consents: the user allows it now; offer_passkey; pushed: SHA-256
--- (hex) of the request_uri; code: SHA-256 (hex) of the code to store.
+-- nonce, challenge; proof: the kind of address that the client wants proven (email, phone), whose code lives five
+-- minutes (docs/decisions/0037); asks_consent (prompt=consent); consents: the user allows it now; offer_passkey;
+-- pushed: SHA-256 (hex) of the request_uri; code: SHA-256 (hex) of the code to store.
 CREATE OR REPLACE FUNCTION postern.answer_request(
     p_realm uuid, p_session postern.browser_session, p_request jsonb) RETURNS text
 LANGUAGE plpgsql
@@ -60,7 +61,11 @@ BEGIN
     SELECT a INTO v_acr FROM unnest(v_asked || CASE WHEN cardinality(v_asked) > 0 THEN '{}'::text[]
         ELSE '{phr,urn:postern:acr:2,urn:postern:acr:1}' END) WITH ORDINALITY AS x (a, place)
      WHERE postern.meets_acr(p_session, a) ORDER BY place LIMIT 1;
-    IF v_acr IS NULL THEN
+    IF v_acr IS NULL
+       OR p_request ->> 'proof' IS NOT NULL AND NOT EXISTS (
+           SELECT FROM postern.user_identifier AS i
+            WHERE i.realm_id = p_realm AND i.user_id = p_session.user_id
+              AND i.proven_key = postern.email_key(p_session.proofs -> (p_request ->> 'proof') ->> 'value')) THEN
         RETURN 'acr';
     END IF;
     SELECT c.consent, r.code_lifetime INTO v_client
@@ -98,11 +103,13 @@ BEGIN
     END IF;
     INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, browser_session, security_stamp,
                                             auth_time, expires_at, redirect_uri, code_challenge, nonce, acr, scope,
-                                            resource, amr)
+                                            resource, amr, proof)
     VALUES (p_realm, decode(p_request ->> 'code', 'hex'), p_session.user_id, (p_request ->> 'client')::uuid,
-            p_session.id, p_session.security_stamp, p_session.auth_time, now() + v_client.code_lifetime,
+            p_session.id, p_session.security_stamp, p_session.auth_time,
+            now() + CASE WHEN p_request ->> 'proof' IS NULL THEN v_client.code_lifetime ELSE interval '5 minutes' END,
             p_request ->> 'redirect_uri', p_request ->> 'challenge', p_request ->> 'nonce', v_acr, v_scope,
-            v_resource, p_session.amr);
+            v_resource, p_session.amr,
+            p_session.proofs -> (p_request ->> 'proof') || jsonb_build_object('kind', p_request ->> 'proof'));
     RETURN 'issued';
 END
 $$;

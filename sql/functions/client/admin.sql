@@ -54,6 +54,12 @@ BEGIN
             'Delete it first: admin.delete_redirect_uri(realm, client_id, uri).');
     END IF;
     IF v_old.id IS NOT NULL THEN
+        IF client_type = 'confidential' AND v_old.client_type = 'public'
+           AND 'cap:cotter' = ANY (v_old.permissions) THEN
+            PERFORM postern.refuse(format('client_type "confidential" is not possible: the public client_id "%s" holds '
+                                          '"cap:cotter"', client_id),
+                'Revoke the permission first: admin.revoke_permission(realm, client_id, ''cap:cotter'').');
+        END IF;
         IF client_type = 'public' AND 'gt:client_credentials' = ANY (v_old.permissions) THEN
             PERFORM postern.refuse(format('client_type "public" is not possible: client_id "%s" holds '
                                           '"gt:client_credentials"', client_id),
@@ -98,6 +104,7 @@ BEGIN
                                                  AND k.retires_at IS NULL) THEN
         PERFORM postern.request_signing_key(v_realm, signing_alg, false);
     END IF;
+    PERFORM postern.check_cotter(v_realm, v_id);
     PERFORM postern.admin_audit(v_realm, CASE WHEN v_old.id IS NULL THEN 'client_created' ELSE 'client_updated' END,
                                 client => v_id,
         detail => jsonb_build_object('client_id', client_id, 'client_type', client_type,

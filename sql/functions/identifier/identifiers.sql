@@ -109,6 +109,8 @@ BEGIN
     LOOP
         PERFORM postern.remove_identifier(p_realm, v_claim);
     END LOOP;
+    UPDATE postern.user_account AS u SET unproven_until = NULL
+     WHERE u.realm_id = p_realm AND u.id = p_user AND u.unproven_until IS NOT NULL;
     IF p_kind = 'email' THEN
         -- The trigger writes the row of a primary address.
         UPDATE postern.user_account AS u SET email = coalesce(u.email, p_value), email_verified = true

@@ -63,7 +63,8 @@ DECLARE
     v_device uuid;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.email_key, a.source, a.created_at, a.channel, r.resend_cooldown,
+    SELECT a.email, a.email_key, a.source, a.created_at, a.channel, r.resend_cooldown,
+           postern.speaks_cotter(k) AS is_open_to_all,
            a.expires_at > now() AND a.confirmed_user IS NULL AND NOT a.denied AS live,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
                           OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open,
@@ -88,7 +89,13 @@ BEGIN
      WHERE i.realm_id = p_realm AND i.proven_key = v_request.email_key
        -- A link has no place for a second proof.
        AND (i.kind = 'email' OR i.proved_at >= postern.stale_before(p_realm));
-    IF FOUND AND NOT postern.try_hold_user(p_realm, v_user) THEN
+    IF v_user IS NULL AND v_request.is_open_to_all AND v_request.live AND v_request.open THEN
+        IF NOT pg_try_advisory_xact_lock(postern.lock_of_registrations(p_realm, v_request.source)) THEN
+            outcome := 'busy';
+            RETURN;
+        END IF;
+        v_user := postern.claim_user(p_realm, v_request.email, v_request.source);
+    ELSIF v_user IS NOT NULL AND NOT postern.try_hold_user(p_realm, v_user) THEN
         outcome := 'busy';
         RETURN;
     END IF;

@@ -60,12 +60,14 @@ BEGIN
            postern.person_name(c.last_name) AS last_name
       INTO v_code
       FROM postern.login_code AS c
-      JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app AND a.registration <> 'Off'
+      LEFT JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app
       JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = p_client AND k.enabled
           AND p_permission = ANY (k.permissions)
       JOIN postern.realm AS r ON r.id = p_realm AND r.enabled
-          AND postern.is_switched_on(p_permission, r.native_grants_enabled AND a.native_grants_enabled,
-                                     r.hosted_enabled AND a.hosted_enabled)
+          AND postern.is_switched_on(p_permission,
+                                     r.native_grants_enabled AND coalesce(a.native_grants_enabled, c.app IS NULL),
+                                     r.hosted_enabled AND coalesce(a.hosted_enabled, c.app IS NULL))
+          AND (coalesce(a.registration <> 'Off', false) OR postern.speaks_cotter(k))
      WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.email IS NOT NULL AND c.user_id IS NULL
        AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))

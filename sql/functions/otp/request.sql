@@ -57,7 +57,8 @@ GRANT EXECUTE ON FUNCTION postern.code_digits TO postern_app;
 
 -- A code is sent to a confirmed user (kind otp). It is also sent to an address without a confirmed user, to register
 -- it: for kind otp on the host of an App with posture JitOnOtp, and for kind register where the posture is
--- ExplicitEndpoint. A disabled user gets no code. Each request gets a code of its own, which belongs to its handle.
+-- ExplicitEndpoint, and for every client of Cotter's wire. A disabled user gets no code. Each request gets a code of
+-- its own, which belongs to its handle.
 -- Outcomes: sent; cooldown (this handle was sent a code less than resend_cooldown ago); limited (a wrong hint and an
 -- address without permits, or too many registrations from one source); closed (after a hundred wrong codes); ignored
 -- (no recipient); busy (another worker decides for this address or this source now: the request stays pending);
@@ -79,11 +80,13 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.source, a.code_ids,
            a.channel, a.region, a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown, p.registration,
+           a.kind = 'otp' AND postern.speaks_cotter(k) AS is_open_to_all,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
                           OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open
       INTO v_request
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
       LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
+      LEFT JOIN postern.client AS k ON k.realm_id = a.realm_id AND k.id = a.client
      WHERE a.realm_id = p_realm AND a.id = p_request AND a.pending AND a.kind IN ('otp', 'register');
     IF NOT FOUND THEN
         RETURN 'ignored';
@@ -101,8 +104,9 @@ BEGIN
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
     v_registers := (NOT coalesce(v_user.confirmed, false) OR v_user.stale) AND coalesce(v_user.enabled, true)
         AND v_request.live AND v_request.open
-        AND coalesce(v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint'
-                     ELSE 'JitOnOtp' END, false);
+        AND coalesce(v_request.is_open_to_all
+                     OR v_request.registration = CASE v_request.kind WHEN 'register' THEN 'ExplicitEndpoint'
+                                                 ELSE 'JitOnOtp' END, false);
     IF v_registers AND NOT pg_try_advisory_xact_lock(postern.lock_of_registrations(p_realm, v_request.source)) THEN
         RETURN 'busy';
     END IF;

@@ -8,8 +8,14 @@ final class TransportMetrics: Sendable {
     let acceptPauses = Atomic<UInt64>(0)
     /// Requests with `X-Forwarded-For` from peers that are not trusted proxies.
     let untrustedForwarded = Atomic<UInt64>(0)
+    /// Requests to `get_identity` without `API_KEY_ID`.
+    private let missingAPIKeys = Atomic<UInt64>(0)
     private let refusedPerProcess = Atomic<UInt64>(0)
     private let refusedPerSource = Atomic<UInt64>(0)
+
+    func countMissingAPIKey() {
+        missingAPIKeys.add(1, ordering: .relaxed)
+    }
 
     func countRefused(_ refusal: OpenConnections.Refusal) {
         switch refusal {
@@ -32,6 +38,8 @@ final class TransportMetrics: Sendable {
         postern_accept_pauses_total \(acceptPauses.load(ordering: .relaxed))
         # TYPE postern_untrusted_forwarded_total counter
         postern_untrusted_forwarded_total \(untrustedForwarded.load(ordering: .relaxed))
+        # TYPE postern_missing_api_key_total counter
+        postern_missing_api_key_total \(missingAPIKeys.load(ordering: .relaxed))
 
         """
     }
