@@ -73,6 +73,9 @@ public struct AuthorizationRequest: Sendable {
     /// Whether it asks for the proof of an address instead of an account.
     public var provesAddressOnly: Bool { scope.contains { $0.hasPrefix("verify:") } }
 
+    /// The address that a client pushed for its proof, which the person cannot change.
+    public var fixedAddress: String? { provesAddressOnly && origin.isAuthenticated ? loginHint : nil }
+
     /// Longest `state`, in bytes.
     static let maximumState = 2048
     static let maximumScope = 1024

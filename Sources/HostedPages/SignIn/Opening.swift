@@ -23,8 +23,8 @@ struct Opening {
         page = PageSignIn(
             cookieHash: cookie.hash,
             formerCookieHash: (context.cookies.session ?? BrowserCookie(transaction.ownSession))?.hash,
-            host: context.exchange.host, proves: proof,
-            profileHandle: proof == .email && context.rules.asksProfile ? handle?.id : nil, request: request)
+            host: context.exchange.host, proves: proof, address: proof == .passkey ? nil : handle?.emailKey,
+            profileHandle: proof != .passkey && context.rules.asksProfile ? handle?.id : nil, request: request)
         self.context = context
         serverKey = parts.keyring.newest.id
     }

@@ -20,7 +20,7 @@ struct SignInContext: Sendable {
         self.cookies = cookies
         realm = exchange.realm.onPages(for: request.client)
         origin = exchange.realm.pageOrigin(host: exchange.host)
-        rules = SignInRules(realm, request.client, host: exchange.host)
+        rules = SignInRules(realm, request, host: exchange.host)
     }
 
     /// As factors are redeemed on this page.
@@ -30,18 +30,36 @@ struct SignInContext: Sendable {
 }
 
 extension SignInRules {
-    /// The rules of a realm's pages for a client.
-    init(_ realm: Realm, _ client: Client, host: String) {
+    /// The rules of a realm's pages for a request.
+    init(_ realm: Realm, _ request: AuthorizationRequest, host: String) {
+        tries = realm.policy.otpAttempts
+        guard !request.provesAddressOnly else {
+            methods = [request.provesPhone ? .phoneCode : .emailCode]
+            addresses = TypedAddresses(realm, takesMail: !request.provesPhone, takesPhones: request.provesPhone)
+            provesAddressOnly = true
+            fixedAddress = request.fixedAddress
+            return
+        }
         methods = realm.hosted.methods
+        addresses = TypedAddresses(
+            realm, takesMail: methods.contains(.emailCode) || methods.contains(.magicLink),
+            takesPhones: methods.contains(.phoneCode))
         registration = realm.registration
         registrationFields = realm.registrationFields
         hasTerms = realm.brand.termsURI != nil
-        tries = realm.policy.otpAttempts
-        if let id = realm.rpID(for: client), host == id || host.hasSuffix("." + id) { rpID = id }
+        if let id = realm.rpID(for: request.client), host == id || host.hasSuffix("." + id) { rpID = id }
     }
 
     /// Whether passkeys are offered.
     var offersPasskeys: Bool { rpID != nil && methods.contains(.passkey) }
+}
+
+extension SignInTransaction {
+    /// Where the next message goes. - Parameter channel: to a phone; `nil`: by that of the message before.
+    func messageAddress(_ context: SignInContext, _ channel: Channel?, _ keyring: Keyring) -> MessageAddress? {
+        let last = AuthSessionHandle(handle, realm: context.realm.id, keyring: keyring)?.channel
+        return try? context.rules.addresses.read(address, by: channel ?? last)
+    }
 }
 
 extension SignInContext {

@@ -20,6 +20,8 @@ public struct PageSignIn: Sendable {
     public let host: String
     /// What was proven.
     public let proves: Proof
+    /// The key of the address that was proven; `nil` for a passkey.
+    public let address: String?
     /// The handle of the code, where a new user is asked for names before the account is made.
     public let profileHandle: [UInt8]?
     /// `nil`: nobody asked for a code.
@@ -27,13 +29,14 @@ public struct PageSignIn: Sendable {
 
     /// Takes the parts as they are.
     public init(
-        cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, proves: Proof, profileHandle: [UInt8]? = nil,
-        request: AuthorizationCodeRequest?
+        cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, proves: Proof, address: String? = nil,
+        profileHandle: [UInt8]? = nil, request: AuthorizationCodeRequest?
     ) {
         self.cookieHash = cookieHash
         self.formerCookieHash = formerCookieHash
         self.host = host
         self.proves = proves
+        self.address = address
         self.profileHandle = profileHandle
         self.request = request
     }
@@ -43,6 +46,7 @@ public struct PageSignIn: Sendable {
         let former: String?
         let host: String
         let proves: Proof
+        let address: String?
         let profileHandle: String?
         let request: AuthorizationCodeRequest?
     }
@@ -52,7 +56,7 @@ public struct PageSignIn: Sendable {
         AuthorizationCodeRequest.text(
             Record(
                 cookie: hex(cookieHash), former: formerCookieHash.map(hex), host: host, proves: proves,
-                profileHandle: profileHandle.map(hex), request: request))
+                address: address, profileHandle: profileHandle.map(hex), request: request))
     }
 }
 
