@@ -3,7 +3,7 @@
 import pytest
 
 from harness import jose
-from harness.codeflow import REDIRECT, hosted, refused
+from harness.codeflow import Flow, hosted, refused
 from harness.phones import Phones, new_number
 from harness.postgres import literal
 from test_pages import Session
@@ -74,17 +74,15 @@ def test_the_subject_is_stable_per_client_and_address(realm):
 
 @pytest.mark.parametrize("scope", [
     "openid verify:email verify:phone", "openid verify:email profile", "openid verify:email offline_access", "verify:email",
-    "verify:phone",
+    "openid verify:phone",
 ])
 def test_the_scope_is_openid_and_one_proof(realm, scope):
-    """Anything else is invalid_scope."""
-    from harness.codeflow import Flow  # pylint: disable=import-outside-toplevel
+    """Anything else is invalid_scope; so is a proof of phones where the realm sends to none."""
     assert refused(Flow(realm).authorize(scope=scope)) == "invalid_scope"
 
 
 def test_a_client_without_the_permission_may_not_ask(realm):
     """The scope is not the client's."""
-    from harness.codeflow import Flow  # pylint: disable=import-outside-toplevel
     assert refused(Flow(realm, "api").authorize(scope=SCOPE)) == "invalid_scope"
 
 
@@ -102,6 +100,7 @@ def test_a_pushed_address_cannot_be_edited(realm):
     browser.submit("continue")
     assert browser.page.step == "code" and "other-address" not in browser.page.buttons
     browser.submit("continue", code=session.code(victim))
+    assert session.flow.push(scope=SCOPE, login_hint="+43664123456").error == "invalid_request"
     assert tokens(session)[1]["email"] == victim and not realm.world.mailbox.to(mine)
 
 
@@ -232,4 +231,3 @@ def test_a_phone_number_is_proven(realm):
                 "address", error, typed)
     finally:
         phones.close()
-    assert REDIRECT

@@ -39,7 +39,8 @@ public struct AccessToken: Sendable, Equatable {
     }
 }
 
-/// The opaque form: `pat_` (`psa_` for a service account, `pva_` for a proven address) + base64url of a sealed reference
+/// The opaque form: `pat_` (`psa_` for a service account, `pva_` for a proven address) + base64url of a sealed
+/// reference to the row it depends on.
 /// to the row it depends on.
 ///
 /// Nothing is stored per token, so a dump of the database holds none, and revoking the session ends all of its tokens

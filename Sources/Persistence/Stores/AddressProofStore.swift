@@ -170,7 +170,7 @@ extension AddressProofStore {
         }
         let prove = FunctionCall<(Proved?, PermitVerdict)>(
             "prove_address",
-            ["realm", "client", "id", "address_key", "keyed", "subject", "amr", "acr", "request", "source"]
+            ["realm", "client", "id", "address_key", "keyed", "subject", "amr", "acr", requestArgument, "source"]
                 + PermitRequest.arguments + ["brake_permits", "brake_per", "brake_burst"], effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), reason = columns("reason", String?.self)
@@ -186,8 +186,11 @@ extension AddressProofStore {
             "share_address",
             [
                 "realm", "client", "id", "cookie_hash", "host", "address_key", "max_age", "sealed", "subject", "acr",
-                "request", "source",
+                requestArgument, "source",
             ], effect: .once)
     }
     static let calls = Calls()
+
+    /// The authorization request, as `postern.answer_request` takes it.
+    private static let requestArgument = Argument("request", of: ["request"]) { "\($0[0])::text::jsonb" }
 }
