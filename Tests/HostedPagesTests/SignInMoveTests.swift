@@ -1,4 +1,5 @@
 import Grants
+import Persistence
 import Testing
 
 @testable import HostedPages
@@ -150,5 +151,56 @@ struct SignInMoveTests {
         byLink.facts = .byLink
         let form = try form(("action", "continue"), ("recovery_code", "abcd-efgh"))
         #expect(try byLink.move(form, rules) == .proveLink(second: ["recovery_code": "abcd-efgh"]))
+    }
+
+    private func phones(methods: Set<Hosted.Method> = [.emailCode, .phoneCode]) throws -> SignInRules {
+        let realm = try Realm.onPages([
+            "channels": ["sms", "voice"],
+            "phones": ["regions": ["AT", "DE"], "default_region": "DE", "sends": 3, "prefixes": [[String: Any]]()],
+        ])
+        return SignInRules(
+            methods: methods,
+            addresses: TypedAddresses(realm, takesMail: methods.contains(.emailCode), takesPhones: true))
+    }
+
+    @Test(arguments: [
+        ("0176 1234 5678", "+4917612345678"), ("+43 (664) 1234567", "+436641234567"), ("a@b.example", "a@b.example"),
+    ])
+    func `a phone number is read as people type it`(_ typed: String, _ read: String) throws {
+        let (move, next) = try move(.address, phones(), ("action", "continue"), ("address", typed))
+        #expect(move == .sendCode(resends: false))
+        #expect(next.address == read)
+    }
+
+    @Test(arguments: [
+        ("+49", InputFault.phoneInvalid), ("letters", .phoneInvalid), ("+1 415 555 2671", .phoneUnsupported),
+        ("a@b", .addressInvalid), ("", .addressInvalid),
+    ])
+    func `what is no number is faulted`(_ typed: String, _ fault: InputFault) throws {
+        let (move, next) = try move(.address, phones(), ("action", "continue"), ("address", typed))
+        #expect(move == .show)
+        #expect((next.fault, next.address) == (fault, typed))
+    }
+
+    @Test func `a code goes to a phone by the channels that there are, and within their bound`() throws {
+        var transaction = transaction(.code)
+        transaction.address = "+4917612345678"
+        (transaction.sends, transaction.addresses) = (2, 1)
+        let rules = try phones()
+        #expect(try transaction.move(form(("action", "voice")), rules) == .sendCode(resends: true, channel: .voice))
+        #expect(throws: InvalidForm.self) { try transaction.move(form(("action", "whatsapp")), rules) }
+        #expect(throws: InvalidForm.self) { try transaction.move(form(("action", "link")), rules) }
+        transaction.sends = 3
+        #expect(try transaction.move(form(("action", "sms")), rules) == .show)
+        #expect(transaction.fault == .sendLimit)
+        transaction.address = "ada@example.com"
+        #expect(throws: InvalidForm.self) { try transaction.move(form(("action", "sms")), rules) }
+    }
+
+    @Test func `a person who would rather get a code does not share`() throws {
+        var rules = SignInRules()
+        rules.provesAddressOnly = true
+        let (move, next) = try move(.continueAs, rules, ("action", "other-account"))
+        #expect((move, next.step, next.facts) == (.show, .address, .wantsCode))
     }
 }

@@ -2,17 +2,25 @@ import Encoding
 import Crypto
 public import Persistence
 
-/// An authorization code (RFC 6749 §1.3.1): `pac_` and 32 random bytes in base64url. Only its hash is stored.
+/// An authorization code (RFC 6749 §1.3.1): `pac_`, `address.` if it proves an address, and 32 random
+/// bytes in base64url. Only its hash is stored.
 public struct AuthorizationCode: Sendable {
     /// As the client gets it.
     public let text: String
 
     private static let prefix = "pac_"
 
+    /// What follows the prefix in a code that proves an address: no base64url has a dot.
+    private static let addressMark = "address."
+
     /// A code that has not been issued yet.
-    public init() {
-        text = Self.prefix + Base64.urlEncode(randomBytes(32))
+    /// - Parameter provesAddress: it is redeemed for the proof of an address and opens no session.
+    public init(provesAddress: Bool = false) {
+        text = Self.prefix + (provesAddress ? Self.addressMark : "") + Base64.urlEncode(randomBytes(32))
     }
+
+    /// Whether it is redeemed for the proof of an address.
+    var provesAddress: Bool { text.hasPrefix(Self.prefix + Self.addressMark) }
 
     /// A presented code; `nil` for what cannot be one.
     init?(_ presented: String) {

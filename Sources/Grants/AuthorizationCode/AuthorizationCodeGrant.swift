@@ -12,12 +12,16 @@ public struct AuthorizationCodeGrant: Grant {
     public let knowsScope = false
 
     private let codes: AuthorizationCodeStore
+    private let addresses: AddressTokenStore
     private let issuer: TokenIssuer
     private let limiter: RateLimiter
 
     /// Creates the grant.
-    public init(codes: AuthorizationCodeStore, issuer: TokenIssuer, limiter: RateLimiter) {
+    public init(
+        codes: AuthorizationCodeStore, addresses: AddressTokenStore, issuer: TokenIssuer, limiter: RateLimiter
+    ) {
         self.codes = codes
+        self.addresses = addresses
         self.issuer = issuer
         self.limiter = limiter
     }
@@ -59,21 +63,24 @@ public struct AuthorizationCodeGrant: Grant {
         // Only the statement knows whether the scope holds openid and offline_access: prepare for both.
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: ["openid"])
         let session = UUIDValue.random()
-        let refreshToken = RefreshToken.first(realm: realm.id, session: session, keyring: issuer.keyring)
         guard let code = AuthorizationCode(request.form["code"] ?? "") else {
             try await limiter.count(.token, request.subjects, realm: realm)
             throw Self.refused("malformed")
         }
+        let presented = AuthorizationCodeStore.Presented(
+            realm: realm.id, client: client.key, codeHash: code.hash, redirectURI: request.form["redirect_uri"],
+            codeChallenge: request.form["code_verifier"].map(Self.challenge(of:)),
+            resources: request.access.resources.isEmpty ? nil : request.access.resources)
+        if code.provesAddress, let signingKey {
+            return try await redeem(presented, provingAddressAs: session, request, signingKey)
+        }
+        let refreshToken = RefreshToken.first(realm: realm.id, session: session, keyring: issuer.keyring)
         var new = NewSession(
             id: session, tokenSalt: randomBytes(16), refreshHash: refreshToken.hash, scope: [], resources: [], amr: [],
             accessTokenLifetime: Int32(clamping: realm.accessTokenLifetime(for: client)),
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: request.source,
             serverKey: issuer.keyring.newest.id)
         new.userAgent = request.userAgent
-        let presented = AuthorizationCodeStore.Presented(
-            realm: realm.id, client: client.key, codeHash: code.hash, redirectURI: request.form["redirect_uri"],
-            codeChallenge: request.form["code_verifier"].map(Self.challenge(of:)),
-            resources: request.access.resources.isEmpty ? nil : request.access.resources)
         let opened = new
         let outcome = try await limiter.admitting(.token, request.subjects, realm: realm) { permits in
             try await codes.redeem(presented, session: opened, permits: permits)
@@ -88,6 +95,26 @@ public struct AuthorizationCodeGrant: Grant {
                     sessionExpiresAt: Int(redeemed.sessionExpiresAt), now: Int(redeemed.now), nonce: redeemed.nonce,
                     acr: redeemed.acr),
                 realm: realm, client: client, signingKey: signingKey)
+        case .invalidTarget: throw RequestedAccess.invalidTarget("not the code's")
+        case .refused(let reason): throw Self.refused(reason)
+        }
+    }
+
+    /// Consumes the code of a proven address, which opens no session of an account.
+    private func redeem(
+        _ presented: AuthorizationCodeStore.Presented, provingAddressAs session: UUIDValue, _ request: TokenRequest,
+        _ signingKey: SigningKey
+    ) async throws -> TokenResponse {
+        let salt = randomBytes(16)
+        let outcome = try await limiter.admitting(.token, request.subjects, realm: request.realm) { permits in
+            try await addresses.redeem(
+                presented, session: session, tokenSalt: salt, source: request.source, permits: permits)
+        }
+        switch outcome {
+        case .redeemed(let redeemed):
+            return try issuer.issue(
+                redeemed, session: session, tokenSalt: salt, realm: request.realm, client: request.client,
+                signingKey: signingKey)
         case .invalidTarget: throw RequestedAccess.invalidTarget("not the code's")
         case .refused(let reason): throw Self.refused(reason)
         }

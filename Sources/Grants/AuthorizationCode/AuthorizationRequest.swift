@@ -73,6 +73,9 @@ public struct AuthorizationRequest: Sendable {
     /// Whether it asks for the proof of an address instead of an account.
     public var provesAddressOnly: Bool { scope.contains { $0.hasPrefix("verify:") } }
 
+    /// The address that a client pushed for its proof, which the person cannot change.
+    public var fixedAddress: String? { provesAddressOnly && origin.isAuthenticated ? loginHint : nil }
+
     /// Longest `state`, in bytes.
     static let maximumState = 2048
     static let maximumScope = 1024
@@ -144,6 +147,9 @@ public struct AuthorizationRequest: Sendable {
         loginHint = parameters["login_hint"]
         guard (loginHint?.utf8.count ?? 0) <= Self.maximumLoginHint else {
             throw refused(.invalidRequest, "The parameter login_hint is too long.")
+        }
+        if let hint = loginHint, !Self.mayProve(hint, scope, realm, from: origin) {
+            throw refused(.invalidRequest, "The parameter login_hint is not an address that can be proven.")
         }
         if let hint = parameters["id_token_hint"] {
             guard let user = IDTokenHint(hint, realm: realm, client: client)?.user else {
@@ -217,10 +223,19 @@ extension AuthorizationRequest {
         guard proofs.isEmpty || Set(access.scope) == ["openid", proofs[0]] else {
             throw refused(.invalidScope, "The proof of an address goes with openid alone.")
         }
+        guard !proofs.contains("verify:phone") || TypedAddresses(realm, takesMail: false, takesPhones: true).takesPhones
+        else { throw refused(.invalidScope, "The requested scope is not available.") }
         guard let audience = try? access.audience(of: access.scope, realm: realm, client: client) else {
             throw refused(.invalidTarget, "The requested resource is not allowed.")
         }
         return (access.scope, audience)
+    }
+
+    /// Whether a proof can begin with a pushed address: the person cannot change it.
+    private static func mayProve(_ hint: String, _ scope: [String], _ realm: Realm, from origin: Origin) -> Bool {
+        let provesPhone = scope.contains("verify:phone")
+        guard origin.isAuthenticated, provesPhone || scope.contains("verify:email") else { return true }
+        return (try? TypedAddresses(realm, takesMail: !provesPhone, takesPhones: provesPhone).read(hint)) != nil
     }
 
     /// - Returns: `nil` for values that are unknown, repeated, or not allowed together or here.

@@ -76,7 +76,7 @@ public struct KeyResealing: Sendable {
             return try await store.moveTOTPSeed(secret, sealed: key.seal(raw, aad: aad), keyring: keyring)
         case .testCode:
             return try await store.moveTestCode(secret, keyring: keyring)
-        case .recoveryCode:
+        case .recoveryCode, .addressSubject:
             return false
         }
     }

@@ -10,9 +10,9 @@ package struct AuthSessionHandle: Equatable {
     static let prefix = "pas_"
     /// 16 random bytes: `auth_session.id`.
     package let id: [UInt8]
-    let emailKey: String
+    package let emailKey: String
     /// What carried the message to a phone; `nil`: mail.
-    let channel: Channel?
+    package let channel: Channel?
 
     package init(emailKey: String, channel: Channel? = nil) {
         self.init(id: randomBytes(16), emailKey: emailKey, channel: channel)

@@ -17,17 +17,21 @@ struct RequestAdmission: Sendable {
 
     /// Runs the statement that records the request, once it has its permits. The statement is run again, without having
     /// recorded anything, when a hinted request found a broad limit used up and takes from the reserve.
-    /// - Parameter statement: answers `nil` when it was refused a permit.
+    /// - Parameters:
+    ///   - mayBeUnknown: the message goes to any address, which counts among those that the source asks codes for
+    ///     without an account.
+    ///   - statement: answers `nil` when it was refused a permit.
     /// - Throws: `rate_limited`, or what the database threw.
     func admit<Answer>(
-        _ request: SignInRequest, _ policy: RateLimit.Policy,
+        _ request: SignInRequest, _ policy: RateLimit.Policy, mayBeUnknown: Bool = false,
         _ statement: (PermitRequest) async throws -> (Answer?, PermitVerdict)
     ) async throws -> Answer {
         var reserved: Set<RateLimit.Dimension> = []
         while true {
             do {
                 return try await limiter.admitting(
-                    policy, Self.subjects(of: request, fromReserve: reserved), realm: request.realm, statement)
+                    policy, Self.subjects(of: request, mayBeUnknown, fromReserve: reserved), realm: request.realm,
+                    statement)
             } catch let error as TokenError {
                 guard request.hint != nil, let dimension = error.limit?.dimension,
                     Self.reservable.contains(dimension), !reserved.contains(dimension),
@@ -43,7 +47,7 @@ struct RequestAdmission: Sendable {
 
     /// Always in the same order, so that two requests never deadlock over permits.
     private static func subjects(
-        of request: SignInRequest, fromReserve reserved: Set<RateLimit.Dimension>
+        of request: SignInRequest, _ mayBeUnknown: Bool, fromReserve reserved: Set<RateLimit.Dimension>
     ) -> [RateLimiter.Subject] {
         var subjects: [RateLimiter.Subject] = []
         if request.hint == nil {
@@ -51,6 +55,7 @@ struct RequestAdmission: Sendable {
             subjects.append(.init(.targetTotal, request.address.key))
         }
         subjects.append(.init(.source, request.source))
+        if mayBeUnknown { subjects.append(.init(.registrations, request.source)) }
         func add(_ dimension: RateLimit.Dimension, _ value: String, amount: Int = 1) {
             subjects.append(
                 .init(dimension, value, part: reserved.contains(dimension) ? .reserve : .open, amount: amount))

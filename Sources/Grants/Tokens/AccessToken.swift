@@ -4,7 +4,7 @@ public import Persistence
 
 /// What an access token says, whichever form it travels in.
 public struct AccessToken: Sendable, Equatable {
-    /// The row whose end is the token's: a session (`sid`), or the service account a client acts as.
+    /// What ends the token: a session (`sid`), the service account a client acts as, or the proof of an address.
     public let owner: UUIDValue
     /// `jti`, 16 random bytes.
     public let jti: [UInt8]
@@ -39,7 +39,9 @@ public struct AccessToken: Sendable, Equatable {
     }
 }
 
-/// The opaque form: `pat_` (`psa_` for a service account) + base64url of a sealed reference to the row it depends on.
+/// The opaque form: `pat_` (`psa_` for a service account, `pva_` for a proven address) + base64url of a sealed
+/// reference to the row it depends on.
+/// to the row it depends on.
 ///
 /// Nothing is stored per token, so a dump of the database holds none, and revoking the session ends all of its tokens
 /// at once. It is sealed under the server's key, and `proof` is keyed with the row's salt, so the key file alone cannot
@@ -47,12 +49,13 @@ public struct AccessToken: Sendable, Equatable {
 package struct SealedReference {
     /// The kind of row it refers to.
     package enum Kind: Sendable {
-        case session, serviceAccount
+        case session, serviceAccount, addressProof
 
         var prefix: String {
             switch self {
             case .session: "pat_"
             case .serviceAccount: "psa_"
+            case .addressProof: "pva_"
             }
         }
 
@@ -60,6 +63,7 @@ package struct SealedReference {
             switch self {
             case .session: .accessToken
             case .serviceAccount: .serviceAccountToken
+            case .addressProof: .addressToken
             }
         }
 
@@ -67,6 +71,7 @@ package struct SealedReference {
             switch self {
             case .session: Array("access token".utf8) + realm.bytes
             case .serviceAccount: Array("service account token".utf8) + realm.bytes
+            case .addressProof: Array("address token".utf8) + realm.bytes
             }
         }
     }
@@ -77,8 +82,7 @@ package struct SealedReference {
     /// The row that it refers to.
     let owner: UUIDValue
     let jti: [UInt8]
-    /// Seconds after the epoch of the token, which only the row knows: the session's `auth_time`, or when the account
-    /// was made.
+    /// Seconds after the epoch of the token, which only the row knows: `auth_time`, or when the account was made.
     private let issuedAfter: Int
     private let expiresAfter: Int
     private let scope: [String]

@@ -29,13 +29,18 @@ public struct AccessTokenVerifier: Sendable {
     let signingKeys: SigningKeys
     let sessions: SessionStore
     let accounts: ServiceAccountStore
+    let addresses: AddressTokenStore
 
     /// Creates a verifier.
-    public init(keyring: Keyring, signingKeys: SigningKeys, sessions: SessionStore, accounts: ServiceAccountStore) {
+    public init(
+        keyring: Keyring, signingKeys: SigningKeys, sessions: SessionStore, accounts: ServiceAccountStore,
+        addresses: AddressTokenStore
+    ) {
         self.keyring = keyring
         self.signingKeys = signingKeys
         self.sessions = sessions
         self.accounts = accounts
+        self.addresses = addresses
     }
 
     /// The owner of a token.
@@ -44,6 +49,8 @@ public struct AccessTokenVerifier: Sendable {
         case user(VerifiedAccessToken)
         /// A client that acts for itself.
         case service(VerifiedServiceToken)
+        /// Somebody who proved an address and has no account here.
+        case address(VerifiedAddressToken)
     }
 
     /// - Returns: `nil` for a token that another server made, is expired or revoked, or has lost its session, account,
@@ -62,6 +69,13 @@ public struct AccessTokenVerifier: Sendable {
                 let token = reference.token(epoch: Int(account.createdAt), salt: account.tokenSalt)
             else { return nil }
             return Self.alive(token, account, realm: realm).map(Holder.service)
+        }
+        if presented.hasPrefix(SealedReference.Kind.addressProof.prefix) {
+            guard let reference = SealedReference(presented, of: .addressProof, realm: realm.id, keyring: keyring),
+                let live = try await addresses.live(realm: realm.id, session: reference.owner),
+                let token = reference.token(epoch: Int(live.proof.authTime), salt: live.tokenSalt)
+            else { return nil }
+            return alive(token, live, realm: realm).map(Holder.address)
         }
         guard let jwt = jwt(presented, realm: realm, now: now) else { return nil }
         guard jwt.isSession else {
@@ -85,6 +99,17 @@ public struct AccessTokenVerifier: Sendable {
             client.key == account.client
         else { return nil }
         return VerifiedServiceToken(token: token, account: account)
+    }
+
+    private func alive(
+        _ token: AccessToken, _ live: AddressTokenStore.Live, realm: Realm
+    ) -> VerifiedAddressToken? {
+        guard live.proof.now < Double(token.expiresAt), let client = realm.clients[live.clientID], client.enabled,
+            client.key == live.client,
+            let address = ProvenAddress(live.proof, realm: realm.id, client: client.key, keyring: keyring)
+        else { return nil }
+        return VerifiedAddressToken(
+            token: token, address: address, client: client, amr: live.proof.amr, authTime: Int(live.proof.authTime))
     }
 
     /// Life beyond what the statement checked: the token's own end by the database clock, and the client, which the

@@ -127,7 +127,7 @@ public struct TokenIssuer: Sendable {
     /// guard: ``TokenService`` already refuses before a factor is consumed, by the difference that the listening
     /// connection measured.
     /// - Parameter now: the database clock, seconds since the epoch.
-    private func requireTrueClock(_ now: Int) throws(TokenError) {
+    func requireTrueClock(_ now: Int) throws(TokenError) {
         guard abs(clock() - Double(now)) <= DatabaseClock.maximumDifference else {
             throw .unavailable("the process clock differs from the database's by more than 60 s")
         }

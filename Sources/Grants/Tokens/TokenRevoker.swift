@@ -5,15 +5,18 @@ public struct TokenRevoker: Sendable {
     private let verifier: AccessTokenVerifier
     private let sessions: SessionStore
     private let accounts: ServiceAccountStore
+    private let addresses: AddressTokenStore
     private let keyring: Keyring
 
     /// Creates a revoker.
     public init(
-        verifier: AccessTokenVerifier, sessions: SessionStore, accounts: ServiceAccountStore, keyring: Keyring
+        verifier: AccessTokenVerifier, sessions: SessionStore, accounts: ServiceAccountStore,
+        addresses: AddressTokenStore, keyring: Keyring
     ) {
         self.verifier = verifier
         self.sessions = sessions
         self.accounts = accounts
+        self.addresses = addresses
         self.keyring = keyring
     }
 
@@ -37,6 +40,8 @@ public struct TokenRevoker: Sendable {
             try await accounts.revoke(
                 realm: realm.id, client: client.key, account: verified.token.owner, jti: token.jti,
                 expiresAt: Double(token.expiresAt))
+        case .address(let verified):
+            try await addresses.revoke(realm: realm.id, client: client.key, session: verified.token.owner)
         case nil: break
         }
     }

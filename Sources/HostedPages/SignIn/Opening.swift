@@ -23,13 +23,12 @@ struct Opening {
         page = PageSignIn(
             cookieHash: cookie.hash,
             formerCookieHash: (context.cookies.session ?? BrowserCookie(transaction.ownSession))?.hash,
-            host: context.exchange.host, proves: proof,
-            profileHandle: proof == .email && context.rules.asksProfile ? handle?.id : nil,
-            address: proof == .passkey
+            host: context.exchange.host, proves: proof, address: proof == .passkey ? nil : handle?.emailKey,
+            proven: proof == .passkey
                 ? nil
                 : PageSignIn.Address(
                     transaction.address, byLink: transaction.step == .link || transaction.facts.contains(.byLink)),
-            request: request)
+            profileHandle: proof != .passkey && context.rules.asksProfile ? handle?.id : nil, request: request)
         self.context = context
         serverKey = parts.keyring.newest.id
     }

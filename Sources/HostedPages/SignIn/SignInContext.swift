@@ -20,7 +20,7 @@ struct SignInContext: Sendable {
         self.cookies = cookies
         realm = exchange.realm.onPages(for: request.client)
         origin = exchange.realm.pageOrigin(host: exchange.host)
-        rules = SignInRules(realm, request.client, host: exchange.host).proving(request.wantedProof)
+        rules = SignInRules(realm, request, host: exchange.host)
     }
 
     /// As factors are redeemed on this page.
@@ -30,27 +30,41 @@ struct SignInContext: Sendable {
 }
 
 extension SignInRules {
-    /// The rules of a realm's pages for a client.
-    init(_ realm: Realm, _ client: Client, host: String) {
+    /// The rules of a realm's pages for a request.
+    init(_ realm: Realm, _ request: AuthorizationRequest, host: String) {
+        tries = realm.policy.otpAttempts
+        guard !request.provesAddressOnly else {
+            methods = [request.provesPhone ? .phoneCode : .emailCode]
+            addresses = TypedAddresses(realm, takesMail: !request.provesPhone, takesPhones: request.provesPhone)
+            provesAddressOnly = true
+            fixedAddress = request.fixedAddress
+            return
+        }
         methods = realm.hosted.methods
+        if let wanted = request.wantedProof {
+            // Messages to the address are the only way, whatever else the realm offers.
+            methods = [wanted.kind == .phone ? .phoneCode : .emailCode, .magicLink]
+            prefersLink = wanted.prefersLink
+        }
+        addresses = TypedAddresses(
+            realm, takesMail: methods.contains(.emailCode) || methods.contains(.magicLink) && request.wantedProof == nil,
+            takesPhones: methods.contains(.phoneCode))
         registration = realm.registration
         registrationFields = realm.registrationFields
         hasTerms = realm.brand.termsURI != nil
-        tries = realm.policy.otpAttempts
-        if let id = realm.rpID(for: client), host == id || host.hasSuffix("." + id) { rpID = id }
-    }
-
-    /// The rules where an address has to be proven: its messages are the only way, whatever else the realm offers.
-    func proving(_ wanted: WantedProof?) -> SignInRules {
-        guard let wanted else { return self }
-        var rules = self
-        rules.methods = [wanted.kind == .email ? .emailCode : .phoneCode, .magicLink]
-        rules.prefersLink = wanted.prefersLink
-        return rules
+        if let id = realm.rpID(for: request.client), host == id || host.hasSuffix("." + id) { rpID = id }
     }
 
     /// Whether passkeys are offered.
     var offersPasskeys: Bool { rpID != nil && methods.contains(.passkey) }
+}
+
+extension SignInTransaction {
+    /// Where the next message goes. - Parameter channel: to a phone; `nil`: by that of the message before.
+    func messageAddress(_ context: SignInContext, _ channel: Channel?, _ keyring: Keyring) -> MessageAddress? {
+        let last = AuthSessionHandle(handle, realm: context.realm.id, keyring: keyring)?.channel
+        return try? context.rules.addresses.read(address, by: channel ?? last)
+    }
 }
 
 extension SignInContext {

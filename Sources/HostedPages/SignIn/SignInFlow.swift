@@ -21,6 +21,9 @@ struct SignInFlow: Sendable {
     func perform(
         _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Outcome {
+        guard !context.request.provesAddressOnly else {
+            return try await AddressProofFlow(parts: parts).perform(move, transaction, context)
+        }
         var transaction = transaction
         switch move {
         case .show: return .next(transaction, nil)
@@ -29,15 +32,16 @@ struct SignInFlow: Sendable {
             let response = try await parts.authorizations.refuse(
                 context.request, .accessDenied, "The user refused.", realm: context.realm)
             return .response(response, nil)
-        case .sendCode(let resends, let first, let last):
+        case .sendCode(let resends, let channel, let first, let last):
             let registers = transaction.facts.contains(.registers)
             try await send(
-                registers ? parts.mailedRegistration : parts.mailedCode, resends: resends, first, last, &transaction,
-                context)
+                registers ? parts.mailedRegistration : parts.mailedCode, by: channel, resends: resends, first, last,
+                &transaction, context)
             transaction.step = .code
             return .next(transaction, nil)
         case .sendLink:
-            try await send(parts.mailedLink, resends: transaction.step == .link, nil, nil, &transaction, context)
+            try await send(
+                parts.mailedLink, by: nil, resends: transaction.step == .link, nil, nil, &transaction, context)
             transaction.step = .link
             transaction.link = nil
             try await keep(transaction, context)
@@ -57,23 +61,22 @@ struct SignInFlow: Sendable {
     // MARK: Messages
 
     private func send(
-        _ factor: any SentFactor, resends: Bool, _ first: PersonName?, _ last: PersonName?,
+        _ factor: any SentFactor, by channel: Channel?, resends: Bool, _ first: PersonName?, _ last: PersonName?,
         _ transaction: inout SignInTransaction, _ context: SignInContext
     ) async throws {
-        guard let address = EmailAddress(transaction.address) else {
+        guard let address = transaction.messageAddress(context, channel, parts.keyring) else {
             throw TokenError(.invalidRequest, "The request is malformed.")
         }
         // A browser that is signed in is a device that the account knows.
         let known = try await signedIn(transaction, context)
         let receipt = try await parts.requests.record(
             SignInRequests.Form(
-                address: .email(address), firstName: first, lastName: last, clientID: context.request.client.clientID,
+                address: address, firstName: first, lastName: last, clientID: context.request.client.clientID,
                 authSession: resends ? transaction.handle : nil, idTokenHint: nil,
                 locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,
                 device: known.map { ($0.user, $0.id) }),
             for: factor, realm: context.realm, source: context.exchange.source)
-        if transaction.sends == 0 { transaction.addresses &+= 1 }
-        transaction.sends &+= 1
+        transaction.countSend()
         if handle(receipt.authSession, context) != handle(transaction.handle, context) { transaction.wrongCodes = 0 }
         transaction.handle = receipt.authSession
     }
@@ -100,8 +103,8 @@ struct SignInFlow: Sendable {
         do {
             return try await prove(
                 SignIn(by: parts.code, parts.signIn),
-                Self.form([("auth_session", transaction.handle), ("otp_code", code)], second), .email, transaction,
-                context)
+                Self.form([("auth_session", transaction.handle), ("otp_code", code)], second),
+                transaction.address.isPhone ? .phone : .email, transaction, context)
         } catch let error as TokenError where error.code == .invalidGrant {
             switch error {
             case .secondFactorRequired:
@@ -109,9 +112,7 @@ struct SignInFlow: Sendable {
                 transaction.step = .secondFactor
             case .secondFactorInvalid: transaction.fault = .wrongSecondFactor
             default:
-                transaction.step = .code
-                transaction.wrongCodes &+= 1
-                transaction.fault = Int(transaction.wrongCodes) < context.rules.tries ? .wrongCode : .noTries
+                transaction.countWrongCode(context.rules)
             }
             return .next(transaction, nil)
         }
@@ -182,7 +183,8 @@ struct SignInFlow: Sendable {
         _ first: PersonName?, _ last: PersonName?, _ acceptsTerms: Bool, _ transaction: SignInTransaction,
         _ context: SignInContext
     ) async throws -> Outcome {
-        let opening = Opening(.email, transaction, context, parts)
+        let isPhone = transaction.address.isPhone
+        let opening = Opening(isPhone ? .phone : .email, transaction, context, parts)
         let outcome = try await parts.browserSessions.register(
             realm: context.realm.id, client: context.request.client.key,
             handle: handle(transaction.handle, context) ?? [], firstName: first?.text, lastName: last?.text,

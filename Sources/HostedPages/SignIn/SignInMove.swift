@@ -1,11 +1,13 @@
 import Grants
+import Persistence
 
 /// What a form asks for: the pure half of a step. ``SignInFlow`` does it.
 enum SignInMove: Sendable, Equatable {
     /// Shows a step, as the transaction says it.
     case show
     /// Asks for a code for the transaction's address, or again for the same handle.
-    case sendCode(resends: Bool, first: PersonName? = nil, last: PersonName? = nil)
+    /// `channel`: what carries it to a phone; `nil`: the default, or that of the message before.
+    case sendCode(resends: Bool, channel: Channel? = nil, first: PersonName? = nil, last: PersonName? = nil)
     /// Asks for a link.
     case sendLink
     /// A code from the mailbox, with a second factor if there is one.
@@ -45,7 +47,7 @@ extension SignInTransaction {
         case .profile: return try moveFromProfile(action, form, rules)
         case .offerPasskey: return try moveFromOffer(action, form)
         case .consent: return try moveFromConsent(action)
-        case .continueAs: return try moveFromContinueAs(action)
+        case .continueAs: return try moveFromContinueAs(action, rules)
         }
     }
 
@@ -72,7 +74,11 @@ extension SignInTransaction {
     ) throws(InvalidForm) -> SignInMove {
         guard action == .continue, rules.offersRegistration else { throw InvalidForm() }
         address = String((form["address"] ?? "").prefix(254))
-        guard EmailAddress(address) != nil else { return faulted(.addressInvalid) }
+        do throws(TypedAddresses.Fault) {
+            _ = try rules.addresses.read(address)
+        } catch {
+            return faulted(InputFault(error))
+        }
         guard let names = names(form, rules), !rules.hasTerms || form["terms"] != nil else {
             return faulted(.fieldMissing)
         }
@@ -91,8 +97,13 @@ extension SignInTransaction {
                 return faulted(.fieldMissing)
             }
             return .proveCode(String(code.prefix(16)), second: [:])
-        case .resend: return send(.sendCode(resends: true))
-        case .link where rules.methods.contains(.magicLink) && !facts.contains(.registers): return send(.sendLink)
+        case .resend: return send(.sendCode(resends: true), rules)
+        case .sms, .voice, .whatsapp:
+            guard address.isPhone, let channel = Channel(rawValue: action.rawValue),
+                rules.addresses.channels.contains(channel)
+            else { throw InvalidForm() }
+            return send(.sendCode(resends: true, channel: channel), rules)
+        case .link where offersLink(rules): return send(.sendLink, rules)
         case .otherAddress where rules.fixedAddress == nil: return another()
         default: throw InvalidForm()
         }
@@ -103,7 +114,7 @@ extension SignInTransaction {
     ) throws(InvalidForm) -> SignInMove {
         switch action {
         case .continue: return .proveLink(second: [:])
-        case .code where rules.methods.contains(.emailCode): return send(.sendCode(resends: false))
+        case .code where rules.methods.contains(.emailCode): return send(.sendCode(resends: false), rules)
         case .otherAddress where rules.fixedAddress == nil: return another()
         default: throw InvalidForm()
         }
@@ -152,10 +163,14 @@ extension SignInTransaction {
         }
     }
 
-    private mutating func moveFromContinueAs(_ action: SignInAction) throws(InvalidForm) -> SignInMove {
+    private mutating func moveFromContinueAs(
+        _ action: SignInAction, _ rules: SignInRules
+    ) throws(InvalidForm) -> SignInMove {
         switch action {
         case .continue: return .goOn
-        case .otherAccount: return shown(.address)
+        case .otherAccount:
+            if rules.provesAddressOnly { facts.insert(.wantsCode) }
+            return shown(.address)
         default: throw InvalidForm()
         }
     }
@@ -179,21 +194,30 @@ extension SignInTransaction {
         address typed: String?, _ rules: SignInRules, _ names: (first: PersonName?, last: PersonName?) = (nil, nil)
     ) -> SignInMove {
         address = String((typed ?? "").prefix(254))
-        guard let parsed = EmailAddress(address) else { return faulted(.addressInvalid) }
-        address = parsed.text
+        do throws(TypedAddresses.Fault) {
+            address = try rules.addresses.read(address).text
+        } catch {
+            return faulted(InputFault(error))
+        }
         return send(
-            rules.methods.contains(.emailCode) && !(rules.prefersLink && rules.methods.contains(.magicLink))
-                ? .sendCode(resends: false, first: names.first, last: names.last) : .sendLink)
+            !(rules.prefersLink && rules.methods.contains(.magicLink))
+                && (address.isPhone || rules.methods.contains(.emailCode))
+                ? .sendCode(resends: false, first: names.first, last: names.last) : .sendLink, rules)
     }
 
     /// Counts a message against the limits of one sign-in.
-    private mutating func send(_ move: SignInMove) -> SignInMove {
+    private mutating func send(_ move: SignInMove, _ rules: SignInRules) -> SignInMove {
         if sends == 0 {
-            guard Int(addresses) < SignInRules.addresses else { return faulted(.sendLimit) }
-        } else if Int(sends) >= SignInRules.sends {
+            guard Int(addresses) < SignInRules.maximumAddresses else { return faulted(.sendLimit) }
+        } else if Int(sends) >= rules.sends(to: address) {
             return faulted(.sendLimit)
         }
         return move
+    }
+
+    /// Whether a link may be sent in place of a code: by mail, to sign in.
+    func offersLink(_ rules: SignInRules) -> Bool {
+        rules.methods.contains(.magicLink) && !facts.contains(.registers) && !address.isPhone
     }
 
     /// Back to the address; the handle of the former one is not presented again.

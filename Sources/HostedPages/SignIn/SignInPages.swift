@@ -28,9 +28,11 @@ struct SignInPages: Sendable {
             realm: context.exchange.realm, host: context.exchange.host, keyring: parts.keyring)
         if let fault = transaction.fault { values["fault"] = look.texts["fault-\(fault.name)"] }
         let step = transaction.step
+        values["verifies"] = context.rules.provesAddressOnly
         let texts = step == .consent ? look.filling(["address": live?.email ?? ""]) : look
         return renderer.page(
-            step.name, step: step.name, error: transaction.fault?.name, title: texts.texts[Self.titles[step] ?? ""],
+            step.name, step: step.name, error: transaction.fault?.name,
+            title: texts.texts[Self.title(of: step, context)],
             values, look: texts, status: status)
     }
 
@@ -39,6 +41,10 @@ struct SignInPages: Sendable {
         .secondFactor: "second-title", .profile: "profile-title", .offerPasskey: "offer-title",
         .consent: "consent-title", .continueAs: "continue-title",
     ]
+
+    private static func title(of step: SignInStep, _ context: SignInContext) -> String {
+        step == .address && context.rules.provesAddressOnly ? "verify-title" : titles[step] ?? ""
+    }
 
     private func values(
         _ transaction: inout SignInTransaction, _ context: SignInContext, _ look: PageLook,
@@ -50,6 +56,7 @@ struct SignInPages: Sendable {
         case .address:
             values["address"] = transaction.address
             values["sends"] = rules.sendsMessages
+            addKind(to: &values, rules, look)
             values["registers"] = rules.offersRegistration
             values["fixed"] = rules.fixedAddress != nil
             if rules.offersPasskeys, let rpID = rules.rpID {
@@ -65,8 +72,9 @@ struct SignInPages: Sendable {
             addNames(to: &values, rules, context, asksTerms: true)
         case .code:
             values["tries"] = transaction.wrongCodes > 0 && Int(transaction.wrongCodes) < rules.tries
-            values["resends"] = Int(transaction.sends) < SignInRules.sends
-            values["links"] = rules.methods.contains(.magicLink) && !transaction.facts.contains(.registers)
+            values["resends"] = Int(transaction.sends) < rules.sends(to: transaction.address)
+            values["links"] = transaction.offersLink(rules)
+            addChannels(to: &values, transaction, context, look)
             values["fixed"] = rules.fixedAddress != nil
         case .link: add(link: transaction, to: &values, context, look)
         case .secondFactor: break
@@ -93,9 +101,33 @@ struct SignInPages: Sendable {
                         ? Self.description(of: scope, context) ?? known["scope-other"] : text
                 ]
             }
-        case .continueAs: values["account"] = live?.email ?? ""
+        case .continueAs:
+            values["account"] = rules.provesAddressOnly ? transaction.address : live?.email ?? ""
         }
         return values
+    }
+
+    /// What kind of address the field takes.
+    private func addKind(to values: inout [String: Any], _ rules: SignInRules, _ look: PageLook) {
+        let addresses = rules.addresses
+        switch (addresses.takesMail, addresses.takesPhones) {
+        case (true, false): (values["kind"], values["label"]) = ("email", look.texts["address-label"])
+        case (false, _): (values["kind"], values["label"]) = ("tel", look.texts["address-label-phone"])
+        case (true, true): (values["kind"], values["label"]) = ("text", look.texts["address-label-any"])
+        }
+    }
+
+    /// The other ways by which a code can reach a phone.
+    private func addChannels(
+        to values: inout [String: Any], _ transaction: SignInTransaction, _ context: SignInContext, _ look: PageLook
+    ) {
+        guard transaction.address.isPhone else { return }
+        values["isPhone"] = true
+        guard Int(transaction.sends) < context.rules.sends(to: transaction.address) else { return }
+        let last = AuthSessionHandle(transaction.handle, realm: context.realm.id, keyring: parts.keyring)?.channel
+        values["channels"] = context.rules.addresses.channels.filter { $0 != last }.map {
+            ["action": $0.rawValue, "text": look.texts["code-\($0.rawValue)"] ?? ""]
+        }
     }
 
     /// What the administrator says a scope is for.

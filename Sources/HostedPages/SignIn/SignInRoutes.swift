@@ -30,10 +30,11 @@ struct SignInRoutes: Sendable {
     ) async throws -> Answer {
         let cookies = BrowserCookies(exchange)
         let context = SignInContext(exchange, request, cookies)
-        guard !request.provesAddressOnly else {
+        guard !request.provesAddressOnly || request.addressACR != nil else {
             return respond(
                 try await parts.authorizations.refuse(
-                    request, .invalidScope, "The requested scope is not available.", realm: context.realm), context)
+                    request, .unmetAuthenticationRequirements, "The sign-in does not meet acr_values.",
+                    realm: context.realm), context)
         }
         let named = cookies.browser.map { (hash: $0, header: String?.none) }
         let browser =
@@ -111,7 +112,8 @@ struct SignInRoutes: Sendable {
     private func signedInMeanwhile(
         _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> SignInTransaction? {
-        guard [.address, .register, .code, .link, .secondFactor].contains(transaction.step),
+        guard !context.request.provesAddressOnly,
+            [.address, .register, .code, .link, .secondFactor].contains(transaction.step),
             let cookie = context.cookies.session, transaction.session != Array(cookie.hash.prefix(8)),
             try await flow.signedIn(transaction, context) != nil
         else { return nil }

@@ -1,8 +1,11 @@
 import Grants
+import Persistence
 
 /// What the configuration allows in a sign-in: the part of realm, App and client that the steps depend on.
 struct SignInRules: Sendable, Equatable {
     var methods: Set<Hosted.Method> = [.emailCode]
+    /// What may be typed where an address is asked for.
+    var addresses = TypedAddresses.mail
     var registration = App.Registration.off
     var registrationFields = RegistrationFields(firstName: .off, lastName: .off)
     /// The passkey's RP-ID where the page's host may use it.
@@ -12,14 +15,18 @@ struct SignInRules: Sendable, Equatable {
     var prefersLink = false
     /// Tries per handle.
     var tries = 5
-    /// Messages per address, and addresses per sign-in.
-    static let sends = 5
-    static let addresses = 3
+    /// Mails per address, and addresses per sign-in.
+    static let mails = 5
+    static let maximumAddresses = 3
+    /// Whether only an address is proven: nobody signs in.
+    var provesAddressOnly = false
     /// The address was pushed with the request and is not to be edited.
     var fixedAddress: String?
 
     /// Whether a message can be sent at all.
-    var sendsMessages: Bool { methods.contains(.emailCode) || methods.contains(.magicLink) }
+    var sendsMessages: Bool { addresses.takesMail || addresses.takesPhones }
+    /// Messages that may go to an address, in the form in which it was read.
+    func sends(to address: String) -> Int { address.isPhone ? addresses.phoneSends : Self.mails }
     /// Whether a new user is asked for names or terms after the proof.
     var asksProfile: Bool {
         registration == .jitOnOTP
@@ -27,4 +34,9 @@ struct SignInRules: Sendable, Equatable {
     }
     /// Whether the page of a registration of its own is offered.
     var offersRegistration: Bool { registration == .explicitEndpoint && methods.contains(.emailCode) }
+}
+
+extension String {
+    /// Whether it is a phone number in the form in which one was read: an address with a `+` has an `@` too.
+    var isPhone: Bool { hasPrefix("+") && !contains("@") }
 }

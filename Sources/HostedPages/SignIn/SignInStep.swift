@@ -1,3 +1,5 @@
+import Grants
+
 /// A step of a sign-in: one page, with its fields and buttons.
 enum SignInStep: UInt8, Sendable, CaseIterable {
     case address = 1
@@ -45,6 +47,7 @@ enum SignInStep: UInt8, Sendable, CaseIterable {
 /// A button of a form, as `action` names it.
 enum SignInAction: String, Sendable {
     case `continue`, passkey, register, cancel, resend, link, code, create, skip, allow, deny, restart
+    case sms, voice, whatsapp
     case otherAddress = "other-address"
     case otherAccount = "other-account"
 }
@@ -61,11 +64,15 @@ enum InputFault: UInt8, Sendable, CaseIterable {
     case passkeyFailed
     case rateLimited
     case unavailable
+    case phoneInvalid
+    case phoneUnsupported
 
     var name: String {
         switch self {
         case .addressInvalid: "address_invalid"
         case .addressRefused: "address_refused"
+        case .phoneInvalid: "phone_invalid"
+        case .phoneUnsupported: "phone_unsupported"
         case .wrongCode: "wrong_code"
         case .noTries: "no_tries"
         case .sendLimit: "send_limit"
@@ -74,6 +81,18 @@ enum InputFault: UInt8, Sendable, CaseIterable {
         case .passkeyFailed: "passkey_failed"
         case .rateLimited: "rate_limited"
         case .unavailable: "temporarily_unavailable"
+        }
+    }
+}
+
+extension InputFault {
+    /// What is wrong with a typed address.
+    init(_ fault: TypedAddresses.Fault) {
+        switch fault {
+        case .addressInvalid: self = .addressInvalid
+        case .addressRefused: self = .addressRefused
+        case .phoneInvalid: self = .phoneInvalid
+        case .phoneUnsupported: self = .phoneUnsupported
         }
     }
 }

@@ -45,6 +45,8 @@ struct SignInTransaction: Sendable, Equatable {
         static let acceptsTerms = Facts(rawValue: 4)
         /// The first factor came by a link, so that the second is asked for with the handle alone.
         static let byLink = Facts(rawValue: 8)
+        /// An address is proven by a code, although the browser's user has proven it.
+        static let wantsCode = Facts(rawValue: 16)
     }
 
     /// How a link stands.
@@ -53,6 +55,19 @@ struct SignInTransaction: Sendable, Equatable {
         case confirmed
         case denied
         case expired
+    }
+
+    /// Counts a message for the present address.
+    mutating func countSend() {
+        if sends == 0 { addresses &+= 1 }
+        sends &+= 1
+    }
+
+    /// Counts a wrong code, and says on the next page what is left.
+    mutating func countWrongCode(_ rules: SignInRules) {
+        step = .code
+        wrongCodes &+= 1
+        fault = Int(wrongCodes) < rules.tries ? .wrongCode : .noTries
     }
 
     init(request: [UInt8], browser: [UInt8], expiresAt: Int, step: SignInStep) {

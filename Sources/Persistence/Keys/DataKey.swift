@@ -14,6 +14,8 @@ public struct DataKey: Sendable, Redacted {
         case recoveryCode = "recovery-code"
         /// Fixed codes of test identities; keys HMACs.
         case testCode = "test-code"
+        /// Subjects of addresses that are proven without an account; keys HMACs.
+        case addressSubject = "address-subject"
     }
 
     /// The row's id.

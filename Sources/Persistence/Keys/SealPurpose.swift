@@ -21,6 +21,10 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
     case dataKey
     /// Links that take an added factor away.
     case undo
+    /// Addresses that are proven without an account.
+    case addressProof
+    /// Opaque access tokens of such proofs.
+    case addressToken
 
     /// What the key is derived with; never to be changed.
     var label: String {
@@ -35,6 +39,8 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
         case .signInTransaction: "sign-in transaction"
         case .dataKey: "data key"
         case .undo: "undo"
+        case .addressProof: "address proof"
+        case .addressToken: "address token"
         }
     }
 }

@@ -20,12 +20,14 @@ public struct PageSignIn: Sendable {
     public let host: String
     /// What was proven.
     public let proves: Proof
+    /// The key of the address that was proven; `nil` for a passkey.
+    public let address: String?
     /// The handle of the code, where a new user is asked for names before the account is made.
     public let profileHandle: [UInt8]?
     /// `nil`: nobody asked for a code.
     public let request: AuthorizationCodeRequest?
-    /// The address that was proven; `nil` for a passkey.
-    public let address: Address?
+    /// The address as the person typed it, and how it was proven; `nil` for a passkey.
+    public let proven: Address?
 
     /// An address, and how it was proven.
     public struct Address: Sendable, Encodable {
@@ -41,14 +43,15 @@ public struct PageSignIn: Sendable {
 
     /// Takes the parts as they are.
     public init(
-        cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, proves: Proof, profileHandle: [UInt8]? = nil,
-        address: Address? = nil, request: AuthorizationCodeRequest?
+        cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, proves: Proof, address: String? = nil,
+        proven: Address? = nil, profileHandle: [UInt8]? = nil, request: AuthorizationCodeRequest?
     ) {
-        self.address = address
+        self.proven = proven
         self.cookieHash = cookieHash
         self.formerCookieHash = formerCookieHash
         self.host = host
         self.proves = proves
+        self.address = address
         self.profileHandle = profileHandle
         self.request = request
     }
@@ -58,6 +61,7 @@ public struct PageSignIn: Sendable {
         let former: String?
         let host: String
         let proves: Proof
+        let address: String?
         let profileHandle: String?
         let proofs: [String: Address]?
         let request: AuthorizationCodeRequest?
@@ -68,7 +72,7 @@ public struct PageSignIn: Sendable {
         AuthorizationCodeRequest.text(
             Record(
                 cookie: hex(cookieHash), former: formerCookieHash.map(hex), host: host, proves: proves,
-                profileHandle: profileHandle.map(hex), proofs: address.map { [proves.rawValue: $0] },
+                address: address, profileHandle: profileHandle.map(hex), proofs: proven.map { [proves.rawValue: $0] },
                 request: request))
     }
 }

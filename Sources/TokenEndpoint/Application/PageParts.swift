@@ -20,6 +20,7 @@ package struct PageParts: Sendable {
     package let mailedLink: MailedLink
     package let confirmation: MagicLinkConfirmation
     package let undo: UndoOffers
+    package let addressProofs: AddressProofs
     package let limiter: RateLimiter
     package let keyring: Keyring
     package let deadline: UniformDeadline

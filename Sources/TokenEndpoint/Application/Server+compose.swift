@@ -47,6 +47,7 @@ extension Server {
             assertions: ClientAssertionStore(database), limiter: limiter, clock: clock)
         let browserSessions = BrowserSessionStore(database)
         let authorizationCodes = AuthorizationCodeStore(database)
+        let addressTokens = AddressTokenStore(database)
         let signIn = SignInServices(
             limiter: limiter, turns: turns, sessions: sessions, browserSessions: browserSessions, keyring: keyring)
         let codeFactor = OTPFactor(codes: codes, keyring: keyring, observe: metrics.count)
@@ -58,14 +59,17 @@ extension Server {
                 SignInGrant(codeFactor, signIn, issuer: issuer),
                 SignInGrant(linkFactor, signIn, issuer: issuer),
                 SignInGrant(passkeyFactor, signIn, issuer: issuer),
-                AuthorizationCodeGrant(codes: authorizationCodes, issuer: issuer, limiter: limiter),
+                AuthorizationCodeGrant(
+                    codes: authorizationCodes, addresses: addressTokens, issuer: issuer, limiter: limiter),
                 refreshes,
                 ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
             ], clients: clients, databaseClock: databaseClock)
         let verifier = AccessTokenVerifier(
-            keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts)
+            keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts,
+            addresses: addressTokens)
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
-        let revoker = TokenRevoker(verifier: verifier, sessions: sessions, accounts: accounts, keyring: keyring)
+        let revoker = TokenRevoker(
+            verifier: verifier, sessions: sessions, accounts: accounts, addresses: addressTokens, keyring: keyring)
         let code = MailedCode(.otp, requests: signInRequests, keyring: keyring)
         let registration = MailedCode(.register, requests: signInRequests, keyring: keyring)
         let link = MailedLink(requests: signInRequests, keyring: keyring)
@@ -88,6 +92,9 @@ extension Server {
                 images: BrandStore(database), signIn: signIn, code: codeFactor, link: linkFactor,
                 passkey: passkeyFactor, passkeys: passkeys, requests: requests, mailedCode: code,
                 mailedRegistration: registration, mailedLink: link, confirmation: confirmation, undo: undo,
+                addressProofs: AddressProofs(
+                    store: AddressProofStore(database), dataKeys: DataKeyStore(database), codes: codes,
+                    limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery.signal),
                 limiter: limiter, keyring: keyring, deadline: configuration.uniformDeadline, clock: clock))
 
         let authorizationRoutes = AuthorizationRoutes(

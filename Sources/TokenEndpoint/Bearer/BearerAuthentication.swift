@@ -45,7 +45,9 @@ struct BearerAuthentication: Sendable {
     func authenticate(
         _ exchange: Exchange, for purpose: Purpose, signedInWithin age: Int? = nil
     ) async throws -> VerifiedAccessToken {
-        let verified = try await holder(of: exchange, exchange.bearer())
+        guard case .user(let verified) = try await holder(of: exchange, exchange.bearer()) else {
+            throw Refusal(.bearerChallenge(invalidToken: true))
+        }
         guard verified.isForClientAlone else { throw Refusal(.bearerChallenge(invalidToken: true)) }
         guard purpose.admits(verified.client) else { throw Refusal(.insufficientScope()) }
         if let age, verified.session.now - verified.session.authTime > Double(age) {
@@ -58,13 +60,22 @@ struct BearerAuthentication: Sendable {
     /// app asked for and an API may have been given. It opens no more than the claims of its scopes.
     /// - Throws: the answer to give, as above, and 403 without the scope.
     /// - Parameter bodyToken: the `access_token` of a form body, where the request may have one (RFC 6750 §2.2).
-    func authenticateForClaims(_ exchange: Exchange, bodyToken: String?) async throws -> VerifiedAccessToken {
-        let verified = try await holder(of: exchange, bodyToken.map(Exchange.Bearer.token) ?? exchange.bearer())
-        guard verified.token.scope.contains("openid") else { throw Refusal(.insufficientScope("openid")) }
-        return verified
+    func authenticateForClaims(_ exchange: Exchange, bodyToken: String?) async throws -> Person {
+        let person = try await holder(of: exchange, bodyToken.map(Exchange.Bearer.token) ?? exchange.bearer())
+        if case .user(let verified) = person, !verified.token.scope.contains("openid") {
+            throw Refusal(.insufficientScope("openid"))
+        }
+        return person
     }
 
-    private func holder(of exchange: Exchange, _ bearer: Exchange.Bearer) async throws -> VerifiedAccessToken {
+    /// The person that a token is about.
+    enum Person {
+        case user(VerifiedAccessToken)
+        /// Somebody without an account here, who proved an address.
+        case address(VerifiedAddressToken)
+    }
+
+    private func holder(of exchange: Exchange, _ bearer: Exchange.Bearer) async throws -> Person {
         switch bearer {
         case .none: throw Refusal(.bearerChallenge(invalidToken: false))
         case .malformed: throw Refusal(.bearerChallenge(invalidToken: true))
@@ -72,7 +83,10 @@ struct BearerAuthentication: Sendable {
             switch try await verifier.identify(text, realm: exchange.realm, now: clock()) {
             case .user(let verified):
                 exchange.namedClient?.note(verified.client)
-                return verified
+                return .user(verified)
+            case .address(let verified):
+                exchange.namedClient?.note(verified.client)
+                return .address(verified)
             // A valid token of a service account: there is no user.
             case .service: throw Refusal(.insufficientScope())
             case nil: throw Refusal(.bearerChallenge(invalidToken: true))

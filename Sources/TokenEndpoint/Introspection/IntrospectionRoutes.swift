@@ -39,6 +39,9 @@ struct IntrospectionRoutes: Sendable {
         case .service(let verified):
             guard seesAll || verified.account.client == client.key else { return nil }
             return Self.active(realm, verified)
+        case .address(let verified):
+            guard seesAll || verified.client.key == client.key else { return nil }
+            return Self.active(realm, verified)
         case nil: break
         }
         if let (token, session) = try await refreshTokens.verify(text, realm: realm) {
@@ -71,6 +74,24 @@ struct IntrospectionRoutes: Sendable {
         object.member("sid", session.description)
         object.member("realm", realm.slug)
         object.testIdentity(live.user)
+        return object.finish()
+    }
+
+    /// The token of a proven address: nobody's account, and no session.
+    private static func active(_ realm: Realm, _ verified: VerifiedAddressToken) -> [UInt8] {
+        var object = JSONWriter()
+        object.member("active", true)
+        object.member("scope", verified.token.scope.joined(separator: " "))
+        object.member("client_id", verified.client.clientID)
+        object.member("sub", verified.address.subject.description)
+        object.audience(verified.token.audience)
+        object.member("iss", realm.issuer)
+        object.member("exp", verified.token.expiresAt)
+        object.member("iat", verified.token.issuedAt)
+        object.member("token_type", "Bearer")
+        object.member("auth_time", verified.authTime)
+        object.member("amr", verified.amr)
+        object.member("realm", realm.slug)
         return object.finish()
     }
 

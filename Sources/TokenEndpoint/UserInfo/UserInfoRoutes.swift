@@ -21,7 +21,14 @@ struct UserInfoRoutes: Sendable {
     }
 
     private func userInfo(_ exchange: Exchange, bodyToken: String?) async throws -> Answer {
-        let verified = try await bearer.authenticateForClaims(exchange, bodyToken: bodyToken)
+        let verified: VerifiedAccessToken
+        switch try await bearer.authenticateForClaims(exchange, bodyToken: bodyToken) {
+        case .user(let user): verified = user
+        case .address(let proven):
+            var claims = JSONWriter()
+            claims.claims(of: proven.address)
+            return Answer(json: claims.finish())
+        }
         var phone: String?
         if verified.token.scope.contains("phone") {
             phone = try await identifiers.list(realm: exchange.realm, user: verified.session.user)

@@ -5,8 +5,9 @@ SET LOCAL ROLE postern_owner;
 -- then opens what this setting describes; so a factor is counted, compared and consumed in one way only
 -- (docs/decisions/0031). p_page: an object with
 --   cookie, former: SHA-256 (hex) of the cookie that the browser gets, and of the one it showed, or null;
---   host: whose page it is; proves: email, phone or passkey; asks_profile: a new user is asked for names first;
---   proofs: {"email" or "phone": {"value", "method"}}, the address that is proven, or null;
+--   host: whose page it is; proves: email, phone or passkey; address: the key of the address that is proven, or null;
+--   proofs: {"email" or "phone": {"value", "method"}}, the same address as it was typed, or null;
+--   profile_handle: of the code, where a new user is asked for names first; or null;
 --   request: the authorization request, as postern.answer_request takes it, or null.
 CREATE OR REPLACE FUNCTION postern.opened_on_page(p_source text, p_user_agent text, p_page jsonb) RETURNS text
 LANGUAGE plpgsql
@@ -70,7 +71,11 @@ DECLARE
     v_realm postern.realm;
     v_proves text := p_page ->> 'proves';
     v_proofs jsonb := coalesce(p_page -> 'proofs', '{}');
+    v_identifier uuid;
 BEGIN
+    SELECT i.id INTO v_identifier
+      FROM postern.user_identifier AS i
+     WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.proven_key = p_page ->> 'address';
     SELECT r.* INTO v_realm FROM postern.realm AS r WHERE r.id = p_realm;
     IF p_page ->> 'former' IS NOT NULL THEN
         SELECT b.* INTO v_session
@@ -87,16 +92,19 @@ BEGIN
                amr = b.amr || ARRAY(SELECT m FROM unnest(p_new.amr) AS m WHERE m <> ALL (b.amr)),
                email_proved_at = CASE WHEN v_proves = 'email' THEN now() ELSE b.email_proved_at END,
                phone_proved_at = CASE WHEN v_proves = 'phone' THEN now() ELSE b.phone_proved_at END,
+               email_proved = CASE WHEN v_proves = 'email' THEN v_identifier ELSE b.email_proved END,
+               phone_proved = CASE WHEN v_proves = 'phone' THEN v_identifier ELSE b.phone_proved END,
                proofs = b.proofs || v_proofs
          WHERE b.realm_id = p_realm AND b.id = v_session.id
         RETURNING b.* INTO v_session;
     ELSE
         INSERT INTO postern.browser_session AS b (realm_id, id, user_id, security_stamp, cookie_hash, host, amr,
                                                   idle_expires_at, expires_at, email_proved_at, phone_proved_at,
-                                                  user_agent, proofs)
+                                                  email_proved, phone_proved, user_agent, proofs)
         VALUES (p_realm, p_new.id, p_user, p_stamp, decode(p_page ->> 'cookie', 'hex'), p_page ->> 'host', p_new.amr,
                 now() + postern.browser_session_idle(v_realm), now() + v_realm.sso_absolute,
                 CASE WHEN v_proves = 'email' THEN now() END, CASE WHEN v_proves = 'phone' THEN now() END,
+                CASE WHEN v_proves = 'email' THEN v_identifier END, CASE WHEN v_proves = 'phone' THEN v_identifier END,
                 NULLIF(current_setting('postern.user_agent', true), ''), v_proofs)
         RETURNING b.* INTO v_session;
     END IF;

@@ -12,10 +12,12 @@ AS $$
 DECLARE
     v_recipient text;
 BEGIN
+    -- An address that is proven without an account is kept nowhere.
     UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
-        last_error = NULL
-     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
-    RETURNING m.recipient INTO v_recipient;
+        last_error = NULL, recipient = CASE WHEN m.purpose = 'verify' THEN '' ELSE m.recipient END
+      FROM postern.mail_outbox AS o
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued' AND o.realm_id = m.realm_id AND o.id = m.id
+    RETURNING o.recipient INTO v_recipient;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -108,7 +110,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
     UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
-        last_error = NULL, is_unreported = false, provider = p_provider, reference = left(p_reference, 200)
+        last_error = NULL, is_unreported = false, provider = p_provider, reference = left(p_reference, 200),
+        recipient = CASE WHEN m.purpose = 'verify' THEN '' ELSE m.recipient END
      WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued';
     RETURN FOUND;
 END

@@ -65,6 +65,8 @@ INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, br
 SELECT b.realm_id, pg_temp.h('k'), b.user_id, c.id, b.id, b.security_stamp, now(), now(), 'https://a.example/cb', 'phr',
        '{}', '{}', '{}'
   FROM postern.browser_session AS b JOIN postern.client AS c ON c.realm_id = b.realm_id AND c.client_id = 'app';
+INSERT INTO postern.address_proof (realm_id, id, client, expires_at, kind, sealed_address)
+SELECT realm_id, gen_random_uuid(), id, now() + interval '1 hour', 'email', '\x01' FROM postern.client WHERE client_id = 'app';
 INSERT INTO postern.pushed_request (realm_id, id_hash, client, expires_at, sealed)
 SELECT realm_id, pg_temp.h('u'), id, now(), '\x00' FROM postern.client WHERE client_id = 'app';
 INSERT INTO postern.consent (realm_id, user_id, client, scope, resource)

@@ -1,0 +1,10 @@
+extension AuthorizationRequest {
+    /// Whether the address that is to be proven is a phone number.
+    public var provesPhone: Bool { scope.contains("verify:phone") }
+
+    /// The `acr` that the proof of an address gives: the first value asked for that it meets; `nil`: none of them.
+    public var addressACR: String? {
+        let met = ["urn:postern:acr:1", provesPhone ? "urn:postern:acr:phone" : "urn:postern:acr:email"]
+        return acrValues.isEmpty ? met[0] : acrValues.first(where: met.contains)
+    }
+}
