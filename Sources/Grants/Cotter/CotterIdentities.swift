@@ -76,7 +76,7 @@ public struct CotterIdentities: Sendable {
                 scope: redeemed.scope, audience: [client.clientID], refreshToken: refreshToken,
                 tokenSalt: new.tokenSalt, sessionExpiresAt: Int(redeemed.sessionExpiresAt), now: Int(redeemed.now),
                 acr: redeemed.acr)
-            authentication.proven = ProvenAddress(value: redeemed.value, method: redeemed.method)
+            authentication.proven = SignInAddress(value: redeemed.value, method: redeemed.method)
             let tokens = try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
             return try CotterIdentity(redeemed, tokens, client: client, userAgent: userAgent, identityKey)
         }
@@ -104,7 +104,7 @@ public struct CotterIdentities: Sendable {
         guard let proof = try await codes.proof(realm: realm.id, session: authentication.session) else {
             throw CotterRefusal.refreshToken("a session of another wire")
         }
-        authentication.proven = ProvenAddress(value: proof.value, method: proof.method)
+        authentication.proven = SignInAddress(value: proof.value, method: proof.method)
         authentication.audience = [client.clientID]
         return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
             .cotterJSON(method: proof.method)

@@ -24,11 +24,11 @@ public struct Authentication: Sendable {
     /// `acr`, where an authorization request had a part in it; `nil`: what ``amr`` says.
     var acr: String?
     /// The address that the session was opened for, where the client asked for one.
-    var proven: ProvenAddress?
+    var proven: SignInAddress?
 }
 
 /// An address as the tokens of Cotter's wire name it.
-struct ProvenAddress: Sendable {
+struct SignInAddress: Sendable {
     let value: String
     /// `OTP` or `MAGIC_LINK`.
     let method: String

@@ -46,9 +46,9 @@ extension SignInRules {
             methods = [wanted.kind == .phone ? .phoneCode : .emailCode, .magicLink]
             prefersLink = wanted.prefersLink
         }
+        let takesLinks = methods.contains(.magicLink) && request.wantedProof == nil
         addresses = TypedAddresses(
-            realm, takesMail: methods.contains(.emailCode) || methods.contains(.magicLink) && request.wantedProof == nil,
-            takesPhones: methods.contains(.phoneCode))
+            realm, takesMail: methods.contains(.emailCode) || takesLinks, takesPhones: methods.contains(.phoneCode))
         registration = realm.registration
         registrationFields = realm.registrationFields
         hasTerms = realm.brand.termsURI != nil
