@@ -7,4 +7,11 @@ extension AuthorizationRequest {
         let met = ["urn:postern:acr:1", provesPhone ? "urn:postern:acr:phone" : "urn:postern:acr:email"]
         return acrValues.isEmpty ? met[0] : acrValues.first(where: met.contains)
     }
+
+    /// The kinds of address by which `acr_values` can be met; `nil` when something else is wanted, or nothing.
+    public var provableAddresses: (mail: Bool, phone: Bool)? {
+        let (mail, phone) = ("urn:postern:acr:email", "urn:postern:acr:phone")
+        guard !acrValues.isEmpty, acrValues.allSatisfy([mail, phone].contains) else { return nil }
+        return (acrValues.contains(mail), acrValues.contains(phone))
+    }
 }

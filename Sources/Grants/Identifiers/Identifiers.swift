@@ -2,9 +2,9 @@ public import Persistence
 
 /// A user's own e-mail addresses and phone numbers: listed, added with a proof, made primary, removed.
 public struct Identifiers: Sendable {
-    private let store: IdentifierStore
+    let store: IdentifierStore
     private let limiter: RateLimiter
-    private let keyring: Keyring
+    let keyring: Keyring
     private let wakeDelivery: @Sendable () -> Void
 
     /// - Parameter wakeDelivery: called when a message was queued.
@@ -45,8 +45,8 @@ public struct Identifiers: Sendable {
     /// - Parameter authSession: a handle to send again for.
     /// - Throws: ``Failure``, `rate_limited`, or what the database threw.
     public func begin(
-        _ address: MessageAddress, authSession: String?, locale: String?, realm: Realm, verified: VerifiedAccessToken,
-        source: String
+        _ address: MessageAddress, authSession: String?, locale: String?, realm: Realm, user: UUIDValue,
+        client: Client, source: String
     ) async throws -> Receipt {
         let presented = authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
         let handle = AuthSessionHandle(emailKey: address.key, channel: address.channel)
@@ -56,10 +56,10 @@ public struct Identifiers: Sendable {
             content: .otp(code: code, minutes: (realm.policy.otpLifetime + 59) / 60))
         let request = SignInRequest(
             realm: realm, id: handle.id, resendOf: presented?.emailKey == address.key ? presented?.id : nil,
-            address: address, firstName: nil, lastName: nil, client: verified.client, source: source, hint: nil,
+            address: address, firstName: nil, lastName: nil, client: client, source: source, hint: nil,
             locale: locale)
         let beginning = IdentifierStore.Beginning(
-            request.record(lifetime: realm.policy.otpLifetime), user: verified.session.user, salt: randomBytes(16),
+            request.record(lifetime: realm.policy.otpLifetime), user: user, salt: randomBytes(16),
             keyed: Self.keyed(code, realm, address.key, keyring.newest),
             message: try payload.sealed(under: keyring, realm: realm.id))
         let begun = try await RequestAdmission(limiter).admit(request, address.policy(or: .nativeOTP)) { permits in
@@ -124,7 +124,7 @@ public struct Identifiers: Sendable {
     }
 
     /// A code of its own kind: one that signs in does not add an identifier, nor the other way round.
-    private static func keyed(_ code: String, _ realm: Realm, _ key: String, _ line: ServerKey) -> [UInt8] {
+    static func keyed(_ code: String, _ realm: Realm, _ key: String, _ line: ServerKey) -> [UInt8] {
         line.hmac(
             .codePepper, [realm.id.bytes, Array(key.utf8), Array("identifier".utf8), Array(code.trimmingBlanks.utf8)])
     }

@@ -10,7 +10,7 @@ struct SignInContext: Sendable {
     let realm: Realm
     let request: AuthorizationRequest
     let cookies: BrowserCookies
-    let rules: SignInRules
+    var rules: SignInRules
     /// The origin of the page.
     let origin: String
 

@@ -21,9 +21,7 @@ struct SignInFlow: Sendable {
     func perform(
         _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Outcome {
-        guard !context.request.provesAddressOnly else {
-            return try await AddressProofFlow(parts: parts).perform(move, transaction, context)
-        }
+        if let outcome = try await otherFlow(move, transaction, context) { return outcome }
         var transaction = transaction
         switch move {
         case .show: return .next(transaction, nil)
@@ -263,13 +261,14 @@ struct SignInFlow: Sendable {
 
     /// The page that is due, or the response.
     /// - Parameter hasProved: a factor was proven just now: what it does not meet, this user cannot meet here.
-    private func next(
+    func next(
         _ answer: Authorizations.Answer, _ transaction: SignInTransaction, _ context: SignInContext,
         cookie: BrowserCookie?, hasProved: Bool
     ) async throws -> Outcome {
         var transaction = transaction
         switch answer {
         case .response(let response): return .response(response, cookie)
+        case .page(.acr, _) where hasProved && context.stepUpAddresses != nil: transaction.stepUp()
         case .page(.acr, _) where hasProved:
             return .response(
                 try await parts.authorizations.refuse(

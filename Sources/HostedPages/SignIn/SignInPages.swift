@@ -32,7 +32,9 @@ struct SignInPages: Sendable {
         let texts = step == .consent ? look.filling(["address": live?.email ?? ""]) : look
         return renderer.page(
             step.name, step: step.name, error: transaction.fault?.name,
-            title: texts.texts[Self.title(of: step, context)],
+            title: texts.texts[
+                Self.title(
+                    of: step, isProof: context.rules.provesAddressOnly || transaction.facts.contains(.stepsUp))],
             values, look: texts, status: status)
     }
 
@@ -42,8 +44,8 @@ struct SignInPages: Sendable {
         .consent: "consent-title", .continueAs: "continue-title",
     ]
 
-    private static func title(of step: SignInStep, _ context: SignInContext) -> String {
-        step == .address && context.rules.provesAddressOnly ? "verify-title" : titles[step] ?? ""
+    private static func title(of step: SignInStep, isProof: Bool) -> String {
+        step == .address && isProof ? "verify-title" : titles[step] ?? ""
     }
 
     private func values(

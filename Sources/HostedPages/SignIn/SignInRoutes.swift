@@ -50,6 +50,10 @@ struct SignInRoutes: Sendable {
         switch due {
         case .consent: transaction.step = .consent
         case .continue, .offerPasskey, .issued: transaction.step = .continueAs
+        case .acr where context.mayStepUp(session):
+            transaction.stepUp()
+            return try await pages.page(transaction, context.steppingUp(transaction), live: session).setting(
+                browser.header)
         default: if request.prompts.contains(.create), context.rules.offersRegistration { transaction.step = .register }
         }
         return try await pages.page(transaction, context, live: session).setting(browser.header)
@@ -268,7 +272,8 @@ struct SignInRoutes: Sendable {
             Int(parts.clock()) < transaction.expiresAt + SignInTransaction.afterlife
         else { throw PageError(.invalidRequest) }
         guard transaction.browser == browser else { throw PageError(.foreignForm) }
-        return (transaction, SignInContext(exchange, try await request(transaction.request, exchange), cookies))
+        let context = SignInContext(exchange, try await request(transaction.request, exchange), cookies)
+        return (transaction, context.steppingUp(transaction))
     }
 
     /// Turns what may go wrong into pages and responses.

@@ -47,6 +47,8 @@ struct SignInTransaction: Sendable, Equatable {
         static let byLink = Facts(rawValue: 8)
         /// An address is proven by a code, although the browser's user has proven it.
         static let wantsCode = Facts(rawValue: 16)
+        /// One more address of the signed-in user is proven.
+        static let stepsUp = Facts(rawValue: 32)
     }
 
     /// How a link stands.

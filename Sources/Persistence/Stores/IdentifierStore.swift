@@ -1,6 +1,6 @@
 /// A user's own e-mail addresses and phone numbers.
 public struct IdentifierStore: Sendable {
-    private let database: Database
+    let database: Database
 
     /// Works on `database`.
     public init(_ database: Database) {
@@ -155,6 +155,12 @@ public struct IdentifierStore: Sendable {
                 }
             }
         }
+        let prove = FunctionCall<String>(
+            "prove_in_browser",
+            [
+                "realm", "cookie_hash", "host", "new_cookie_hash", "handle", "keyed", "amr",
+                Argument("request", of: ["request"]) { "\($0[0])::text::jsonb" }, "source",
+            ], effect: .once)
         let makePrimary = FunctionCall<Bool>("set_primary_identifier", ["realm", "user", "id"], effect: .idempotent)
         let remove = FunctionCall<Removal>(
             "remove_own_identifier", ["realm", "user", "session", "id", "source"], effect: .once)

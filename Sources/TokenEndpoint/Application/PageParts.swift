@@ -21,6 +21,7 @@ package struct PageParts: Sendable {
     package let confirmation: MagicLinkConfirmation
     package let undo: UndoOffers
     package let addressProofs: AddressProofs
+    package let identifiers: Identifiers
     package let limiter: RateLimiter
     package let keyring: Keyring
     package let deadline: UniformDeadline

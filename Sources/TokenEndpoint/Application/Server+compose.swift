@@ -95,6 +95,7 @@ extension Server {
                 addressProofs: AddressProofs(
                     store: AddressProofStore(database), dataKeys: DataKeyStore(database), codes: codes,
                     limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery.signal),
+                identifiers: identifiers,
                 limiter: limiter, keyring: keyring, deadline: configuration.uniformDeadline, clock: clock))
 
         let authorizationRoutes = AuthorizationRoutes(

@@ -34,7 +34,8 @@ struct IdentifierRoutes: Sendable {
             try await identifiers.begin(
                 address, authSession: try body.string("AuthSession"),
                 locale: Language.preferred(in: exchange.request.headers[.acceptLanguage])?.tag,
-                realm: exchange.realm, verified: verified, source: exchange.source)
+                realm: exchange.realm, user: verified.session.user, client: verified.client,
+                source: exchange.source)
         }
         var object = JSONWriter()
         object.member("Message", "You will receive a verification code.")
