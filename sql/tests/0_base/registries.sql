@@ -41,7 +41,7 @@ SELECT ok('gt:urn:example:sample' = ANY (admin.grant_permission('a', 'app', 'gt:
 SELECT ok(NOT 'gt:urn:example:sample' = ANY (admin.revoke_permission('a', 'app', 'gt:urn:example:sample')),
     'and taken back');
 SELECT results_eq('SELECT permission FROM admin.known_permissions ORDER BY permission COLLATE "C"',
-    ARRAY['cap:trusted-forwarder', 'ept:authorization', 'ept:end_session', 'ept:introspection',
+    ARRAY['cap:cotter', 'cap:trusted-forwarder', 'ept:authorization', 'ept:end_session', 'ept:introspection',
           'ept:pushed_authorization', 'ept:revocation', 'ept:token', 'gt:authorization_code', 'gt:client_credentials',
           'gt:refresh_token', 'gt:urn:cocoar:magic', 'gt:urn:cocoar:otp', 'gt:urn:cocoar:passkey',
           'gt:urn:example:sample', 'gt:urn:ietf:params:oauth:grant-type:device_code', 'rst:code'],
