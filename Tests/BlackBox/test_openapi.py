@@ -12,6 +12,7 @@ from harness.codeflow import Flow, hosted
 from harness.holder import signed_in
 from harness.pages_client import PageBrowser
 from harness.realm import call
+from test_cotter import PERMISSIONS, REDIRECT, Cotter
 
 if settings.SCHEMATHESIS.is_dir():
     sys.path.append(str(settings.SCHEMATHESIS))
@@ -28,7 +29,7 @@ except ImportError as absent:
 #: Generated requests of one operation, of each kind. The same ones in every run.
 EXAMPLES = 20 if settings.FULL else 6
 #: The operations whose answers are pages that keep a browser's cookies.
-PAGES = ("/connect/authorize", "/connect/logout", "/sign-in")
+PAGES = ("/connect/authorize", "/connect/logout", "/sign-in", "/app")
 DOCUMENT = schemathesis.openapi.from_path(str(settings.REPOSITORY / "docs" / "openapi.yaml"))
 OPERATIONS = {operation.label: operation for operation in (result.ok() for result in DOCUMENT.get_all_operations())}
 SEEN = set()
@@ -207,6 +208,7 @@ def test_a_walk_through_every_operation(watched, world):
     walk_account(world, realm, app)
     walk_identifiers(realm, app)
     walk_pages(world)
+    walk_cotter(world)
     walk_refusals(world, realm, app)
 
     missing = {
@@ -356,6 +358,21 @@ def walk_pages(world):
     browser.submit("continue")
     assert browser.page.step == "signed-out", browser.answer
     expect(flow.app.delete(f"/connect/consents/{consents[0]['ClientId']}", mine), 204)
+
+
+def walk_cotter(world):
+    """An address proven on Cotter's wire, its identity, a refresh, and the keys."""
+    realm = hosted(world.realm("cotter"), offer_passkey=False)
+    realm.put_client("cotter", access_token_type="jwt")
+    realm.put_client("cotter", *PERMISSIONS)
+    world.admin.call("put_redirect_uri", realm.slug, realm.client("cotter"), REDIRECT)
+    world.settle()
+    client = Cotter(realm)
+    tokens = client.identity(client.prove(realm.new_email()))["oauth_token"]
+    expect(client.refresh(tokens["refresh_token"]), 200)
+    expect(client.refresh("x"), 400)
+    expect(client.refresh("x", "nobody"), 401)
+    expect(client.app.get("/api/v0/token/jwks"), 200)
 
 
 def walk_refusals(world, realm, app):
