@@ -49,7 +49,10 @@ class Phones:
             admin.call("put_channel", realm.slug, channel, "test", provider="webhook", url=url)
 
     def close(self):
-        """The provider is gone."""
+        """The provider is gone, and nothing of the realm points to it."""
+        self.realm.world.admin.run(
+            "SELECT admin.delete_channel(realm, channel, name) FROM admin.channels"
+            f" WHERE realm = '{self.realm.slug}' AND name = 'test';")
         self._server.shutdown()
         self._server.server_close()
 
