@@ -48,8 +48,10 @@ def at(realm, step):
     session, email = Session(realm), realm.user()
     if step in ("code", "link"):
         session.send(email)
+        realm.world.mailbox.wait(email, kind="code")
     if step == "link":
         session.browser.submit("link")
+        realm.world.mailbox.wait(email, kind="link")
     if step == "continue-as":
         session.sign_in(email)
         session.begin(prompt="select_account")
