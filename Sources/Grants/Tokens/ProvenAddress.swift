@@ -7,7 +7,7 @@ public struct ProvenAddress: Sendable, Equatable {
     public let text: String
     /// Whether it is a phone number.
     public let isPhone: Bool
-    /// `sub`: stable for the client and the address, and nobody's account.
+    /// `sub` of the tokens: always the same for one client and one address. No account has it.
     public let subject: UUIDValue
 
     /// What the database keeps of an address: only this server can read it, for this client.

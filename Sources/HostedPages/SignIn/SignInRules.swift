@@ -18,7 +18,7 @@ struct SignInRules: Sendable, Equatable {
     /// Mails per address, and addresses per sign-in.
     static let mails = 5
     static let maximumAddresses = 3
-    /// Whether only an address is proven: nobody signs in.
+    /// Whether the request asks for the proof of an address alone. The page then signs no user in.
     var provesAddressOnly = false
     /// The address was pushed with the request and is not to be edited.
     var fixedAddress: String?

@@ -23,6 +23,6 @@ public protocol AuthorizationPages: Sendable {
     func signedOut(_ client: Client?, _ exchange: Exchange) -> Answer
     /// A page that can be reloaded after `retryAfter` seconds: 503, or 429 when a limit was exceeded.
     func tryAgain(after retryAfter: Int, isLimited: Bool, _ exchange: Exchange) -> Answer
-    /// The same page in nobody's look, for the time in which the realm's configuration cannot be read: 503.
+    /// The same page without the name and colours of a realm: 503 while the realm's configuration cannot be read.
     var unavailable: Answer { get }
 }

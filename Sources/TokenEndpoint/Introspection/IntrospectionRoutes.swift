@@ -77,7 +77,7 @@ struct IntrospectionRoutes: Sendable {
         return object.finish()
     }
 
-    /// The token of a proven address: nobody's account, and no session.
+    /// The answer for the token of a proven address, which belongs to no account and to no session.
     private static func active(_ realm: Realm, _ verified: VerifiedAddressToken) -> [UInt8] {
         var object = JSONWriter()
         object.member("active", true)

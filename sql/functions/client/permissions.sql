@@ -82,7 +82,7 @@ gt:client_credentials stands alone among the grants (confidential client with a 
 cap:trusted-forwarder (confidential clients): a backend that calls for its users may name each one''s address in
 Postern-Forwarded-For.
 cap:cotter (public clients with gt:authorization_code, gt:refresh_token and access_token_type jwt): Cotter''s web wire.
-Whoever proves an address at such a client has an account from then on, whatever the App''s posture.
+A person who proves an address at such a client gets an account, even where the App''s registration is Off.
 Example: SELECT admin.grant_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:otp'', ''gt:refresh_token'',
     ''scp:profile'');';
 
