@@ -109,6 +109,18 @@ RESET ROLE;
 UPDATE postern.browser_session SET ended_at = now();
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.redeems('p11', 's11'), 'refused ended', 'not when the browser was signed out meanwhile');
+-- Code and token end by the clock of the database.
+RESET ROLE;
+SELECT pg_temp.begins('p12'), pg_temp.proves('p12', '111111'), pg_temp.begins('p13'), pg_temp.proves('p13', '111111') \g /dev/null
+UPDATE postern.address_proof SET expires_at = now() WHERE code_hash = pg_temp.h('code of p12');
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.redeems('p12', 's12'), 'refused expired', 'a code whose time is over');
+SELECT is(pg_temp.redeems('p13', 's13'), 'ok t email n', 'one in time');
+SELECT ok(pg_temp.is_live('s13'), 'its token is alive');
+RESET ROLE;
+UPDATE postern.address_proof SET expires_at = now() WHERE session = pg_temp.uu('s13');
+SET LOCAL ROLE app_login;
+SELECT ok(NOT pg_temp.is_live('s13'), 'until its time is over');
 SELECT is(postern.revoke_address_token(pg_temp.realm(), pg_temp.client('second'), pg_temp.uu('s10')), false,
           'another client does not revoke it');
 SELECT is(postern.revoke_address_token(pg_temp.realm(), pg_temp.client(), pg_temp.uu('s10')), true, 'its own does');

@@ -7,7 +7,8 @@ CREATE FUNCTION pg_temp.who(address text DEFAULT 'ada@example.com') RETURNS uuid
     SECURITY DEFINER AS $$ SELECT postern.find_user(pg_temp.realm(), address) $$;
 CREATE FUNCTION pg_temp.begins(handle text, address text, code text, who text DEFAULT 'ada@example.com', resend boolean DEFAULT false)
 RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, sends_left) FROM postern.begin_identifier(pg_temp.realm(), pg_temp.who(who), pg_temp.b16(handle),
+    SELECT concat_ws(' ', outcome, sends_left) FROM postern.begin_identifier(pg_temp.realm(), pg_temp.who(who),
+        pg_temp.b16(CASE WHEN resend THEN 'new beside ' ELSE '' END || handle),
         CASE WHEN resend THEN pg_temp.b16(handle) END, address, lower(address), CASE WHEN address LIKE '+%' THEN 'sms' END,
         CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(), NULL, '192.0.2.1', 600, 3, pg_temp.b16('salt'), pg_temp.h(code),
         gen_random_uuid(), '\x01', '{}', '{}', '{}', '{}', '{}') $$;
@@ -39,6 +40,7 @@ SELECT is(pg_temp.adds('h2', '222222'), 'in_use', 'the right one does');
 SELECT is(pg_temp.begins('h3', 'a@x.example', '333333'), 'sent 2', 'the first');
 SELECT is(pg_temp.begins('h3', 'a@x.example', '444444', resend => true), 'sent 1', 'second');
 SELECT is(pg_temp.adds('h3', '333333'), 'refused', 'the former code is replaced');
+SELECT is(pg_temp.begins('h3', 'a@x.example', '777777', 'bob@example.com', true), 'sent 2', 'another user sends by a handle of his own');
 SELECT is(pg_temp.begins('h3', 'a@x.example', '555555', resend => true), 'sent 0', 'and third message');
 SELECT is(pg_temp.begins('h3', 'a@x.example', '666666', resend => true), 'send_limit', 'no fourth');
 SELECT is(pg_temp.adds('h3', '555555'), 'added', 'the last code works');
