@@ -24,6 +24,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
     UPDATE postern.address_proof AS p
        SET used_at = now(), session = p_session, token_salt = p_token_salt, expires_at = now() + interval '10 minutes',
@@ -31,6 +32,7 @@ BEGIN
                            ELSE ARRAY(SELECT x FROM unnest(p.resource) AS x WHERE x = ANY (p_resource)) END
       FROM postern.client AS k, postern.realm AS r
      WHERE p.realm_id = p_realm AND p.code_hash = p_code_hash AND p.client = p_client AND p.used_at IS NULL
+       AND (p.jkt IS NULL OR p.jkt = postern.proof_key())
        AND p.expires_at > now() AND p.code_challenge IS NOT DISTINCT FROM p_challenge
        AND (p.redirect_uri = p_redirect_uri OR p_redirect_uri IS NULL AND p.code_challenge IS NOT NULL)
        AND coalesce(p_resource <@ p.resource, true)
@@ -52,6 +54,8 @@ BEGIN
             reason := 'unknown';
         ELSIF v_proof.client <> p_client THEN
             reason := 'client';
+        ELSIF v_proof.jkt <> coalesce(postern.proof_key(), '') THEN
+            reason := 'key';
         ELSIF v_proof.code_challenge IS DISTINCT FROM p_challenge THEN
             reason := 'verifier';
         ELSIF v_proof.session = p_session AND v_proof.revoked_at IS NULL THEN

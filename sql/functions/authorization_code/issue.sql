@@ -103,13 +103,14 @@ BEGIN
     END IF;
     INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, browser_session, security_stamp,
                                             auth_time, expires_at, redirect_uri, code_challenge, nonce, acr, scope,
-                                            resource, amr, proof)
+                                            resource, amr, proof, jkt)
     VALUES (p_realm, decode(p_request ->> 'code', 'hex'), p_session.user_id, (p_request ->> 'client')::uuid,
             p_session.id, p_session.security_stamp, p_session.auth_time,
             now() + CASE WHEN p_request ->> 'proof' IS NULL THEN v_client.code_lifetime ELSE interval '5 minutes' END,
             p_request ->> 'redirect_uri', p_request ->> 'challenge', p_request ->> 'nonce', v_acr, v_scope,
             v_resource, p_session.amr,
-            p_session.proofs -> (p_request ->> 'proof') || jsonb_build_object('kind', p_request ->> 'proof'));
+            p_session.proofs -> (p_request ->> 'proof') || jsonb_build_object('kind', p_request ->> 'proof'),
+            decode(p_request ->> 'jkt', 'hex'));
     RETURN 'issued';
 END
 $$;

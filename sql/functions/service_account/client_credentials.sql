@@ -27,6 +27,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     -- A token of the second in which the account got its salt is dated with the next one (tokens_since).
     SELECT a.id, a.token_salt, date_part('epoch', a.created_at), greatest(db_now, date_part('epoch', a.tokens_since))
       INTO account, token_salt, created_at, db_now

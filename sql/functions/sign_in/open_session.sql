@@ -66,6 +66,13 @@ $$;
 COMMENT ON FUNCTION postern.open_client_session IS 'Opens the session of a user at a client; says when it ends';
 GRANT EXECUTE ON FUNCTION postern.open_client_session TO postern_app;
 
+-- The level of what was proven: 3 a passkey (phr), 2 two factors, 1 one.
+CREATE OR REPLACE FUNCTION postern.acr_level(p_amr text[]) RETURNS integer
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN p_amr && '{hwk,swk}' THEN 3 WHEN 'mfa' = ANY (p_amr) THEN 2 ELSE 1 END;
+COMMENT ON FUNCTION postern.acr_level IS 'How strong a sign-in was, by its authentication methods: 1 to 3';
+GRANT EXECUTE ON FUNCTION postern.acr_level TO postern_app;
+
 -- Used in place of p_source in a statement that opens a session. It puts the user agent into a setting that the
 -- column's default reads, so that no function that opens a session needs a parameter for it.
 CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text) RETURNS text
@@ -76,8 +83,8 @@ BEGIN
     RETURN p_source;
 END
 $$;
-COMMENT ON FUNCTION postern.opened_from IS
+COMMENT ON FUNCTION postern.opened_from(text, text) IS
     'The source as it is; the session opened by this statement notes the user agent';
-GRANT EXECUTE ON FUNCTION postern.opened_from TO postern_app;
+GRANT EXECUTE ON FUNCTION postern.opened_from(text, text) TO postern_app;
 
 RESET ROLE;

@@ -74,6 +74,9 @@ SELECT realm_id, user_id, client, '{}', '{}' FROM postern.authorization_code;
 INSERT INTO postern.logout_token (realm_id, id, client, user_id, session, uri)
 SELECT realm_id, pg_temp.uu('o'), client, user_id, pg_temp.uu('s'), 'https://a.example' FROM postern.authorization_code;
 
+INSERT INTO postern.used_proof (realm_id, slot, id, mark)
+SELECT r.id, n, pg_temp.h('proof'), '\x00' FROM postern.realm AS r, generate_series(0, 9) AS n;
+
 INSERT INTO postern.undo_link (realm_id, user_id, target, kind, label)
 SELECT realm_id, id, id, 'totp', '' FROM postern.user_account WHERE email_key = 'ada@example.com';
 
