@@ -82,7 +82,8 @@ enum HTTPURL {
             if isUnreserved(value) {
                 result.append(value)
             } else {
-                result += [byte] + [upper, lower].map { $0 < 10 ? $0 + UInt8(ascii: "0") : $0 - 10 + UInt8(ascii: "A") }
+                result +=
+                    [byte] + [upper, lower].map { $0 < 10 ? $0 + UInt8(ascii: "0") : $0 - 10 + UInt8(ascii: "A") }
             }
         }
         return result
