@@ -19,7 +19,7 @@ struct SignInContext: Sendable {
         self.request = request
         self.cookies = cookies
         realm = exchange.realm.onPages(for: request.client)
-        origin = exchange.realm.pageOrigin(host: exchange.host)
+        origin = exchange.realm.origin(ofHost: exchange.host)
         rules = SignInRules(realm, request, host: exchange.host)
     }
 
