@@ -23,6 +23,8 @@ public struct NewSession: Sendable {
 
     /// `User-Agent` of the request, for the person's list of sessions: at most 256 characters.
     public var userAgent: String?
+    /// The proof that came with the request.
+    public var proof: ProofUse?
     /// What a sign-in on a page opens in place of this session, whose id names the browser session then.
     public var page: PageSignIn?
 
@@ -47,9 +49,9 @@ public struct NewSession: Sendable {
     /// What every function takes that opens a session. The user agent goes with the source, and so does what a page
     /// opens.
     static let arguments = arguments(source: sourceArgument)
-    /// The source, with the user agent.
-    static let sourceArgument = Argument("source", of: ["source", "user_agent"]) {
-        "postern.opened_from(\($0[0]), \($0[1]))"
+    /// The source, with the user agent and the proof.
+    static let sourceArgument = Argument("source", of: ["source", "user_agent", "proof"]) {
+        "postern.opened_from(\($0[0]), \($0[1]), \($0[2]))"
     }
     /// The same for a sign-in on a page.
     static let pageArguments = arguments(
@@ -83,7 +85,6 @@ public struct NewSession: Sendable {
             "amr": amr, "access_lifetime": accessTokenLifetime, "refresh_lifetime": refreshTokenLifetime,
             "source": source, "user_agent": userAgent, "server_key": serverKey,
         ]
-        guard let page else { return session }
-        return session + ["page": page.json]
+        return session + (page.map { ["page": $0.json] } ?? ["proof": proof?.packed])
     }
 }

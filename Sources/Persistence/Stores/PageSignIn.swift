@@ -104,6 +104,9 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     /// The kind of address that the code is to name: `email` or `phone`.
     public let proof: String?
 
+    /// Thumbprint of the key that must be proven with the code (`dpop_jkt`); 32 bytes.
+    let thumbprint: [UInt8]?
+
     /// The user allows what the client wants, now.
     public var consents = false
     /// The page could offer to create a passkey.
@@ -115,9 +118,10 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     public init(
         client: UUIDValue, redirectURI: String, codeChallenge: String?, scope: [String], resources: [String],
         nonce: String?, acrValues: [String], maximumAge: Int?, user: UUIDValue?, asksConsent: Bool,
-        pushedRequest: [UInt8]?, proof: String? = nil
+        pushedRequest: [UInt8]?, proof: String? = nil, thumbprint: [UInt8]? = nil
     ) {
         self.proof = proof
+        self.thumbprint = thumbprint
         self.client = client
         self.redirectURI = redirectURI
         self.codeChallenge = codeChallenge
@@ -132,7 +136,7 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     }
 
     private enum Key: String, CodingKey {
-        case client, challenge, scope, resource, nonce, user, consents, pushed, code, proof
+        case client, challenge, scope, resource, nonce, user, consents, pushed, code, proof, jkt
         case redirectURI = "redirect_uri"
         case acrValues = "acr_values"
         case maximumAge = "max_age"
@@ -158,6 +162,7 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
         try container.encodeIfPresent(pushedRequest.map(hex), forKey: .pushed)
         try container.encodeIfPresent(codeHash.map(hex), forKey: .code)
         try container.encodeIfPresent(proof, forKey: .proof)
+        try container.encodeIfPresent(thumbprint.map(hex), forKey: .jkt)
     }
 
     /// As SQL reads it.

@@ -17,10 +17,11 @@ public struct ServiceAccountStore: Sendable {
 
     /// Takes permits and names the client's service account. Repeating it costs a permit and nothing else.
     public func grant(
-        realm: UUIDValue, client: UUIDValue, source: String, permits: PermitRequest
+        realm: UUIDValue, client: UUIDValue, source: String, proof: ProofUse?, permits: PermitRequest
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         try await database.one(
-            Self.calls.grant, ["realm": realm, "client": client, "source": source] + permits.arguments)
+            Self.calls.grant,
+            ["realm": realm, "client": client, "source": source, "proof": proof?.packed] + permits.arguments)
     }
 
     /// The account behind an access token while it may act, else `nil`.
@@ -61,7 +62,7 @@ public struct LiveServiceAccount: Sendable {
 extension ServiceAccountStore {
     struct Calls: Sendable {
         let grant = FunctionCall<(Outcome?, PermitVerdict)>(
-            "client_credentials", ["realm", "client", "source"] + PermitRequest.arguments, effect: .idempotent
+            "client_credentials", ["realm", "client", .sourceWithProof] + PermitRequest.arguments, effect: .idempotent
         ) { columns in
             let outcome = columns("outcome", String.self)
             let granted = columns.record { (row) throws(StoreError) in

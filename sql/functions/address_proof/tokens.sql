@@ -115,6 +115,21 @@ $$;
 COMMENT ON FUNCTION postern.introspect_address IS 'What a live access token of a proven address stands for';
 GRANT EXECUTE ON FUNCTION postern.introspect_address TO postern_app;
 
+CREATE OR REPLACE FUNCTION postern.introspect_address_by_proof(p_realm uuid, p_session uuid)
+RETURNS TABLE (client_id text, client uuid, subject uuid, kind text, sealed_address bytea, amr text[], acr text,
+               auth_time double precision, token_salt bytea, db_now double precision)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    PERFORM postern.use_proof(p_realm);
+    RETURN QUERY SELECT a.* FROM postern.introspect_address(p_realm, p_session) AS a;
+END
+$$;
+COMMENT ON FUNCTION postern.introspect_address_by_proof IS
+    'introspect_address for a statement that comes with a proof, which is used up';
+GRANT EXECUTE ON FUNCTION postern.introspect_address_by_proof TO postern_app;
+
 -- False when it is another client's, or has ended.
 CREATE OR REPLACE FUNCTION postern.revoke_address_token(p_realm uuid, p_client uuid, p_session uuid) RETURNS boolean
 LANGUAGE plpgsql

@@ -68,8 +68,9 @@ BEGIN
     SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = p_realm
      WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
-       AND a.expires_at > now();
+       AND a.jkt IS NOT DISTINCT FROM postern.proof_key() AND a.expires_at > now();
     IF v_before.cools AND p_channel IS NOT NULL THEN
+        PERFORM postern.use_proof(p_realm);
         outcome := 'accepted';
         handle := p_resend_of;
         sends_left := greatest(p_sends - v_before.sends, 0);
@@ -84,6 +85,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     IF p_resend_of IS NOT NULL AND NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
         outcome := 'busy';
         RETURN;

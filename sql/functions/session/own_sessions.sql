@@ -2,16 +2,14 @@
 SET LOCAL ROLE postern_owner;
 
 -- A session is alive by the same rule as a token: not ended, not expired, and under the user's present security stamp.
-CREATE OR REPLACE FUNCTION postern.sessions_of_user(p_realm uuid, p_user uuid)
-RETURNS TABLE (id uuid, client_id text, user_agent text, created_at double precision, last_used_at double precision,
-    is_bound boolean)
+CREATE OR REPLACE FUNCTION postern.live_sessions(p_realm uuid, p_user uuid)
+RETURNS TABLE (id uuid, client_id text, user_agent text, created_at double precision, last_used_at double precision)
 LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     RETURN QUERY
-    SELECT s.id, s.client_id, s.user_agent, date_part('epoch', s.created_at), date_part('epoch', s.last_used_at),
-           s.jkt IS NOT NULL
+    SELECT s.id, s.client_id, s.user_agent, date_part('epoch', s.created_at), date_part('epoch', s.last_used_at)
       FROM postern.session AS s, postern.user_account AS u
      WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL AND s.expires_at > now()
        AND (s.refresh_expires_at IS NULL OR s.refresh_expires_at > now())
@@ -19,8 +17,8 @@ BEGIN
      ORDER BY s.created_at DESC, s.id;
 END
 $$;
-COMMENT ON FUNCTION postern.sessions_of_user IS 'The live sessions of a user, newest first';
-GRANT EXECUTE ON FUNCTION postern.sessions_of_user TO postern_app;
+COMMENT ON FUNCTION postern.live_sessions IS 'The live sessions of a user, newest first';
+GRANT EXECUTE ON FUNCTION postern.live_sessions TO postern_app;
 
 -- Refresh family and reference access tokens end with the row. p_by: the session that asked, which may be the same.
 CREATE OR REPLACE FUNCTION postern.end_own_session(p_realm uuid, p_user uuid, p_session uuid, p_by uuid, p_source text)
@@ -90,15 +88,6 @@ COMMENT ON FUNCTION postern.end_own_sessions IS
 GRANT EXECUTE ON FUNCTION postern.end_own_sessions TO postern_app;
 
 -- Kept for older binaries.
-CREATE OR REPLACE FUNCTION postern.live_sessions(p_realm uuid, p_user uuid)
-RETURNS TABLE (id uuid, client_id text, user_agent text, created_at double precision, last_used_at double precision)
-LANGUAGE sql
-AS $$
-    SELECT s.id, s.client_id, s.user_agent, s.created_at, s.last_used_at
-      FROM postern.sessions_of_user(p_realm, p_user) AS s
-$$;
-COMMENT ON FUNCTION postern.live_sessions IS 'sessions_of_user without keys';
-GRANT EXECUTE ON FUNCTION postern.live_sessions TO postern_app;
 
 CREATE OR REPLACE FUNCTION postern.own_sessions(p_realm uuid, p_user uuid)
 RETURNS TABLE (id uuid, client_id text, created_at double precision, last_used_at double precision)
