@@ -11,6 +11,8 @@ public protocol Grant: Sendable {
     var knowsScope: Bool { get }
     /// Whether `scope` is ignored, because the scope was fixed before.
     var ignoresScope: Bool { get }
+    /// The highest authentication context that it can reach; `nil`: it ignores `acr_values`.
+    var highestContext: AuthenticationContext? { get }
     /// Adds the members of the discovery documents (RFC 8414 §2) that are the grant's own.
     func describe(in metadata: inout JSONWriter, for realm: Realm)
     /// Parameters that must be there; checked before anything is looked up.
@@ -26,6 +28,9 @@ extension Grant {
     /// Most read it.
     public var ignoresScope: Bool { false }
 
+    /// Only a sign-in and a refresh have one.
+    public var highestContext: AuthenticationContext? { nil }
+
     /// Most have none.
     public func describe(in metadata: inout JSONWriter, for realm: Realm) {}
 }
@@ -35,6 +40,8 @@ public struct TokenRequest: Sendable {
     /// Tenant, client and source.
     let context: RequestContext
     let form: FormParameters
+    /// `acr_values`, as far as the grant can reach them.
+    let contexts: RequestedContexts
     let access: RequestedAccess
     /// `aud` of the tokens; empty for a grant that does not know its scope.
     let audience: [String]

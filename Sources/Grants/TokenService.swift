@@ -61,13 +61,14 @@ public struct TokenService: Sendable {
                 .invalidRequest, "The client must use DPoP, which this server does not offer yet.",
                 reason: "require_dpop")
         }
+        let contexts = try RequestedContexts(form["acr_values"], upTo: grant.highestContext)
         let access = try RequestedAccess(form, realm: realm, client: client, ignoringScope: grant.ignoresScope)
         let audience = grant.knowsScope ? try access.audience(of: access.scope, realm: realm, client: client) : []
         try grant.requireParameters(form)
         let request = TokenRequest(
             context: RequestContext(
                 realm: realm, client: client, source: credentials.forwardedSource(by: client) ?? source),
-            form: form, access: access, audience: audience, userAgent: userAgent)
+            form: form, contexts: contexts, access: access, audience: audience, userAgent: userAgent)
         do {
             return try await grant.redeem(request)
         } catch {

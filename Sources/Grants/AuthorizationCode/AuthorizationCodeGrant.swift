@@ -41,7 +41,6 @@ public struct AuthorizationCodeGrant: Grant {
         metadata.member(
             "prompt_values_supported",
             ["none", "login", "consent", "select_account"] + (realm.registration == .off ? [] : ["create"]))
-        metadata.member("acr_values_supported", AuthorizationRequest.acrValuesSupported)
         metadata.member("ui_locales_supported", Hosted.locales)
         metadata.member("backchannel_logout_supported", true)
         metadata.member("backchannel_logout_session_supported", true)

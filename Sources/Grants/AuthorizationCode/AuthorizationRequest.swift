@@ -82,9 +82,8 @@ public struct AuthorizationRequest: Sendable {
     static let maximumNonce = 512
     static let maximumLoginHint = 320
     /// What `acr_values_supported` says.
-    public static let acrValuesSupported = [
-        "urn:postern:acr:1", "urn:postern:acr:2", "phr", "urn:postern:acr:email", "urn:postern:acr:phone",
-    ]
+    public static let acrValuesSupported =
+        AuthenticationContext.allCases.map(\.rawValue) + ["urn:postern:acr:email", "urn:postern:acr:phone"]
 
     /// Checks steps 5 to 13; the client was found before.
     /// - Throws: a page for a redirect URI that is not the client's, else a response to it.

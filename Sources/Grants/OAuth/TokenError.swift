@@ -18,6 +18,9 @@ public struct TokenError: Error, Equatable, Sendable {
         case slowDown = "slow_down"
         /// The request was refused on the page of its link (RFC 8628 §3.5).
         case accessDenied = "access_denied"
+        /// No value of `acr_values` can be met, or the sign-in is older than `max_age` (RFC 9470; OpenID Connect Unmet
+        /// Authentication Requirements 1.0).
+        case unmetAuthenticationRequirements = "unmet_authentication_requirements"
         /// The server cannot answer now. An app must keep its session and try again.
         case temporarilyUnavailable = "temporarily_unavailable"
         case rateLimited = "rate_limited"
@@ -64,6 +67,12 @@ public struct TokenError: Error, Equatable, Sendable {
     /// A limit refused the request.
     public static func limited(_ limit: ExceededLimit) -> TokenError {
         TokenError(.rateLimited, "Too many requests.", reason: limit.dimension.rawValue, limit: limit)
+    }
+
+    /// The session, or the grant, cannot meet what the request asks for.
+    public static func unmetAuthenticationRequirements(_ reason: String) -> TokenError {
+        TokenError(
+            .unmetAuthenticationRequirements, "The requested authentication context cannot be met.", reason: reason)
     }
 
     /// A required parameter did not come.

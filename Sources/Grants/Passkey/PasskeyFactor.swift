@@ -6,6 +6,8 @@ import WebAuthnVerify
 public struct PasskeyFactor: Factor {
     /// `urn:cocoar:passkey`.
     public let grantType = GrantType.passkey
+    /// Bound to the origin, verified by the user.
+    public let highestContext = AuthenticationContext.phishingResistant
 
     private let passkeys: PasskeyStore
     private let keyring: Keyring

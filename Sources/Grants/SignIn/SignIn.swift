@@ -150,6 +150,7 @@ public struct SignIn<F: Factor>: Sendable {
         case .refused(let reason): throw factor.refused(reason)
         case .secondFactor: throw .secondFactorRequired
         case .secondFactorWrong: throw .secondFactorInvalid
+        case .unmet: throw .unmetAuthenticationRequirements("no second factor")
         case .secondFactorGone: throw .unavailable("second factor changed")
         }
     }

@@ -109,7 +109,8 @@ public struct AccessTokenVerifier: Sendable {
             let address = ProvenAddress(live.proof, realm: realm.id, client: client.key, keyring: keyring)
         else { return nil }
         return VerifiedAddressToken(
-            token: token, address: address, client: client, amr: live.proof.amr, authTime: Int(live.proof.authTime))
+            token: token, address: address, client: client, amr: live.proof.amr, acr: live.proof.acr,
+            authTime: Int(live.proof.authTime))
     }
 
     /// Life beyond what the statement checked: the token's own end by the database clock, and the client, which the
@@ -137,9 +138,10 @@ public struct AccessTokenVerifier: Sendable {
             claims.iss == realm.issuer, let row = UUIDValue(claims.sid ?? claims.sub),
             let jti = Base64.urlDecode(claims.jti)
         else { return nil }
-        let token = AccessToken(
+        var token = AccessToken(
             owner: row, jti: jti, issuedAt: claims.iat, expiresAt: claims.exp,
             scope: claims.scope.split(separator: " ").map(String.init), audience: claims.aud.values)
+        token.acr = claims.acr
         return (token, claims.sid != nil, claims.clientID)
     }
 }
@@ -156,9 +158,11 @@ private struct JWTClaims: Decodable {
     let exp: Int
     let scope: String
     let aud: Audience
+    /// Absent in tokens of service accounts, and of earlier binaries.
+    let acr: String?
 
     enum CodingKeys: String, CodingKey {
-        case iss, sub, sid, jti, iat, exp, scope, aud
+        case iss, sub, sid, jti, iat, exp, scope, aud, acr
         case clientID = "client_id"
     }
 

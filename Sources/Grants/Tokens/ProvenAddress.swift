@@ -48,6 +48,8 @@ public struct VerifiedAddressToken: Sendable {
     public let client: Client
     /// Authentication methods (RFC 8176).
     public let amr: [String]
+    /// Authentication context class.
+    public let acr: String
     /// When the address was proven, seconds since the epoch.
     public let authTime: Int
 }

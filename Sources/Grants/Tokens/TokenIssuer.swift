@@ -21,10 +21,15 @@ public struct Authentication: Sendable {
     let now: Int
     /// `nonce` of the authorization request.
     var nonce: String?
-    /// `acr`, where an authorization request had a part in it; `nil`: what ``amr`` says.
+    /// `acr`, where the request of the sign-in or of this answer had a part in it; `nil`: what ``amr`` says.
     var acr: String?
+    /// Whether ``acr`` is what the request of this answer asked for, while the session goes on saying its own.
+    var isContextOfAnswer = false
     /// The address that the session was opened for, where the client asked for one.
     var proven: SignInAddress?
+
+    /// `acr` of the tokens.
+    var context: String { acr ?? AuthenticationContext(amr: amr).rawValue }
 }
 
 /// An address as the tokens of Cotter's wire name it.
@@ -80,11 +85,12 @@ public struct TokenIssuer: Sendable {
         _ authentication: Authentication, realm: Realm, client: Client, signingKey: SigningKey?
     ) throws(TokenError) -> TokenResponse {
         try requireTrueClock(authentication.now)
-        let token = AccessToken(
+        var token = AccessToken(
             owner: authentication.session, issuedAt: authentication.now,
             lifetime: realm.accessTokenLifetime(for: client),
             sessionExpiresAt: authentication.sessionExpiresAt, scope: authentication.scope,
             audience: authentication.audience)
+        if authentication.isContextOfAnswer { token.acr = authentication.context }
         let accessToken: String
         if client.issuesJWTAccessTokens, let signingKey {
             let claims = Claims.accessToken(token, authentication, realm, client)

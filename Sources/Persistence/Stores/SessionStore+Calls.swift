@@ -1,9 +1,9 @@
 extension SessionStore {
     struct Calls: Sendable {
-        let introspect = FunctionCall(
-            "introspect", ["realm", "session", "jti"], effect: .readOnly, returns: LiveSession.columns)
-        let introspectBatch = FunctionCall<(number: Int, session: LiveSession?)>(
-            "introspect", named: "introspect_batch", ["realm", .item("session"), .item("jti")], effect: .readOnly
+        let live = FunctionCall(
+            "live_session", ["realm", "session", "jti"], effect: .readOnly, returns: LiveSession.columns)
+        let liveBatch = FunctionCall<(number: Int, session: LiveSession?)>(
+            "live_session", named: "live_session_batch", ["realm", .item("session"), .item("jti")], effect: .readOnly
         ) { columns in
             let number = columns("number", Int.self, sql: "item.number")
             let session = LiveSession.columns(&columns)
@@ -78,7 +78,8 @@ extension LiveSession {
             LiveSession(
                 user: try row("user_id"), client: try row("client"), clientID: try row("client_id"),
                 scope: try row("scope"), resources: try row("resource"), amr: try row("amr"),
-                authTime: try row("auth_time"), tokenSalt: try row("token_salt"), email: try row("email"),
+                acr: try row("acr"), authTime: try row("auth_time"), tokenSalt: try row("token_salt"),
+                email: try row("email"),
                 emailVerified: try row("email_verified"), firstName: try row("first_name"),
                 lastName: try row("last_name"), now: try row("db_now"), expiresAt: try row("expires_at"),
                 refreshExpiresAt: try row("refresh_expires_at"), refreshHash: try row("current_hash"))

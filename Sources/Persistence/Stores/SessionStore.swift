@@ -144,6 +144,8 @@ public struct LiveSession: Sendable {
     public let resources: [String]
     /// Authentication methods (RFC 8176).
     public let amr: [String]
+    /// `acr` of the sign-in, where its request had a part in it; `nil`: what ``amr`` says.
+    public let acr: String?
     /// Seconds since the epoch.
     public let authTime: Double
     /// The session row's salt, 16 bytes.

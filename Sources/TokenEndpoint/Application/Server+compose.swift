@@ -121,8 +121,10 @@ extension Server {
             + IdentifierRoutes(identifiers: identifiers, bearer: bearer).routes
             + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
-            + IntrospectionRoutes(clients: clients, verifier: verifier, refreshTokens: refreshTokens, clock: clock)
-            .routes
+            + IntrospectionRoutes(
+                clients: clients, verifier: verifier, refreshTokens: refreshTokens, signingKeys: signingKeys,
+                databaseClock: databaseClock, clock: clock
+            ).routes
             + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + SignOutRoutes(signOut: signOut, pages: pages).routes

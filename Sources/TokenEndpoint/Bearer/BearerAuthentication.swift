@@ -51,7 +51,7 @@ struct BearerAuthentication: Sendable {
         guard verified.isForClientAlone else { throw Refusal(.bearerChallenge(invalidToken: true)) }
         guard purpose.admits(verified.client) else { throw Refusal(.insufficientScope()) }
         if let age, verified.session.now - verified.session.authTime > Double(age) {
-            throw Refusal(.stepUp(maximumAge: age))
+            throw Refusal(.stepUp(after: verified.session, maximumAge: age))
         }
         return verified
     }
@@ -92,5 +92,14 @@ struct BearerAuthentication: Sendable {
             case nil: throw Refusal(.bearerChallenge(invalidToken: true))
             }
         }
+    }
+}
+
+extension Answer {
+    /// A more recent sign-in is wanted (RFC 9470 §3). An account with a second factor will need that factor again,
+    /// which the app learns now. A passkey proves as much by itself.
+    static func stepUp(after session: LiveSession, maximumAge: Int) -> Answer {
+        let proven = AuthenticationContext(amr: session.amr)
+        return .stepUp(maximumAge: maximumAge, context: proven == .twoFactors ? .twoFactors : nil)
     }
 }

@@ -84,7 +84,7 @@ extension TokenError {
         switch code {
         case .invalidGrant, .authorizationPending, .slowDown, .accessDenied: true
         case .invalidRequest, .invalidClient, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget,
-            .temporarilyUnavailable, .rateLimited:
+            .unmetAuthenticationRequirements, .temporarilyUnavailable, .rateLimited:
             false
         }
     }
@@ -103,7 +103,7 @@ extension Answer {
             if basicUsed { answer.headers[.wwwAuthenticate] = "Basic realm=\"postern\", charset=\"UTF-8\"" }
             return answer
         case .invalidRequest, .invalidGrant, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget,
-            .authorizationPending, .slowDown, .accessDenied:
+            .unmetAuthenticationRequirements, .authorizationPending, .slowDown, .accessDenied:
             return Answer(.badRequest, json: body(error))
         }
     }
@@ -144,13 +144,16 @@ extension Answer {
     }
 
     /// The sign-in is too long ago for this (RFC 9470 §3).
-    /// - Parameter maximumAge: seconds.
-    static func stepUp(maximumAge: Int) -> Answer {
+    /// - Parameters:
+    ///   - maximumAge: seconds.
+    ///   - context: what the new sign-in must prove; `nil`: any factor will do.
+    static func stepUp(maximumAge: Int, context: AuthenticationContext? = nil) -> Answer {
+        let wanted = context.map { ", acr_values=\"\($0.rawValue)\"" } ?? ""
         var answer = Answer.error(.unauthorized, "insufficient_user_authentication")
         answer.headers[.wwwAuthenticate] = """
             Bearer \
             error=\"insufficient_user_authentication\", error_description=\"A more recent sign-in is required.\", \
-            max_age=\"\(maximumAge)\"
+            max_age=\"\(maximumAge)\"\(wanted)
             """
         return answer
     }
