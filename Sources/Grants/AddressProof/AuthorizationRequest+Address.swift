@@ -4,7 +4,9 @@ extension AuthorizationRequest {
 
     /// The `acr` that the proof of an address gives: the first value asked for that it meets; `nil`: none of them.
     public var addressACR: String? {
-        let met = ["urn:postern:acr:1", provesPhone ? "urn:postern:acr:phone" : "urn:postern:acr:email"]
+        let met = [
+            AuthenticationContext.oneFactor.rawValue, provesPhone ? "urn:postern:acr:phone" : "urn:postern:acr:email",
+        ]
         return acrValues.isEmpty ? met[0] : acrValues.first(where: met.contains)
     }
 

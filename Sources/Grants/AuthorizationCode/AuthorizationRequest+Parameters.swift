@@ -13,25 +13,31 @@ extension AuthorizationRequest {
         let issuer: String
         /// The address that is to be proven; comes with no parameter.
         var proof: WantedProof?
+        /// Thumbprint of the key that was proven with a pushed request; afterwards it is the parameter `dpop_jkt`.
+        var key: [UInt8]?
 
-        subscript(name: String) -> String? { form[name] }
+        subscript(name: String) -> String? { form[name] ?? (name == "dpop_jkt" ? key.map(Base64.urlEncode) : nil) }
 
-        init(_ form: FormParameters, user: UUIDValue? = nil, issuer: String, proof: WantedProof? = nil) {
+        init(_ form: FormParameters, user: UUIDValue? = nil, issuer: String, proof: WantedProof? = nil,
+            key: [UInt8]? = nil
+        ) {
             self.form = form
             self.user = user
             self.issuer = issuer
             self.proof = proof
+            self.key = key
         }
 
         /// The user in place of the hint, which is much longer.
         func keeping(user: UUIDValue?) -> Parameters {
-            Parameters(form, user: user, issuer: issuer, proof: proof)
+            Parameters(form, user: user, issuer: issuer, proof: proof, key: key)
         }
 
         /// In the order of their numbers; a number is never used again.
         private static let names = [
             "client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce", "code_challenge",
             "code_challenge_method", "prompt", "max_age", "acr_values", "login_hint", "ui_locales",
+            "dpop_jkt",
         ]
         private static let resource: UInt8 = 64
         private static let userNumber: UInt8 = 65
@@ -47,7 +53,7 @@ extension AuthorizationRequest {
                 bytes += value
             }
             for (number, name) in Self.names.enumerated() {
-                if let value = form[name] { append(UInt8(number), Array(value.utf8)) }
+                if let value = self[name] { append(UInt8(number), Array(value.utf8)) }
             }
             for value in form.resources { append(Self.resource, Array(value.utf8)) }
             if let user { append(Self.userNumber, user.bytes) }

@@ -22,6 +22,8 @@ public struct AuthorizationRequest: Sendable {
     public let nonce: String?
     /// `S256` of the verifier, 43 characters of base64url; `nil` without PKCE.
     public let codeChallenge: String?
+    /// Thumbprint of the key that must be proven with the code (`dpop_jkt`, RFC 9449 §10), 32 bytes; `nil`: none.
+    public let thumbprint: [UInt8]?
     /// `prompt` values.
     public let prompts: Set<Prompt>
     /// The oldest sign-in that will do, in seconds.
@@ -82,9 +84,8 @@ public struct AuthorizationRequest: Sendable {
     static let maximumNonce = 512
     static let maximumLoginHint = 320
     /// What `acr_values_supported` says.
-    public static let acrValuesSupported = [
-        "urn:postern:acr:1", "urn:postern:acr:2", "phr", "urn:postern:acr:email", "urn:postern:acr:phone",
-    ]
+    public static let acrValuesSupported =
+        AuthenticationContext.allCases.map(\.rawValue) + ["urn:postern:acr:email", "urn:postern:acr:phone"]
 
     /// Checks steps 5 to 13; the client was found before.
     /// - Throws: a page for a redirect URI that is not the client's, else a response to it.
@@ -127,6 +128,7 @@ public struct AuthorizationRequest: Sendable {
             throw refused(code, "The parameter \(name) is not supported.")
         }
         codeChallenge = try Self.challenge(parameters, client, refused)
+        thumbprint = try Self.thumbprint(parameters, refused)
         let access = try Self.access(parameters, realm, client, refused)
         (scope, audience) = access
         guard !isStateTooLong else { throw refused(.invalidRequest, "The parameter state is too long.") }
@@ -202,6 +204,16 @@ extension AuthorizationRequest {
             throw refused(.invalidRequest, "The parameter code_challenge is not valid.")
         }
         return challenge
+    }
+
+    private static func thumbprint(
+        _ parameters: Parameters, _ refused: Refused
+    ) throws(AuthorizationRefusal) -> [UInt8]? {
+        guard let text = parameters["dpop_jkt"] else { return nil }
+        guard let thumbprint = Base64.urlDecode(text), thumbprint.count == 32,
+            parameters.key == nil || parameters.key == thumbprint
+        else { throw refused(.invalidRequest, "The parameter dpop_jkt is not valid.") }
+        return thumbprint
     }
 
     /// Every fault of the scope is `invalid_scope` here, where the token endpoint names some of them `invalid_request`.

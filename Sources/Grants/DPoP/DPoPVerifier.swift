@@ -52,9 +52,11 @@ public struct DPoPVerifier: Sendable {
     }
 
     /// What answers a proof that a nonce can mend: `use_dpop_nonce` with a new one.
-    /// - Parameter reason: for the log.
-    public func nonceDue(_ reason: String, realm: Realm) -> DPoPRefusal {
-        .nonceDue(reason: reason, nonce: nonces.make(realm: realm.id, at: clock()))
+    /// - Parameters:
+    ///   - reason: for the log.
+    ///   - earliest: a time, in seconds since the epoch, that the nonce must not be older than.
+    public func nonceDue(_ reason: String, realm: Realm, notBefore earliest: Double = 0) -> DPoPRefusal {
+        .nonceDue(reason: reason, nonce: nonces.make(realm: realm.id, at: max(clock(), earliest)))
     }
 
     /// The nonce that a client uses next, so that it need not be refused for one.

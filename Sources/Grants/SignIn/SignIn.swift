@@ -83,7 +83,7 @@ public struct SignIn<F: Factor>: Sendable {
     ) async throws -> SignedInOnPage {
         var admission = Admission(services.limiter, .token, context.subjects, realm: context.realm)
         guard let presented = factor.read(form, context) else {
-            try await admission.count()
+            try await admission.count(spending: context.proof)
             throw factor.refused("malformed")
         }
         let turn = factor.turn(of: presented, context)
@@ -150,6 +150,7 @@ public struct SignIn<F: Factor>: Sendable {
         case .refused(let reason): throw factor.refused(reason)
         case .secondFactor: throw .secondFactorRequired
         case .secondFactorWrong: throw .secondFactorInvalid
+        case .unmet: throw .unmetAuthenticationRequirements("no second factor")
         case .secondFactorGone: throw .unavailable("second factor changed")
         }
     }

@@ -12,10 +12,10 @@ extension SessionStore {
     ) async throws(StoreError) -> [LiveSession?] {
         if lookups.count == 1, let only = lookups.first {
             return try await database.all(
-                calls.introspect, ["realm": realm, "session": only.session, "jti": only.jti])
+                calls.live, ["realm": realm, "session": only.session, "jti": only.jti])
         }
         let found = try await database.all(
-            calls.introspectBatch,
+            calls.liveBatch,
             ["realm": realm, "session": lookups.map(\.session), "jti": lookups.map(\.jti)])
         // A join promises no order.
         return found.sorted { $0.number < $1.number }.map(\.session)
@@ -42,7 +42,7 @@ extension SessionStore {
         let order = lookups.indices.sorted { lookups[$0].proof.id.lexicographicallyPrecedes(lookups[$1].proof.id) }
         let sorted = order.map { lookups[$0] }
         let found = try await database.all(
-            calls.introspectByProof,
+            calls.liveByProof,
             [
                 "realm": realm, "session": sorted.map(\.lookup.session), "jti": sorted.map(\.lookup.jti),
                 "proof": sorted.map(\.proof.packed),

@@ -1,8 +1,8 @@
 extension SessionStore {
     struct Calls: Sendable {
-        let introspect = FunctionCall(
+        let live = FunctionCall(
             "live_session", ["realm", "session", "jti"], effect: .readOnly, returns: LiveSession.columns)
-        let introspectBatch = FunctionCall<(number: Int, session: LiveSession?)>(
+        let liveBatch = FunctionCall<(number: Int, session: LiveSession?)>(
             "live_session", named: "live_session_batch", ["realm", .item("session"), .item("jti")], effect: .readOnly
         ) { columns in
             let number = columns("number", Int.self, sql: "item.number")
@@ -10,7 +10,7 @@ extension SessionStore {
             return { (row) throws(StoreError) in (try row[number], try session(row)) }
         }
         /// Uses up proofs. The mark in each makes the statement safe to run again.
-        let introspectByProof = FunctionCall<(number: Int, session: ProvenSession)>(
+        let liveByProof = FunctionCall<(number: Int, session: ProvenSession)>(
             "live_session_by_proof", ["realm", .item("session"), .item("jti"), .item("proof")], effect: .idempotent
         ) { columns in
             let number = columns("number", Int.self, sql: "item.number")
@@ -96,11 +96,12 @@ extension LiveSession {
             LiveSession(
                 user: try row("user_id"), client: try row("client"), clientID: try row("client_id"),
                 scope: try row("scope"), resources: try row("resource"), amr: try row("amr"),
-                authTime: try row("auth_time"), tokenSalt: try row("token_salt"), email: try row("email"),
+                acr: try row("acr"), authTime: try row("auth_time"), tokenSalt: try row("token_salt"),
+                email: try row("email"),
                 emailVerified: try row("email_verified"), firstName: try row("first_name"),
                 lastName: try row("last_name"), now: try row("db_now"), expiresAt: try row("expires_at"),
                 refreshExpiresAt: try row("refresh_expires_at"), refreshHash: try row("current_hash"),
-                acr: try row("acr"), thumbprint: try row("jkt"))
+                thumbprint: try row("jkt"))
         }
         return { (row) throws(StoreError) in try row[isActive] ? session(row) : nil }
     }

@@ -175,6 +175,8 @@ public struct LiveSession: Sendable {
     public let resources: [String]
     /// Authentication methods (RFC 8176).
     public let amr: [String]
+    /// `acr` of the sign-in, where its request had a part in it; `nil`: what ``amr`` says.
+    public let acr: String?
     /// Seconds since the epoch.
     public let authTime: Double
     /// The session row's salt, 16 bytes.
@@ -195,8 +197,6 @@ public struct LiveSession: Sendable {
     public let refreshExpiresAt: Double?
     /// SHA-256 of the live refresh token; `nil` without one.
     public let refreshHash: [UInt8]?
-    /// The context class that the sign-in asked for; `nil`: the highest that ``amr`` meets.
-    public let acr: String?
     /// Thumbprint of the key that its refresh tokens are bound to, 32 bytes; `nil`: none.
     public let thumbprint: [UInt8]?
 }

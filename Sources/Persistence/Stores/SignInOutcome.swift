@@ -14,6 +14,8 @@ public enum SignInOutcome: Sendable {
     case secondFactorWrong
     /// The account's second factor changed between two calls; nothing was consumed.
     case secondFactorGone
+    /// The first factor is right and still live; `acr_values` asks for a second one, and the account has none.
+    case unmet
 }
 
 extension SignInOutcome {
@@ -45,6 +47,7 @@ extension SignInOutcome {
             case "second_factor": .secondFactor(try prompt(row))
             case "second_factor_wrong": .secondFactorWrong
             case "second_factor_gone": .secondFactorGone
+            case "unmet": .unmet
             default: try signIn(row)
             }
         }

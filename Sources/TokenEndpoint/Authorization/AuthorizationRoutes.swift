@@ -8,6 +8,7 @@ import Persistence
 struct AuthorizationRoutes: Sendable {
     let authorizations: Authorizations
     let clients: ClientAuthenticator
+    let proofs: Proofs
     let limit: LocalLimit
     let pages: any AuthorizationPages
 
@@ -128,8 +129,11 @@ struct AuthorizationRoutes: Sendable {
             throw TokenError(.invalidRequest, "The parameter request_uri cannot be pushed.", reason: "request_uri")
         }
         do {
-            let uri = try await authorizations.push(
-                form, by: client, realm: exchange.realm, source: exchange.source)
+            let proof = try exchange.proof(by: proofs)
+            let uri = try await proofs.using(in: exchange.realm) {
+                try await authorizations.push(
+                    form, by: client, realm: exchange.realm, source: exchange.source, proof: proof)
+            }
             var object = JSONWriter(reserving: 192)
             object.member("request_uri", uri)
             object.member("expires_in", Authorizations.pushedLifetime)

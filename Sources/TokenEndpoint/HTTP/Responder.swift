@@ -83,9 +83,11 @@ public final class Responder: Sendable {
             request: request, realm: realm, host: host, vary: peer.vary, pathParameter: parameter, source: peer.source,
             arrivedAt: request.arrivedAt, number: lastNumber.add(1, ordering: .relaxed).newValue, baseLogger: logger)
         if case .clients = route.crossOrigin, request.headers.has(.origin) { exchange.namedClient = NamedClient() }
+        if realm.dpop.requiresNonce, request.headers.has(.dpop) { exchange.nextNonce = NextNonce() }
+        var found = await run(handler, of: route, exchange).challenging(request)
+        if let nextNonce = exchange.nextNonce { found = nextNonce.applied(to: found) }
         let answer = route.crossOrigin.applied(
-            to: await refusals.counted(await run(handler, of: route, exchange), exchange), request, realm,
-            exchange.namedClient)
+            to: await refusals.counted(found, exchange), request, realm, exchange.namedClient)
         return answer.isPage && realm.issuer.hasPrefix("https:") ? answer.withStrictTransportSecurity : answer
     }
 

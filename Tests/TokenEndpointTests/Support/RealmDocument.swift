@@ -22,7 +22,7 @@ struct RealmDocument: Sendable {
         """
         {"key": "\(key)", "client_id": "\(clientID)", "display_name": "", "type": "public", "enabled": true,
          "access_token_type": "reference", "require_dpop": false, "permissions": [\(list(permissions))], "origins": [],
-         "ios_apps": [], "android_apps": [], "consent": "systematic", "require_pkce": true, "require_par": false,
+         "resources": [], "ios_apps": [], "android_apps": [], "consent": "systematic", "require_pkce": true, "require_par": false,
          "redirect_uris": [], "logout_uris": []}
         """
     }

@@ -101,7 +101,7 @@ BEGIN
                                'previous_secret_hash', CASE WHEN c.previous_secret_expires_at > now()
                                    THEN encode(c.previous_secret_hash, 'hex') END,
                                'previous_secret_expires_at', extract(epoch FROM c.previous_secret_expires_at),
-                               'permissions', c.permissions,
+                               'permissions', c.permissions, 'resources', c.resources,
                                'consent', c.consent, 'require_pkce', c.require_pkce, 'require_par', c.require_par,
                                'home_uri', c.home_uri,
                                'redirect_uris', (SELECT coalesce(jsonb_agg(x.uri ORDER BY x.uri), '[]')

@@ -13,12 +13,9 @@ INSERT INTO postern.known_permission (permission, purpose) VALUES
 CREATE OR REPLACE FUNCTION postern.meets_acr(b postern.browser_session, p_acr text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 RETURN CASE p_acr
-    WHEN 'phr' THEN b.amr && '{hwk,swk}'
-    WHEN 'urn:postern:acr:2' THEN 'mfa' = ANY (b.amr)
-    WHEN 'urn:postern:acr:1' THEN true
     WHEN 'urn:postern:acr:email' THEN b.email_proved_at IS NOT NULL
     WHEN 'urn:postern:acr:phone' THEN b.phone_proved_at IS NOT NULL
-    ELSE false END;
+    ELSE coalesce(postern.level_of_acr(p_acr) <= postern.acr_level(b.amr), false) END;
 COMMENT ON FUNCTION postern.meets_acr IS 'Whether a browser session meets an authentication context class';
 GRANT EXECUTE ON FUNCTION postern.meets_acr TO postern_app;
 

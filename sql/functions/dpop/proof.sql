@@ -33,18 +33,6 @@ $$;
 COMMENT ON FUNCTION postern.with_proof(uuid, bytea) IS 'The value as it is; the statement came with this proof';
 GRANT EXECUTE ON FUNCTION postern.with_proof(uuid, bytea) TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text, p_proof bytea) RETURNS text
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.user_agent', coalesce(p_user_agent, ''), true);
-    RETURN postern.with_proof(p_source, p_proof);
-END
-$$;
-COMMENT ON FUNCTION postern.opened_from(text, text, bytea) IS
-    'The source as it is; the session opened by this statement notes the user agent and the key of the proof';
-GRANT EXECUTE ON FUNCTION postern.opened_from(text, text, bytea) TO postern_app;
-
 -- The key that the statement came with.
 CREATE OR REPLACE FUNCTION postern.proof_key() RETURNS bytea
 LANGUAGE sql STABLE

@@ -9,7 +9,8 @@ SET LOCAL ROLE postern_owner;
 -- more than the number of tries left of the hundred. An account with a second factor takes two calls. The first call
 -- consumes nothing and returns second_factor with the data to compare the presented code with. The second call
 -- (p_factor and the result of the comparison) repeats everything and consumes both factors, or returns
--- second_factor_wrong. Neither outcome counts as a try at the first factor.
+-- second_factor_wrong. Neither outcome counts as a try at the first factor, and neither does unmet: the account lacks
+-- the second factor that acr_values asks for (postern.falls_short).
 CREATE OR REPLACE FUNCTION postern.redeem_code(
     p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_keyed bytea[], p_session uuid,
     p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
@@ -43,6 +44,7 @@ DECLARE
     v_refusal record;
     v_region text;
     v_asked_from text;
+    v_falls_short boolean := postern.falls_short(p_amr);
 BEGIN
     db_now := date_part('epoch', now());
     compared := 0;
@@ -163,6 +165,7 @@ BEGIN
                              LIMIT 1) AS hit
                      -- Accounts with a second factor, and requests that present one, are handled below.
                      WHERE d.realm_id = p_realm AND d.email_key = p_email_key AND NOT hit.has_totp AND p_factor IS NULL
+                       AND NOT v_falls_short
                     RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at,
                               hit.region, hit.source)
                 SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at, s.region, s.source
@@ -192,7 +195,7 @@ BEGIN
            AND u.realm_id = p_realm AND u.id = c.user_id AND u.enabled
            AND (c.is_test OR EXISTS (SELECT FROM postern.user_identifier AS i
                                       WHERE i.realm_id = p_realm AND i.proven_key = p_email_key AND i.user_id = u.id))
-           AND (u.has_totp OR p_factor IS NOT NULL)
+           AND (u.has_totp OR p_factor IS NOT NULL OR v_falls_short)
            AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
            AND r.id = p_realm AND r.enabled
            AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
