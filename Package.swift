@@ -207,7 +207,12 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "GrantsTests", dependencies: ["Encoding", "Grants", "Persistence", "TestSupport"],
+            name: "GrantsTests",
+            dependencies: [
+                "Encoding", "Grants", "Persistence", "TestSupport",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "DeliveryTests",

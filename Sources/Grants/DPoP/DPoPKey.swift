@@ -13,7 +13,7 @@ struct DPoPKey {
 
     /// `nil` for a key of another type or curve than the algorithm's, and for one that is none: a point off its curve,
     /// coordinates of another length, RSA outside of 2048 to 4096 bits.
-    init?(_ jwk: JSONMembers, _ algorithm: ClientKey.Algorithm) {
+    init?(_ jwk: JOSEObject, _ algorithm: ClientKey.Algorithm) {
         guard let kty = jwk.string("kty") else { return nil }
         let key = ClientKey(
             kty: kty, crv: jwk.string("crv"), x: jwk.string("x"), y: jwk.string("y"), n: jwk.string("n"),
