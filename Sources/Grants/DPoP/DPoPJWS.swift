@@ -39,7 +39,7 @@ struct DPoPClaims {
 
     /// `nil` where a claim is missing or of another type.
     init?(_ payload: JOSEObject) {
-        guard let jti = payload.string("jti"), let htm = payload.string("htm"), let htu = payload.string("htu"),
+        guard let jti = payload.text("jti"), let htm = payload.text("htm"), let htu = payload.text("htu"),
             let iat = payload.date("iat")
         else { return nil }
         self.jti = jti
@@ -48,8 +48,8 @@ struct DPoPClaims {
         self.iat = iat
         exp = payload.date("exp")
         nbf = payload.date("nbf")
-        nonce = payload.string("nonce")
-        ath = payload.string("ath")
+        nonce = payload.text("nonce")
+        ath = payload.text("ath")
         guard payload.has("exp") == (exp != nil), payload.has("nbf") == (nbf != nil),
             payload.has("nonce") == (nonce != nil), payload.has("ath") == (ath != nil)
         else { return nil }

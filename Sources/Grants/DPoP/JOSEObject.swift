@@ -6,7 +6,7 @@ struct JOSEObject {
     private enum Value {
         case string(String)
         /// Anything else, as it was written.
-        case text(ArraySlice<UInt8>)
+        case other(ArraySlice<UInt8>)
     }
 
     private var values: [String: Value] = [:]
@@ -21,7 +21,7 @@ struct JOSEObject {
         var json = JSONReader(validated: bytes.span)
         var members = try json.object()
         while let name = try json.key(of: &members) {
-            values[name] = json.nextIsString ? .string(try json.string()) : .text(bytes[try json.skip(in: members)])
+            values[name] = json.nextIsString ? .string(try json.string()) : .other(bytes[try json.skip(in: members)])
         }
         try json.finish()
     }
@@ -29,21 +29,21 @@ struct JOSEObject {
     func has(_ name: String) -> Bool { values[name] != nil }
 
     /// Whether the member is absent or this string.
-    func isAbsent(_ name: String, or expected: String) -> Bool { !has(name) || string(name) == expected }
+    func isAbsent(_ name: String, or expected: String) -> Bool { !has(name) || text(name) == expected }
 
     /// `nil` where the member is absent or no string.
-    func string(_ name: String) -> String? {
+    func text(_ name: String) -> String? {
         if case .string(let value) = values[name] { value } else { nil }
     }
 
     /// `nil` where the member is absent or no object.
     func object(_ name: String) -> JOSEObject? {
-        if case .text(let text) = values[name] { JOSEObject(Array(text)) } else { nil }
+        if case .other(let text) = values[name] { JOSEObject(Array(text)) } else { nil }
     }
 
     /// NumericDate (RFC 7519 §2) from 1970 to 9999; `nil` where the member is absent or anything else.
     func date(_ name: String) -> Double? {
-        guard case .text(let text) = values[name], text.count <= 32, text.first.map(Self.beginsNumber) == true,
+        guard case .other(let text) = values[name], text.count <= 32, text.first.map(Self.beginsNumber) == true,
             let value = Double(String(decoding: text, as: UTF8.self)), (0...253_402_300_799).contains(value)
         else { return nil }
         return value
