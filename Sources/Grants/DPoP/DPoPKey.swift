@@ -13,11 +13,11 @@ struct DPoPKey {
 
     /// `nil` for a key of another type or curve than the algorithm's, and for one that is none: a point off its curve,
     /// coordinates of another length, RSA outside of 2048 to 4096 bits.
-    init?(_ jwk: JSONMembers, _ algorithm: ClientKey.Algorithm) {
-        guard let kty = jwk.string("kty") else { return nil }
+    init?(_ jwk: JOSEObject, _ algorithm: ClientKey.Algorithm) {
+        guard let kty = jwk.text("kty") else { return nil }
         let key = ClientKey(
-            kty: kty, crv: jwk.string("crv"), x: jwk.string("x"), y: jwk.string("y"), n: jwk.string("n"),
-            e: jwk.string("e"), kid: nil, alg: nil)
+            kty: kty, crv: jwk.text("crv"), x: jwk.text("x"), y: jwk.text("y"), n: jwk.text("n"),
+            e: jwk.text("e"), kid: nil, alg: nil)
         guard let material = key.material(for: algorithm) else { return nil }
         self.material = material
         thumbprint = Array(SHA256.hash(data: Array(Self.canonicalJWK(key).utf8)))

@@ -81,14 +81,14 @@ public struct DPoPVerifier: Sendable {
     }
 
     private static func checkType(_ jws: DPoPJWS) throws(DPoPRefusal) {
-        let type = jws.header.string("typ")?.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
+        let type = jws.header.text("typ")?.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
         try DPoPCheck.type.require(type == Array("dpop+jwt".utf8), "typ")
         // Either would change what the rest means (RFC 7515 §4.1.11, RFC 7797 §3).
         try DPoPCheck.type.require(!jws.header.has("crit") && !jws.header.has("b64"), "crit or b64")
     }
 
     private static func checkAlgorithm(_ jws: DPoPJWS) throws(DPoPRefusal) -> ClientKey.Algorithm {
-        let algorithm = jws.header.string("alg").flatMap(ClientKey.Algorithm.init)
+        let algorithm = jws.header.text("alg").flatMap(ClientKey.Algorithm.init)
         try DPoPCheck.algorithm.require(algorithm != nil, "alg")
         return algorithm ?? .es256
     }
