@@ -432,7 +432,8 @@ def test_the_examples_of_the_page_are_of_the_document():
         assert operation and definition(operation, status), f"{method} {target} {status}"
         shown.add(operation.path)
     # The second name of one document has no example of its own.
-    assert {operation.path for operation in OPERATIONS.values()} - shown == {"/.well-known/oauth-authorization-server"}
+    assert {operation.path for operation in OPERATIONS.values()} - shown == {
+        "/.well-known/oauth-authorization-server", "/.well-known/jwks.json"}
 
 
 # -- what the document does not say of single operations --------------------------------------------
