@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION postern.acr_level(p_amr text[]) RETURNS integer
 LANGUAGE sql IMMUTABLE
 RETURN CASE WHEN p_amr && '{hwk,swk}' THEN 3 WHEN 'mfa' = ANY (p_amr) THEN 2 ELSE 1 END;
 COMMENT ON FUNCTION postern.acr_level IS 'How strong a sign-in was, by its authentication methods: 1 to 3';
-GRANT EXECUTE ON FUNCTION postern.acr_level TO postern_app;
+GRANT EXECUTE ON FUNCTION postern.acr_level TO postern_app, postern_admin;
 
 -- A session meets its level and every lower one. NULL: no value of ours.
 CREATE OR REPLACE FUNCTION postern.level_of_acr(p_acr text) RETURNS integer
@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION postern.acr_of(p_amr text[]) RETURNS text
 LANGUAGE sql IMMUTABLE
 RETURN ('{urn:postern:acr:1,urn:postern:acr:2,phr}'::text[])[postern.acr_level(p_amr)];
 COMMENT ON FUNCTION postern.acr_of IS 'The highest authentication context class that these methods meet';
-GRANT EXECUTE ON FUNCTION postern.acr_of TO postern_app;
+GRANT EXECUTE ON FUNCTION postern.acr_of TO postern_app, postern_admin;
 
 -- Of a statement that opens a session (postern.opened_for): whether acr_values asked for more than p_amr proves. Then
 -- the first factor is not consumed; an account with a second one is asked for it.

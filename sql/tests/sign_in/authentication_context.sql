@@ -46,7 +46,7 @@ SELECT is(pg_temp.sign_in_for('1', 'urn:postern:acr:1', 1, 'h'), 'ok 0', 'the co
 SELECT is(pg_temp.acr('1'), 'urn:postern:acr:1 agent', 'the session says what was asked for');
 SELECT pg_temp.ask('i', 'ada@example.com', '3') \g /dev/null
 SELECT is(pg_temp.redeem('ada@example.com', 'i', '3'), 'ok', 'a statement that asks for nothing is not refused')
-    FROM set_config('postern.level', '', true), set_config('postern.acr', '', true);
+    FROM set_config('postern.level', '', true) AS level, set_config('postern.acr', '', true) AS acr;
 RESET ROLE;
 
 -- With a second factor.
