@@ -3,8 +3,8 @@ import Persistence
 import ServiceLifecycle
 import Synchronization
 
-/// Looks every ten seconds how long mail, undecided requests and events wait, for the metrics. At most twenty realms are
-/// named per queue, and twenty webhooks.
+/// Looks every ten seconds how long mail, undecided requests and events wait, for the metrics. At most twenty realms
+/// are named per queue, and twenty webhooks.
 struct QueueWatch: Service {
     let queues: QueueStore
     let webhooks: WebhookStore
