@@ -51,6 +51,11 @@ def audit(realm, event="sign_in", user=None, detail=None, count=1):
     return [int(row[0]) for row in rows]
 
 
+def end_leases(world):
+    """As if half a minute had passed for what a lost server had in hand."""
+    world.cluster.sql("UPDATE postern.webhook_subject SET due_at = due_at - interval '1 minute'")
+
+
 def state(realm, name="crm", columns="pending, set_aside, coalesce(last_error, '')"):
     """A webhook as the administrator sees it."""
     return realm.world.admin.run(f"SELECT {columns} FROM admin.webhooks WHERE realm = '{realm.slug}' AND name = '{name}';")[0]
@@ -142,9 +147,9 @@ def test_exactly_the_events_of_the_list_are_sent(realm, receiver):
         sent[number] = kind
     for event in ("otp_requested", "link_requested", "user_created", "names_changed", "mail_dead", "terms_accepted", "service_account_used"):
         audit(realm, event, str(uuid.uuid4()))
-    audit(realm, "code_lockout")
-    arrived = receiver.count(len(sent) + 1)
-    assert {int(event.jti.split(".")[0]): event.type for event in arrived[:-1]} | sent == sent
+    sent[audit(realm, "code_lockout")[0]] = types["code_lockout"]
+    arrived = receiver.count(len(sent))
+    assert {int(event.jti.split(".")[0]): event.type for event in arrived} == sent
     nobody = next(event for event in arrived if event.claims["sub_id"]["format"] == "opaque")
     assert nobody.type == "urn:postern:event:code_lockout"
     strong = next(event for event in arrived if event.name == "session-established")
@@ -229,23 +234,23 @@ def test_a_transaction_that_commits_late_is_not_skipped(realm, receiver):
     session = subprocess.Popen(
         [str(settings.POSTGRES_BIN / "psql"), "-X", "-q", "-A", "-t", "-h", cluster.root, "-U", "postgres", "-d", cluster.database],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    session.stdin.write(
-        "BEGIN; INSERT INTO postern.audit_event (realm_id, event, user_id) "
-        f"SELECT id, 'passkey_added', '{user}' FROM postern.realm WHERE slug = '{realm.slug}'; SELECT pg_backend_pid();\n")
-    session.stdin.flush()
-    pid = session.stdout.readline().strip()
-    audit(realm, user=user, count=3)
-    deadline = time.monotonic() + 20
-    while state(realm, columns="coalesce(held_by, '')") != [f"process {pid}"]:
-        assert time.monotonic() < deadline, state(realm, columns="held_by, lag")
-        time.sleep(0.05)
-    realm.world.time_travel(600)
-    deadline = time.monotonic() + 20
-    while not any("events wait for an open transaction" in line and pid in line for line in realm.world.node.log().splitlines()):
-        assert time.monotonic() < deadline, "the log names it"
-        time.sleep(0.2)
-    assert state(realm, columns="lag > interval '9 minutes'") == ["t"] and not receiver.events
-    session.communicate("COMMIT;\n")
+    try:
+        session.stdin.write(
+            "BEGIN; INSERT INTO postern.audit_event (realm_id, event, user_id) "
+            f"SELECT id, 'passkey_added', '{user}' FROM postern.realm WHERE slug = '{realm.slug}'; SELECT pg_backend_pid();\n")
+        session.stdin.flush()
+        pid = session.stdout.readline().strip()
+        audit(realm, user=user, count=3)
+        await_state(realm, [f"process {pid}"], "coalesce(held_by, '-')")
+        cluster.sql("UPDATE postern.audit_event SET at = at - interval '10 minutes' WHERE user_id = " + literal(user))
+        deadline = time.monotonic() + 20
+        while not any("events wait for an open transaction" in line and pid in line for line in realm.world.node.log().splitlines()):
+            assert time.monotonic() < deadline, "the log names it"
+            time.sleep(0.2)
+        assert state(realm, columns="lag > interval '9 minutes'") == ["t"] and not receiver.events
+        session.communicate("COMMIT;\n")
+    finally:
+        session.kill()
     events = receiver.count(4)
     assert [event.name for event in events] == ["credential-change", *["session-established"] * 3], "in the order of transactions"
     await_state(realm, ["0", "0"])
@@ -315,39 +320,6 @@ def test_a_deleted_webhook_gets_nothing_more(realm, receiver):
     witness.close()
 
 
-def test_the_hot_path_writes_the_audit_row_and_nothing_else(realm, receiver):
-    """Sign-in and refresh write the same rows with ten webhooks as with none."""
-    app = realm.app()
-
-    def written():
-        email = realm.user()
-        before = counts()
-        app.refreshed(app.sign_in(email)["refresh_token"])
-        return counts(before)
-
-    def counts(before=None):
-        text = (
-            "SELECT pg_stat_force_next_flush(); SELECT relname, n_tup_ins, n_tup_upd, n_tup_del FROM pg_stat_user_tables "
-            "WHERE relname NOT LIKE 'webhook%' AND relname IN ('audit_event', 'session', 'user_account', 'device_guard', 'login_code')")
-        last = None
-        while True:  # The figures of other sessions arrive within a second.
-            now = {row[0]: tuple(map(int, row[1:])) for row in realm.world.cluster.sql(text) if len(row) == 4}
-            if now == last:
-                break
-            last = now
-            time.sleep(1.2)
-        return now if before is None else {name: tuple(b - a for a, b in zip(before[name], now[name])) for name in now}
-
-    without = written()
-    for number in range(10):
-        hook(realm, receiver, f"hook-{number}")
-    with_ten = written()
-    assert with_ten == without and without["audit_event"] == (2, 0, 0), (without, with_ten)
-    receiver.count(10)
-    triggers = realm.world.cluster.sql("SELECT tgname FROM pg_trigger WHERE tgrelid = 'postern.audit_event'::regclass")
-    assert not triggers
-
-
 @pytest.fixture
 def secret_world(tmp_path_factory):
     """A world whose servers have a folder of secrets."""
@@ -399,14 +371,14 @@ def test_no_kill_loses_an_event(fragile_world, receiver):
     fragile_world.node.kill()
     receiver.answer = lambda event: DELIVERED
     fragile_world.node = fragile_world.start_node()
-    fragile_world.time_travel(60)
+    end_leases(fragile_world)
     assert receiver.wait(lambda events: any(event.accepted for event in events))[-1].jti == first.jti
     await_state(realm, ["0", "0"])
     for _ in range(30):
         audit(realm, user=str(uuid.uuid4()))
     fragile_world.cluster.kill()
     fragile_world.cluster.ensure_up()
-    fragile_world.time_travel(60)
+    end_leases(fragile_world)
     receiver.wait(lambda events: len({event.jti for event in events if event.accepted}) >= 31, timeout=60)
     await_state(realm, ["0", "0"], timeout=60)
 
