@@ -164,6 +164,11 @@ extension Server {
                     tokens: LogoutTokens(
                         LogoutTokenStore(database), realms: realms, signingKeys: signingKeys,
                         post: parts.postLogoutToken, clock: clock), logger: logger),
+                EventService(
+                    sender: EventSender(
+                        WebhookStore(database),
+                        tokens: EventTokens(realms: realms, signingKeys: signingKeys, clock: clock),
+                        post: parts.postEvent, count: { metrics.countEvent(outcome: $0) }, logger: logger)),
                 KeyLineService(
                     resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
                     lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
