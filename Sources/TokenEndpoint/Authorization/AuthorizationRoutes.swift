@@ -29,14 +29,17 @@ struct AuthorizationRoutes: Sendable {
     }
 
     /// Answers an authorization request.
-    /// - Parameter read: reads it from the query; throws `AuthorizationRefusal`.
+    /// - Parameters:
+    ///   - lists: parameters that may repeat; the first value counts.
+    ///   - read: reads it from the query; throws `AuthorizationRefusal`.
     func authorize(
-        _ exchange: Exchange, by read: (FormParameters, Exchange) async throws -> AuthorizationRequest
+        _ exchange: Exchange, lists: Set<String> = [],
+        by read: (FormParameters, Exchange) async throws -> AuthorizationRequest
     ) async throws -> Answer {
         let query = exchange.request.query.utf8
         guard query.count <= Self.maximumQuery else { return Answer(.uriTooLong) }
         return try await answering(exchange) {
-            guard let form = try? FormParameters(parsing: query) else {
+            guard let form = try? FormParameters(parsing: query, lists: lists) else {
                 throw AuthorizationRefusal.page(.invalidRequest)
             }
             let request = try await read(form, exchange)
