@@ -37,7 +37,8 @@ public struct Authorizations: Sendable {
         return try await pushed(Self.id(uri), of: client, realm: realm, isUnderWay: false)
     }
 
-    /// Reads the request of a query by the configuration alone. - Returns: `nil` for a pushed one and for a refused one.
+    /// Reads the request of a query by the configuration alone.
+    /// - Returns: `nil` for a pushed one and for a refused one.
     public func requestWithoutDatabase(_ form: FormParameters, realm: Realm) -> AuthorizationRequest? {
         guard form["request_uri"] == nil else { return nil }
         return try? AuthorizationRequest(

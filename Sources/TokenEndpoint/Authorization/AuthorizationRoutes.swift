@@ -16,7 +16,7 @@ struct AuthorizationRoutes: Sendable {
             Route(
                 "/connect/authorize",
                 [.get: { try await authorize($0, by: request) }, .post: { try await redirect($0) }]
-            ).logged(as: "authorize").unavailable(pages.unavailable),
+            ).logged(as: "authorize").unavailable(pages.unavailable).outage { silentAnswer($0) },
             Route("/connect/par", [.post: { try await push($0) }]).logged(as: "par"),
         ]
     }
@@ -52,6 +52,19 @@ struct AuthorizationRoutes: Sendable {
                 return response(request.temporarilyUnavailable, exchange)
             }
         }
+    }
+
+    /// While the configuration cannot be read: a request that wants no page gets its error at the redirect URI, if that
+    /// was the client's before.
+    private func silentAnswer(_ exchange: Exchange) -> Answer? {
+        let query = exchange.request.query.utf8
+        guard query.count <= Self.maximumQuery,
+            limit.refusal(.authorize, exchange.source, realm: exchange.realm) == nil,
+            let form = try? FormParameters(parsing: query),
+            let request = authorizations.requestWithoutDatabase(form, realm: exchange.realm),
+            request.prompts.contains(.none)
+        else { return nil }
+        return response(request.temporarilyUnavailable, exchange)
     }
 
     private func answer(_ request: AuthorizationRequest, _ exchange: Exchange) async throws -> Answer {
