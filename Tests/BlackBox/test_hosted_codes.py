@@ -8,9 +8,9 @@ from harness.control import Control
 from harness.links import Links
 from harness.report import say
 from harness.settings import ROUNDS
+from harness.sign_in_pages import Session, signed_in
 from harness.volley import in_parallel, token_request, volley
 from test_code_grant import INVALID
-from test_pages import Session
 
 WIDTH = 48
 
@@ -161,13 +161,6 @@ def test_of_48_requests_with_one_code_one_wins(realm, second_node, world):
         assert all(answer.json() == INVALID for answer in answers if answer.status == 400)
     say(f"authorization codes: {ROUNDS} rounds x {WIDTH} requests with one code: one success in each")
     Control(realm).check()
-
-
-def signed_in(realm, email):
-    """A browser with a session."""
-    flow = Flow(realm)
-    flow.sign_in(email)
-    return flow
 
 
 def test_of_48_browsers_with_one_pushed_request_one_gets_a_code(realm):

@@ -4,8 +4,8 @@ import pytest
 
 from harness.codeflow import Flow, hosted
 from harness.control import Control
+from harness.sign_in_pages import Session
 from test_known_devices import close_for_strangers
-from test_pages import Session
 
 COOKIE = "__Host-postern-session"
 
