@@ -49,6 +49,8 @@ public struct AuthorizationCodeGrant: Grant {
         metadata.member("request_uri_parameter_supported", false)
         metadata.member("claims_parameter_supported", false)
         metadata.member("require_pushed_authorization_requests", false)
+        metadata.member("op_policy_uri", realm.brand.privacyURI)
+        metadata.member("op_tos_uri", realm.brand.termsURI)
     }
 
     /// `code`.

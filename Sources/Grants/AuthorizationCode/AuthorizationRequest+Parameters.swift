@@ -7,8 +7,8 @@ extension AuthorizationRequest {
     /// What is stored is read again by the same checks, so that a configuration that changed meanwhile counts.
     struct Parameters: Sendable {
         let form: FormParameters
-        /// The user of an `id_token_hint` that was checked before.
-        let user: UUIDValue?
+        /// User and session of an `id_token_hint` that was checked before.
+        let device: (user: UUIDValue, session: UUIDValue)?
         /// `iss` of the response.
         let issuer: String
         /// The address that is to be proven; comes with no parameter.
@@ -18,19 +18,20 @@ extension AuthorizationRequest {
 
         subscript(name: String) -> String? { form[name] ?? (name == "dpop_jkt" ? key.map(Base64.urlEncode) : nil) }
 
-        init(_ form: FormParameters, user: UUIDValue? = nil, issuer: String, proof: WantedProof? = nil,
-            key: [UInt8]? = nil
+        init(
+            _ form: FormParameters, device: (user: UUIDValue, session: UUIDValue)? = nil, issuer: String,
+            proof: WantedProof? = nil, key: [UInt8]? = nil
         ) {
             self.form = form
-            self.user = user
+            self.device = device
             self.issuer = issuer
             self.proof = proof
             self.key = key
         }
 
-        /// The user in place of the hint, which is much longer.
-        func keeping(user: UUIDValue?) -> Parameters {
-            Parameters(form, user: user, issuer: issuer, proof: proof, key: key)
+        /// User and session in place of the hint, which is much longer.
+        func keeping(_ device: (user: UUIDValue, session: UUIDValue)?) -> Parameters {
+            Parameters(form, device: device, issuer: issuer, proof: proof, key: key)
         }
 
         /// In the order of their numbers; a number is never used again.
@@ -40,8 +41,9 @@ extension AuthorizationRequest {
             "dpop_jkt",
         ]
         private static let resource: UInt8 = 64
-        private static let userNumber: UInt8 = 65
         private static let proofNumber: UInt8 = 66
+        /// `user (16) ‖ session (16)`. 65 was the user alone.
+        private static let deviceNumber: UInt8 = 67
 
         /// `number (1) ‖ length (2) ‖ value` of each.
         var encoded: [UInt8] {
@@ -56,7 +58,7 @@ extension AuthorizationRequest {
                 if let value = self[name] { append(UInt8(number), Array(value.utf8)) }
             }
             for value in form.resources { append(Self.resource, Array(value.utf8)) }
-            if let user { append(Self.userNumber, user.bytes) }
+            if let device { append(Self.deviceNumber, device.user.bytes + device.session.bytes) }
             if let proof { append(Self.proofNumber, proof.encoded) }
             return bytes
         }
@@ -65,7 +67,7 @@ extension AuthorizationRequest {
         init?(_ encoded: some Collection<UInt8>, issuer: String) {
             var rest = Array(encoded)[...]
             var values: [(String, String)] = []
-            var user: UUIDValue?
+            var device: (user: UUIDValue, session: UUIDValue)?
             var proof: WantedProof?
             while let number = rest.popFirst() {
                 guard let count = rest.prefix(2).bigEndianInteger(as: UInt16.self).map(Int.init),
@@ -73,9 +75,11 @@ extension AuthorizationRequest {
                 else { return nil }
                 let bytes = rest.dropFirst(2).prefix(count)
                 rest = rest.dropFirst(2 + count)
-                if number == Self.userNumber {
-                    guard let value = UUIDValue(bytes: bytes) else { return nil }
-                    user = value
+                if number == Self.deviceNumber {
+                    guard let user = UUIDValue(bytes: bytes.prefix(16)),
+                        let session = UUIDValue(bytes: bytes.dropFirst(16))
+                    else { return nil }
+                    device = (user, session)
                 } else if number == Self.proofNumber {
                     guard let value = WantedProof(bytes) else { return nil }
                     proof = value
@@ -90,7 +94,7 @@ extension AuthorizationRequest {
                 }
             }
             guard let form = FormParameters(values) else { return nil }
-            self.init(form, user: user, issuer: issuer, proof: proof)
+            self.init(form, device: device, issuer: issuer, proof: proof)
         }
     }
 

@@ -32,8 +32,10 @@ public struct AuthorizationRequest: Sendable {
     public let acrValues: [String]
     /// To be filled into the address field; not checked.
     public let loginHint: String?
+    /// The user that `id_token_hint` names, and the session that it was made for.
+    public let hintedDevice: (user: UUIDValue, session: UUIDValue)?
     /// The user that `id_token_hint` names.
-    public let hintedUser: UUIDValue?
+    public var hintedUser: UUIDValue? { hintedDevice?.user }
     /// `ui_locales`, in the client's order.
     public let uiLocales: [String]
     /// SHA-256 of the `request_uri` that it came by.
@@ -154,12 +156,12 @@ public struct AuthorizationRequest: Sendable {
             throw refused(.invalidRequest, "The parameter login_hint is not an address that can be proven.")
         }
         if let hint = parameters["id_token_hint"] {
-            guard let user = IDTokenHint(hint, realm: realm, client: client)?.user else {
+            guard let token = IDTokenHint(hint, realm: realm, client: client) else {
                 throw refused(.invalidRequest, "The parameter id_token_hint is not valid.")
             }
-            hintedUser = user
+            hintedDevice = (token.user, token.session)
         } else {
-            hintedUser = parameters.user
+            hintedDevice = parameters.device
         }
         guard parameters["dpop_jkt"] == nil else {
             throw refused(.invalidRequest, "The parameter dpop_jkt is not supported.")
@@ -173,7 +175,7 @@ public struct AuthorizationRequest: Sendable {
         state = target.state
         self.origin = origin
         pushedID = origin.id
-        self.parameters = parameters.keeping(user: hintedUser)
+        self.parameters = parameters.keeping(hintedDevice)
     }
 
     /// Where the response goes.

@@ -37,6 +37,14 @@ public struct Authorizations: Sendable {
         return try await pushed(Self.id(uri), of: client, realm: realm, isUnderWay: false)
     }
 
+    /// Reads the request of a query by the configuration alone.
+    /// - Returns: `nil` for a pushed one and for a refused one.
+    public func requestWithoutDatabase(_ form: FormParameters, realm: Realm) -> AuthorizationRequest? {
+        guard form["request_uri"] == nil else { return nil }
+        return try? AuthorizationRequest(
+            AuthorizationRequest.Parameters(form, issuer: realm.issuer), realm: realm, from: .query)
+    }
+
     /// Reads a stored request again, for a page that was shown for it.
     public func request(
         pushed id: [UInt8], of client: Client, realm: Realm
@@ -165,7 +173,7 @@ public struct Authorizations: Sendable {
             return .response(
                 try await refuse(
                     request, .unauthorizedClient, "The client may not use this grant type.", realm: realm))
-        case .login, .account, .acr, .offerPasskey, .consent, .continue, .profile:
+        case .login, .account, .acr, .offerPasskey, .consent, .continue, .profile, .secondProof:
             guard request.prompts.contains(.none) else { return .page(outcome, session) }
             return switch outcome {
             case .login, .account:

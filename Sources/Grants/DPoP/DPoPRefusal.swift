@@ -14,3 +14,13 @@ public enum DPoPRefusal: Error, Equatable, Sendable {
         }
     }
 }
+
+extension TokenError {
+    /// A refused proof.
+    public init(_ refusal: DPoPRefusal) {
+        switch refusal {
+        case .invalid(let reason): self = .invalidProof(reason)
+        case .nonceDue(let reason, let nonce): self = .nonceDue(reason, nonce)
+        }
+    }
+}

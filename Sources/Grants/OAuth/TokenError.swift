@@ -66,23 +66,20 @@ public struct TokenError: Error, Equatable, Sendable {
     public init(_ error: any Error) {
         switch error {
         case let error as TokenError: self = error
-        case let refusal as DPoPRefusal: self.init(refusal)
-        case StoreError.proofUsed: self.init(DPoPRefusal.invalid(reason: "used"))
+        case StoreError.proofUsed: self = .invalidProof("used")
         // ``Proofs/using(in:_:)`` puts the nonce in.
         case StoreError.proofForgotten: self = .nonceDue("older than the store of used proofs")
         default: self = .unavailable("\(error)")
         }
     }
 
-    /// A refused proof.
-    public init(_ refusal: DPoPRefusal) {
-        switch refusal {
-        case .invalid(let reason): self.init(.invalidDPoPProof, "The DPoP proof is invalid.", reason: reason)
-        case .nonceDue(let reason, let nonce): self = .nonceDue(reason, nonce)
-        }
+    /// The proof of possession does not hold.
+    static func invalidProof(_ reason: String) -> TokenError {
+        TokenError(.invalidDPoPProof, "The DPoP proof is invalid.", reason: reason)
     }
 
-    private static func nonceDue(_ reason: String, _ nonce: String? = nil) -> TokenError {
+    /// The proof needs a nonce.
+    static func nonceDue(_ reason: String, _ nonce: String? = nil) -> TokenError {
         var error = TokenError(.useDPoPNonce, "Use the nonce given in DPoP-Nonce.", reason: reason)
         error.nonce = nonce
         return error

@@ -90,7 +90,9 @@ package struct PasskeyCeremony: Sendable, Equatable {
     }
 
     package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
-        var fields = [thumbprint == nil ? Self.versionWithoutKey : Self.version, kind.rawValue] + id + client.bytes + session.bytes
+        var fields =
+            [thumbprint == nil ? Self.versionWithoutKey : Self.version, kind.rawValue] + id + client.bytes
+            + session.bytes
         fields += bigEndianBytes(Int64(expiresAt)) + challenge + (thumbprint ?? []) + Array(rpID.utf8)
         guard let sealed = try? keyring.seal(fields, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm)) else {
             throw .unavailable("seal")

@@ -79,8 +79,8 @@ package struct SealedReference {
         }
     }
 
-    /// With `acr` and thumbprint as two more lines, each of them empty where there is none. Tokens with neither keep the
-    /// first version, which older binaries read.
+    /// With `acr` and thumbprint as two more lines, each of them empty where there is none. Tokens with neither keep
+    /// the first version, which older binaries read.
     private static let version: UInt8 = 2, plainVersion: UInt8 = 1
     private static let fixedCount = 1 + 16 + 16 + 8 + 8
 

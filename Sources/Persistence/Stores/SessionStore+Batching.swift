@@ -78,7 +78,8 @@ extension SessionStore {
                 "generation": sorted.map(\.generation), "hash": sorted.map(\.hash),
                 "successor_hashes": sorted.map { $0.successorHashes[0] },
                 "lifetime": sorted.map(\.refreshTokenLifetime), "source": sorted.map(\.source),
-                "server_key": sorted.map(\.serverKey), "mark": sorted.map(\.mark), "proof": sorted.map { $0.proof?.packed ?? [] },
+                "server_key": sorted.map(\.serverKey), "mark": sorted.map(\.mark),
+                "proof": sorted.map { $0.proof?.packed ?? [] },
             ])
         return try inOrder(outcomes.map { ($0.number, $0.outcome) }, order)
     }

@@ -70,7 +70,8 @@ extension SessionStore.RotationOutcome {
         let family = columns.record { (row) throws(StoreError) in
             SessionStore.Rotated(
                 user: try row("user_id"), scope: try row("scope"), resources: try row("resource"), amr: try row("amr"),
-                acr: try row("acr"), authTime: try row("auth_time"), tokenSalt: try row("token_salt"), currentHash: try row("current_hash"),
+                acr: try row("acr"), authTime: try row("auth_time"), tokenSalt: try row("token_salt"),
+                currentHash: try row("current_hash"),
                 now: try row("db_now"), expiresAt: try row("expires_at"))
         }
         return { (row) throws(StoreError) in

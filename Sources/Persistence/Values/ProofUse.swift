@@ -1,7 +1,5 @@
-import Encoding
-
-/// A proof of possession (RFC 9449) as a statement takes it: it is used up there, and what the statement writes is bound
-/// to its key.
+/// A proof of possession (RFC 9449) as a statement takes it: it is used up there, and what the statement writes is
+/// bound to its key.
 public struct ProofUse: Sendable, Equatable {
     /// The key: its JWK thumbprint (RFC 7638), SHA-256, 32 bytes.
     public let thumbprint: [UInt8]
@@ -29,7 +27,7 @@ public struct ProofUse: Sendable, Equatable {
     var packed: [UInt8] {
         let milliseconds = Int64(exactly: (time * 1000).rounded(.down)) ?? 0
         let flags: UInt8 = (isByNonce ? 1 : 0) | (binds ? 2 : 0)
-        return thumbprint + id + bigEndianBytes(milliseconds) + mark + [flags]
+        return thumbprint + id + withUnsafeBytes(of: milliseconds.bigEndian, Array.init) + mark + [flags]
     }
 }
 

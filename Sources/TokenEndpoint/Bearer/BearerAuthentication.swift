@@ -2,8 +2,8 @@ import Grants
 import HTTPTypes
 import Persistence
 
-/// Who calls a protected endpoint (RFC 6750, RFC 9449 §7): the one place where an access token becomes a user, and where
-/// it is decided what that user's app may manage and how recent the sign-in must be.
+/// Who calls a protected endpoint (RFC 6750, RFC 9449 §7): the one place where an access token becomes a user, and
+/// where it is decided what that user's app may manage and how recent the sign-in must be.
 ///
 /// A token opens only what it was made for (decision 28). An access token with a resource in its `aud` was made for an
 /// API, which must not be able to use it against its user: ``authenticate(_:for:signedInWithin:)``, which every account

@@ -5,8 +5,8 @@ import HTTPTypes
 /// instead.
 ///
 /// ``Responder`` applies it to every route, so that no endpoint can forget it. A call that is served costs nothing:
-/// only its status is looked at. A refused proof of possession counts too: to verify one costs. An authenticated client that introspects a token and learns that it is not active was
-/// served; so was one whose request was malformed.
+/// only its status is looked at. A refused proof of possession counts too: to verify one costs. An authenticated
+/// client that introspects a token and learns that it is not active was served; so was one whose request was malformed.
 struct RefusalLimit: Sendable {
     let limiter: RateLimiter
 
