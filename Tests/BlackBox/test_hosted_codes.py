@@ -174,7 +174,8 @@ def test_of_48_browsers_with_one_pushed_request_one_gets_a_code(realm):
         raw = wire.request_bytes("GET", f"/connect/authorize?{query}", {"Host": flow.host, **flow.cookies()})
         answers = volley(flow.app.node.port, [raw] * WIDTH)
         statuses = sorted(getattr(answer, "status", repr(answer)) for answer in answers)
-        assert statuses == [303] + [400] * (WIDTH - 1), f"round {number}: {statuses}"
+        # On a busy machine some wait too long for a connection: 503, and they may ask again.
+        assert statuses.count(303) == 1 and set(statuses) <= {303, 400, 503}, f"round {number}: {statuses}"
         winner = next(answer for answer in answers if answer.status == 303)
         assert "code=" in winner.header("location")
 

@@ -28,7 +28,8 @@ GRANT EXECUTE ON FUNCTION postern.stale_before TO postern_app;
 -- A redeemed code gives back the permits that its message took of source, prefix and country: traffic that converts is
 -- not limited. What it cost stays spent. Waits for other transactions at the buckets, which hold them for a moment, in
 -- the order in which requests take permits, so that two never wait for each other. After a lock timeout the permit
--- stays taken: a sign-in does not fail for it.
+-- stays taken: a sign-in does not fail for it. Of prefix and country a fifth is kept for known devices in a bucket of
+-- its own, so that a permit of the open part weighs more than one of the whole limit.
 CREATE OR REPLACE FUNCTION postern.give_back(p_realm uuid, p_phone text, p_region text, p_source text) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -37,9 +38,10 @@ DECLARE
 BEGIN
     FOR v_bucket IN
         SELECT 'phone-otp|' || l.dimension || '|' || k.subject AS key,
-               make_interval(secs => extract(epoch FROM l.per)::float8 / l.permits) AS step
-          FROM (VALUES (1, 'source', p_source), (2, 'prefix', left(p_phone, -4)), (3, 'country', p_region))
-               AS k (place, dimension, subject)
+               make_interval(secs => extract(epoch FROM l.per)::float8 / (l.permits - CASE
+                   WHEN k.has_reserve AND l.permits >= 5 AND l.burst >= 5 THEN l.permits / 5 ELSE 0 END)) AS step
+          FROM (VALUES (1, 'source', p_source, false), (2, 'prefix', left(p_phone, -4), true),
+                       (3, 'country', p_region, true)) AS k (place, dimension, subject, has_reserve)
           JOIN postern.effective_rate_limits(p_realm) AS l
             ON l.policy = 'phone-otp' AND l.dimension = k.dimension
          WHERE k.subject IS NOT NULL

@@ -63,8 +63,8 @@ CREATE FUNCTION pg_temp.used() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
 SELECT is(pg_temp.text_me('g1', '+4366412345678', '121212', budget =>
     '{phone-otp|source|192.0.2.1,phone-otp|prefix|+436641234,phone-otp|country|AT,phone-otp|spend|all}'), 'sent 1', 'a message');
 SELECT is(pg_temp.used(), 'country|AT prefix|+436641234 source|192.0.2.1 spend|all', 'takes of every budget');
-SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() + interval '12 s' WHERE key = 'phone-otp|country|AT';
-    UPDATE postern.rate_bucket SET tat = now() + interval '144 s' WHERE key = 'phone-otp|prefix|+436641234';
+SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() + interval '15 s' WHERE key = 'phone-otp|country|AT';
+    UPDATE postern.rate_bucket SET tat = now() + interval '180 s' WHERE key = 'phone-otp|prefix|+436641234';
     UPDATE postern.rate_bucket SET tat = now() + interval '12 s' WHERE key = 'phone-otp|source|192.0.2.1'; SELECT 1$$) \g /dev/null
 SELECT is(pg_temp.redeem('+4366412345678', 'g1', '121212'), 'ok', 'redeemed');
 SELECT is(pg_temp.used(), 'spend|all', 'and only the cost stays');
