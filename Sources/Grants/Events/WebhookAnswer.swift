@@ -30,7 +30,8 @@ public enum WebhookAnswer: Sendable, Equatable {
     /// code is not kept, because it might repeat the token.
     private static func errorCode(_ body: [UInt8]) -> String? {
         guard let code = try? member("err", of: body) else { return nil }
-        let isCode = (1...64).contains(code.utf8.count)
+        let isCode =
+            (1...64).contains(code.utf8.count)
             && code.utf8.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
