@@ -69,8 +69,8 @@ def await_state(realm, wanted, columns="pending, set_aside", name="crm", timeout
         time.sleep(0.05)
 
 
-def verified(realm, event):
-    """The claims of a token, verified by joserfc with the keys that the realm publishes."""
+def published(realm):
+    """joserfc, and the keys that the realm publishes."""
     if not (settings.CLIENTS / "joserfc").exists():
         report.say("events: joserfc is absent: scripts/test installs it to .build/clients, or set POSTERN_CLIENTS")
         pytest.skip("joserfc is absent")
@@ -81,7 +81,13 @@ def verified(realm, event):
     finally:
         sys.path.remove(str(settings.CLIENTS))
     answer = wire.exchange(realm.world.node.port, "GET", "/.well-known/jwks", {"Host": realm.host})
-    signed = jws.deserialize_compact(event.token, KeySet.import_key_set(answer.json()))
+    return jws, KeySet.import_key_set(answer.json())
+
+
+def verified(realm, event):
+    """The claims of a token, verified by joserfc."""
+    jws, keys = published(realm)
+    signed = jws.deserialize_compact(event.token, keys)
     assert signed.headers()["typ"] == "secevent+jwt"
     return json.loads(signed.payload)
 
@@ -104,6 +110,25 @@ def test_a_sign_in_is_a_token_that_the_published_keys_verify(realm, receiver):
     assert session["amr"] == ["otp"] and session["acr"] == "urn:postern:acr:1" and uuid.UUID(session["ext_id"])
     assert session["client_id"] == realm.client("jwt") and "test_identity" not in session
     assert email not in event.token and email not in json.dumps(claims)
+
+
+def test_the_receiver_of_the_documentation_ends_sessions(realm, receiver):
+    """The Python of docs/events.md, with tokens as they arrive."""
+    page = (settings.REPOSITORY / "docs/events.md").read_text(encoding="utf-8")
+    hook(realm, receiver, audience="urn:crm")
+    email = realm.user()
+    realm.app().sign_in(email)
+    realm.world.admin.call("sign_out_everywhere", realm.slug, email)
+    realm.world.admin.call("delete_user", realm.slug, email)
+    events = receiver.count(3)
+    jws, keys = published(realm)
+    ended, seen = [], set()
+    program = {"jws": jws, "json": json, "ISSUER": realm.issuer, "AUDIENCE": "urn:crm", "end_sessions": lambda *of: ended.append(of)}
+    exec(page.split("```python\n")[1].split("```")[0], program)  # pylint: disable=exec-used
+    assert [program["receive"](event.token, seen, keys) for event in events + events] == [(202, None)] * 6
+    assert ended == [(events[0].subject, None)] * 2
+    program["AUDIENCE"] = "urn:other"
+    assert program["receive"](events[0].token, set(), keys)[0] == 400
 
 
 def test_what_users_and_administrators_do_is_told(realm, receiver):

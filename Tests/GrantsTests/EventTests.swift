@@ -7,7 +7,8 @@ import Testing
 @Suite("Events")
 struct EventTests {
     private func due(
-        _ event: String, _ type: String, detail: String = "{}", session: UUIDValue? = nil, source: String? = "192.0.2.1",
+        _ event: String, _ type: String, detail: String = "{}", session: UUIDValue? = nil,
+        source: String? = "192.0.2.1",
         user: UUIDValue? = nil
     ) -> WebhookStore.Due {
         WebhookStore.Due(
@@ -72,13 +73,16 @@ struct EventTests {
 
     @Test(arguments: [
         (200, "", WebhookStore.Outcome.delivered), (202, "", .delivered), (204, "", .delivered),
-        (400, #"{"err":"invalid_key"}"#, .refused("invalid_key")), (400, #"{"err":"eyJhbGciOiJ\n"}"#, .refused("other")),
+        (400, #"{"err":"invalid_key"}"#, .refused("invalid_key")),
+        (400, #"{"err":"eyJhbGciOiJ\n"}"#, .refused("other")),
         (400, "<html>", .failed("HTTP 400", retryAfter: 1)), (400, #"{"err":7}"#, .failed("HTTP 400", retryAfter: 1)),
         (301, "", .failed("HTTP 301", retryAfter: 1)), (401, "", .failed("HTTP 401", retryAfter: 1)),
         (201, "", .failed("HTTP 201", retryAfter: 1)),
     ])
     func `an answer decides what is recorded`(_ status: Int, _ body: String, _ outcome: WebhookStore.Outcome) {
-        #expect(WebhookAnswer.answered(status: status, body: Array(body.utf8), retryAfter: nil).outcome(attempt: 1) == outcome)
+        #expect(
+            WebhookAnswer.answered(status: status, body: Array(body.utf8), retryAfter: nil).outcome(attempt: 1)
+                == outcome)
     }
 
     @Test func `pauses double up to five minutes, and a receiver may ask for an hour`() {

@@ -15,7 +15,7 @@ private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
         MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls, PageStateStore.calls, PasskeyStore.calls,
         PermitStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls, ServiceAccountStore.calls,
         SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls, TestIdentityStore.calls,
-        UndoStore.calls,
+        UndoStore.calls, WebhookStore.calls,
     ]
     return stores.flatMap { store in
         Mirror(reflecting: store).children.compactMap { child in

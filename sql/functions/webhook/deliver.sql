@@ -20,6 +20,7 @@ AS $$
 DECLARE
     v_lease uuid := gen_random_uuid();
     v_taken postern.webhook_subject[];
+    v_events bigint[];
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     WITH due AS (
@@ -45,10 +46,15 @@ BEGIN
     IF cardinality(v_taken) = 0 THEN
         RETURN;
     END IF;
-    -- A statement of its own: it sees what was queued until the rows were locked.
-    DELETE FROM postern.webhook_subject AS s USING unnest(v_taken) AS t
+    -- A statement of its own: it sees what was queued until the rows were locked. OFFSET 0: the function runs once for
+    -- each row that was taken, not for each that there is.
+    v_events := ARRAY(SELECT n.event FROM unnest(v_taken) WITH ORDINALITY AS t
+                       CROSS JOIN LATERAL (
+                          SELECT postern.next_event(t.realm_id, t.webhook, t.subject) AS event OFFSET 0) AS n
+                       ORDER BY t.ordinality);
+    DELETE FROM postern.webhook_subject AS s USING unnest(v_taken) WITH ORDINALITY AS t
      WHERE s.realm_id = t.realm_id AND s.webhook = t.webhook AND s.subject = t.subject
-       AND postern.next_event(s) IS NULL;
+       AND v_events[t.ordinality] IS NULL;
     RETURN QUERY
     SELECT t.realm_id, t.webhook, w.name, w.url, w.audience, w.secret_name, t.subject, t.lease, a.id, a.event, e.type,
            a.id || '.' || (date_part('epoch', a.at) * 1000000)::bigint,
@@ -56,10 +62,10 @@ BEGIN
            a.session_id, c.client_id, a.source, coalesce(a.detail, '{}'),
            CASE WHEN e.type LIKE '%/identifier-changed' THEN postern.event_address(a) END,
            coalesce(postern.is_test_identity(a.user_id), false), d.attempts
-      FROM unnest(v_taken) AS t
+      FROM unnest(v_taken) WITH ORDINALITY AS t
       JOIN postern.webhook AS w ON w.realm_id = t.realm_id AND w.id = t.webhook
       JOIN postern.webhook_delivery AS d ON d.realm_id = t.realm_id AND d.webhook = t.webhook
-       AND d.event = postern.next_event(t)
+       AND d.event = v_events[t.ordinality]
       JOIN postern.audit_event AS a ON a.realm_id = d.realm_id AND a.id = d.event
       JOIN postern.event_type AS e ON e.event = a.event
       LEFT JOIN postern.client AS c ON c.realm_id = a.realm_id AND c.id = a.client;
@@ -69,14 +75,17 @@ COMMENT ON FUNCTION postern.take_events IS 'Events that are due, for one server:
 GRANT EXECUTE ON FUNCTION postern.take_events TO postern_app;
 
 -- An event that was tried for 72 hours, or that the audit log has no longer, is passed over.
-CREATE OR REPLACE FUNCTION postern.next_event(p_subject postern.webhook_subject) RETURNS bigint
-LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION postern.next_event(p_realm uuid, p_webhook uuid, p_subject text) RETURNS bigint
+LANGUAGE plpgsql STABLE
 AS $$
-    SELECT d.event FROM postern.webhook_delivery AS d
-     WHERE d.realm_id = p_subject.realm_id AND d.webhook = p_subject.webhook AND d.subject = p_subject.subject
-       AND d.set_aside_at IS NULL AND d.created_at >= now() - postern.delivery_time()
-       AND EXISTS (SELECT FROM postern.audit_event AS a WHERE a.realm_id = d.realm_id AND a.id = d.event)
-     ORDER BY d.xid, d.event LIMIT 1
+BEGIN
+    RETURN (
+        SELECT d.event FROM postern.webhook_delivery AS d
+         WHERE d.realm_id = p_realm AND d.webhook = p_webhook AND d.subject = p_subject
+           AND d.set_aside_at IS NULL AND d.created_at >= now() - postern.delivery_time()
+           AND EXISTS (SELECT FROM postern.audit_event AS a WHERE a.realm_id = d.realm_id AND a.id = d.event)
+         ORDER BY d.xid, d.event LIMIT 1);
+END
 $$;
 COMMENT ON FUNCTION postern.next_event IS 'The event of a subject that is to be sent next; NULL: none';
 
@@ -103,12 +112,11 @@ RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
-    v_subject postern.webhook_subject;
     v_failures integer := 0;
 BEGIN
     -- What a crash loses is sent again.
     PERFORM set_config('synchronous_commit', 'off', true);
-    SELECT s.* INTO v_subject FROM postern.webhook_subject AS s
+    PERFORM FROM postern.webhook_subject AS s
      WHERE s.realm_id = p_realm AND s.webhook = p_webhook AND s.subject = p_subject AND s.lease = p_lease
        FOR NO KEY UPDATE;
     IF NOT FOUND THEN
@@ -123,7 +131,7 @@ BEGIN
                set_aside_at = CASE WHEN p_outcome = 'refused' THEN now() END
          WHERE d.realm_id = p_realm AND d.webhook = p_webhook AND d.event = p_event;
     END IF;
-    IF postern.next_event(v_subject) IS NULL THEN
+    IF postern.next_event(p_realm, p_webhook, p_subject) IS NULL THEN
         DELETE FROM postern.webhook_subject AS s
          WHERE s.realm_id = p_realm AND s.webhook = p_webhook AND s.subject = p_subject;
     ELSE
@@ -133,12 +141,17 @@ BEGIN
          WHERE s.realm_id = p_realm AND s.webhook = p_webhook AND s.subject = p_subject;
     END IF;
     IF p_outcome = 'failed' THEN
+        -- Calls that were under way when a pause began say nothing new.
         UPDATE postern.webhook AS w
-           SET failures = w.failures + (w.last_failing IS DISTINCT FROM p_subject)::integer, last_failing = p_subject,
-               failed_at = now(), last_error = left(p_error, 100),
-               resume_at = CASE WHEN w.failures >= 5
-                   THEN now() + make_interval(secs => least(2 ^ least(w.failures - 5, 5), 30)) END
-         WHERE w.realm_id = p_realm AND w.id = p_webhook
+           SET failures = f.failures, last_failing = p_subject, failed_at = now(), last_error = left(p_error, 100),
+               resume_at = CASE WHEN f.is_paused THEN w.resume_at
+                                WHEN f.failures >= 5
+                                    THEN now() + make_interval(secs => least(2 ^ least(f.failures - 5, 5), 30)) END
+          FROM (SELECT x.id, coalesce(x.resume_at > now(), false) AS is_paused,
+                       x.failures + CASE WHEN x.resume_at > now() OR x.last_failing = p_subject THEN 0 ELSE 1 END
+                           AS failures
+                  FROM postern.webhook AS x WHERE x.realm_id = p_realm AND x.id = p_webhook FOR NO KEY UPDATE) AS f
+         WHERE w.realm_id = p_realm AND w.id = f.id
         RETURNING w.failures INTO v_failures;
     ELSE
         -- At most once in ten seconds while all is well: the row is one for all subjects.

@@ -117,6 +117,8 @@ SELECT pg_temp.later() \g /dev/null
 SELECT pg_temp.take(5) \g /dev/null
 SELECT is((SELECT array_agg(x ORDER BY x) FROM (SELECT pg_temp.settle(event_id, 'failed', 3600) AS x FROM taken) AS y),
           '{1,2,3,4,5}', 'failures of different users in a row are counted');
+SELECT is((SELECT count(*)::int FROM postern.take_events(100, 8, '{}')), 0, 'the fifth begins a pause');
+SELECT pg_temp.later('2 seconds') \g /dev/null
 SELECT is((SELECT count(*)::int FROM postern.take_events(100, 8, '{}')), 1, 'then one event is tried at a time');
 SELECT pg_temp.later('1 day'),
        pg_temp.forget(), pg_temp.take() \g /dev/null
