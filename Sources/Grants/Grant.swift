@@ -1,4 +1,5 @@
 public import Encoding
+public import Persistence
 
 /// A way to obtain tokens at the token endpoint (RFC 6749 §4.5): three facts and one verb.
 public protocol Grant: Sendable {
@@ -51,6 +52,7 @@ public struct TokenRequest: Sendable {
     var realm: Realm { context.realm }
     var client: Client { context.client }
     var source: String { context.source }
+    var proof: ProofUse? { context.proof }
     /// The budgets of policy `token` it is counted against.
     var subjects: [RateLimiter.Subject] { context.subjects }
 }
@@ -64,6 +66,8 @@ public struct RequestContext: Sendable {
     /// Where the request came from: an address, IPv6 by /64; the user's own when a trusted forwarder named it.
     public let source: String
 
+    /// The proof of possession that came with the request.
+    public var proof: ProofUse?
     /// The origin of the page that signs the user in; `nil` for a native sign-in.
     public let pageOrigin: String?
     /// Whether a page signs the user in, which its own switch and `gt:authorization_code` gate.

@@ -60,7 +60,7 @@ private final class RecordingGrant: Grant {
     func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         requests.withLock { $0.append(request) }
         if let failure { throw failure }
-        return TokenResponse(accessToken: "t", expiresIn: 1, scope: [], refreshToken: nil, idToken: nil)
+        return TokenResponse(accessToken: "t", expiresIn: 1, scope: [], refreshToken: nil, idToken: nil, isBound: false)
     }
 }
 
@@ -115,7 +115,7 @@ private struct Scenario {
             [grant],
             clients: ClientAuthenticator(
                 assertions: ClientAssertionStore(database), limiter: limiter, clock: { 1000 }),
-            databaseClock: clock)
+            databaseClock: clock, proofs: .fixture(database, clock: { 1000 }))
     }
 
     private func encoded() throws -> FormParameters {
@@ -240,7 +240,7 @@ struct TokenServiceTests {
             [RecordingGrant(.otp), RecordingGrant(.refreshToken, isNative: false), RecordingGrant(.magic)],
             clients: ClientAuthenticator(
                 assertions: ClientAssertionStore(database), limiter: RateLimiter(permits: nil), clock: { 0 }),
-            databaseClock: DatabaseClock(clock: { 0 }))
+            databaseClock: DatabaseClock(clock: { 0 }), proofs: .fixture(database, clock: { 0 }))
         #expect(
             service.grantTypes(for: try .fixture()) == ["refresh_token", "urn:cocoar:magic", "urn:cocoar:otp"])
         #expect(service.grantTypes(for: try .fixture(nativeGrantsEnabled: false)) == ["refresh_token"])

@@ -9,6 +9,7 @@ struct NewSignIn: Sendable {
     let session = UUIDValue.random()
     private let source: String
     private let userAgent: String?
+    private let proof: ProofUse?
     private let contexts: RequestedContexts
     private let scope: [String]
     private let audience: [String]
@@ -23,6 +24,7 @@ struct NewSignIn: Sendable {
         client = request.client
         source = request.context.source
         userAgent = request.userAgent
+        proof = request.proof
         contexts = request.contexts
         scope = request.access.scope
         audience = request.audience
@@ -43,6 +45,7 @@ struct NewSignIn: Sendable {
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: source,
             serverKey: issuer.keyring.newest.id)
         record.userAgent = userAgent
+        record.proof = proof
         if let least = contexts.least {
             record.context = NewSession.Context(acr: contexts.met(by: amr)?.rawValue, level: Int32(least.level))
         }
@@ -58,7 +61,7 @@ struct NewSignIn: Sendable {
             session: session, user: signedIn.user, amr: signedIn.amr, authTime: Int(signedIn.now), scope: scope,
             audience: audience,
             refreshToken: refreshToken, tokenSalt: tokenSalt, sessionExpiresAt: Int(signedIn.sessionExpiresAt),
-            now: Int(signedIn.now), acr: context.rawValue)
+            now: Int(signedIn.now), acr: context.rawValue, thumbprint: proof?.thumbprint)
         return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
     }
 }

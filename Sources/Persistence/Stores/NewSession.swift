@@ -23,6 +23,8 @@ public struct NewSession: Sendable {
 
     /// `User-Agent` of the request, for the person's list of sessions: at most 256 characters.
     public var userAgent: String?
+    /// The proof that came with the request.
+    public var proof: ProofUse?
     /// What `acr_values` of the request asked for; `nil`: nothing.
     public var context: Context?
 
@@ -62,14 +64,14 @@ public struct NewSession: Sendable {
     }
 
     /// What every function takes that opens a session. The user agent goes with the source, and so do the context that
-    /// was asked for and what a page opens.
+    /// was asked for, the proof, and what a page opens.
     static let arguments = arguments(
-        source: Argument("source", of: ["source", "user_agent", "acr", "level"]) {
-            "postern.opened_for(\($0[0]), \($0[1]), \($0[2]), \($0[3]))"
+        source: Argument("source", of: ["source", "user_agent", "acr", "level", "proof"]) {
+            "postern.with_proof(postern.opened_for(\($0[0]), \($0[1]), \($0[2]), \($0[3])), \($0[4]))"
         })
-    /// The source, with the user agent.
-    static let sourceArgument = Argument("source", of: ["source", "user_agent"]) {
-        "postern.opened_from(\($0[0]), \($0[1]))"
+    /// The source, with the user agent and the proof.
+    static let sourceArgument = Argument("source", of: ["source", "user_agent", "proof"]) {
+        "postern.with_proof(postern.opened_from(\($0[0]), \($0[1])), \($0[2]))"
     }
     /// The same for a sign-in on a page.
     static let pageArguments = arguments(
@@ -103,7 +105,9 @@ public struct NewSession: Sendable {
             "amr": amr, "access_lifetime": accessTokenLifetime, "refresh_lifetime": refreshTokenLifetime,
             "source": source, "user_agent": userAgent, "server_key": serverKey,
         ]
-        guard let page else { return session + ["acr": context?.acr, "level": context?.level] }
+        guard let page else {
+            return session + ["acr": context?.acr, "level": context?.level, "proof": proof?.packed]
+        }
         return session + ["page": page.json]
     }
 }

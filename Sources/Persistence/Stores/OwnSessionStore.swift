@@ -23,6 +23,8 @@ public struct OwnSessionStore: Sendable {
         public let createdAt: Double
         /// The sign-in or the last refresh.
         public let lastUsedAt: Double
+        /// Whether its refresh tokens are bound to a key (RFC 9449 §5).
+        public let isBound: Bool
     }
 
     /// The user's live sessions, newest first.
@@ -58,7 +60,7 @@ public struct OwnSessionStore: Sendable {
             Listed(
                 id: try row("id"), clientID: try row("client_id"), userAgent: try row("user_agent"),
                 amr: try row("amr"), acr: try row("acr"), createdAt: try row("created_at"),
-                lastUsedAt: try row("last_used_at"))
+                lastUsedAt: try row("last_used_at"), isBound: try row("is_bound"))
         }
         let end = FunctionCall<Bool>(
             "end_any_own_session", ["realm", "user", "session", "by", "source"], effect: .once)

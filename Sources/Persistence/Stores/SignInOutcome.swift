@@ -6,6 +6,8 @@ public enum SignInOutcome: Sendable {
     case signedInOnPage(PageOutcome, user: UUIDValue, now: Double, sessionExpiresAt: Double)
     /// On a page: the code was right, and the account is made when its user has given names.
     case profileDue
+    /// On a page: the code was right, and its number signs in only with one more proof of the account.
+    case secondProofDue
     /// The reason is for logs.
     case refused(String)
     /// The first factor is right and still live; the account has a second one.
@@ -68,6 +70,7 @@ extension SignInOutcome {
         return { (row) throws(StoreError) in
             let page = try row[said].flatMap(PageOutcome.init)
             if page == .profile { return .profileDue }
+            if page == .secondProof { return .secondProofDue }
             guard case .signedIn(let user, let now, let expiresAt) = try decode(row), let page else {
                 return try decode(row)
             }

@@ -56,6 +56,7 @@ struct DiscoveryRoutes: Sendable {
             "acr_values_supported",
             realm.hosted.isEnabled
                 ? AuthorizationRequest.acrValuesSupported : AuthenticationContext.allCases.map(\.rawValue))
+        object.member("dpop_signing_alg_values_supported", ClientKey.Algorithm.allCases.map(\.rawValue))
         object.member("token_endpoint_auth_methods_supported", ["none"] + authMethods)
         object.member("introspection_endpoint_auth_methods_supported", authMethods)
         object.member("revocation_endpoint_auth_methods_supported", ["none"] + authMethods)

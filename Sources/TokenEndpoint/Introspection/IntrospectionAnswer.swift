@@ -17,6 +17,8 @@ struct IntrospectionAnswer {
     var signIn: SignIn?
     /// `sid`.
     var session: UUIDValue?
+    /// The key that a refresh token is bound to.
+    var refreshThumbprint: [UInt8]?
 
     struct SignIn {
         let amr: [String]
@@ -36,8 +38,9 @@ struct IntrospectionAnswer {
         if let access {
             object.member("iat", access.issuedAt)
             object.member("jti", Base64.urlEncode(access.jti))
-            object.member("token_type", "Bearer")
+            object.member("token_type", access.thumbprint == nil ? "Bearer" : "DPoP")
         }
+        object.confirmation(access?.thumbprint ?? refreshThumbprint)
         if let signIn {
             object.member("auth_time", signIn.authTime)
             object.member("amr", signIn.amr)
@@ -62,7 +65,7 @@ extension IntrospectionAnswer {
         self.init(
             clientID: session.clientID, subject: session.user, scope: session.scope, audience: audience,
             expiresAt: Int(session.refreshExpiresAt ?? session.expiresAt), signIn: SignIn(session, acr: nil),
-            session: refresh.session)
+            session: refresh.session, refreshThumbprint: session.thumbprint)
     }
 
     /// Without a sign-in there is no `auth_time`, `amr`, `acr` or `sid`.

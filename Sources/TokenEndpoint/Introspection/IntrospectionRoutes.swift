@@ -47,7 +47,7 @@ struct IntrospectionRoutes: Sendable {
     private func answer(
         _ text: String, _ realm: Realm, _ client: Client
     ) async throws(StoreError) -> IntrospectionAnswer? {
-        switch try await verifier.identify(text, realm: realm, now: clock()) {
+        switch try await verifier.identify(text, as: .mention, realm: realm, now: clock()) {
         case .user(let verified):
             return Self.visible(verified.token.audience, of: verified.session.client, to: client)
                 .map { IntrospectionAnswer(verified, audience: $0) }

@@ -26,6 +26,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
     v_polled := postern.poll_approval(p_realm, p_client, 'magic', p_handle);
     IF v_polled.outcome <> 'approved' THEN

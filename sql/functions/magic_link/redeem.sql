@@ -28,6 +28,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
     -- A request without a valid link takes no lock, so that a stranger cannot block the owner of a link.
     IF NOT EXISTS (SELECT FROM postern.login_link AS l

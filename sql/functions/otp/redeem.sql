@@ -56,6 +56,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
 
     -- One try at a time per address, so that the next try sees the effects of this one. Known devices do not wait for
@@ -82,6 +83,7 @@ BEGIN
                  ON g.realm_id = p_realm AND g.user_id = i.user_id AND g.device = v_device
          WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device = v_device
+           AND (a.jkt IS NULL OR a.jkt = postern.proof_key())
            AND r.id = p_realm AND a.attempts < r.otp_attempts AND coalesce(g.locked_until <= now(), true)
         RETURNING a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
                   g.locked_until
@@ -94,6 +96,7 @@ BEGIN
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
          WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device IS NULL
+           AND (a.jkt IS NULL OR a.jkt = postern.proof_key())
            AND r.id = p_realm AND coalesce(g.locked_until <= now(), true)
            AND a.attempts < CASE WHEN postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
                                  THEN 1 ELSE r.otp_attempts END
@@ -108,6 +111,7 @@ BEGIN
                ARRAY(SELECT c.id FROM postern.login_code AS c
                       WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.expires_at > now()
                         AND (c.client IS NULL OR c.client = p_client)
+                        AND (c.jkt IS NULL OR c.jkt = postern.proof_key())
                       ORDER BY c.created_at DESC, c.id LIMIT 3)
           INTO reason, v_consecutive, v_locked_until, v_codes
           FROM (VALUES (p_realm, p_email_key)) AS k (realm_id, email_key)

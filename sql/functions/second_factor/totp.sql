@@ -43,6 +43,8 @@ BEGIN
             VALUES (p_realm, 'recovery_code_used', p_client, p_user, p_session, p_source,
                     jsonb_build_object('left', v_left));
             IF v_left = 0 THEN
+                INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
+                VALUES (p_realm, 'recovery_codes_used_up', p_client, p_user, p_session, p_source);
                 PERFORM postern.queue_notice(p_realm, p_user, 'recovery-codes-used-up',
                                              postern.app_named(p_realm, p_client));
             END IF;

@@ -26,7 +26,7 @@ BEGIN
     expires_at := date_part('epoch', postern.open_browser_session(p_realm, p_user, p_stamp, p_new, v_page));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source,
-            coalesce(p_detail, '{}') || jsonb_build_object('page', v_page ->> 'host'));
+            coalesce(p_detail, '{}') || jsonb_build_object('page', v_page ->> 'host', 'amr', p_new.amr));
 END
 $$;
 COMMENT ON FUNCTION postern.open_session IS
@@ -44,6 +44,7 @@ AS $$
 DECLARE
     v_expires_at timestamptz := p_end;
     v_refresh_expires_at timestamptz;
+    v_acr text;
 BEGIN
     IF p_new.refresh_hash IS NULL THEN
         -- Nothing can prolong it: the session ends with its access token.
@@ -57,9 +58,11 @@ BEGIN
     VALUES (p_realm, p_new.id, p_user, p_client, p_client_id, p_stamp, p_auth_time, v_expires_at,
             v_refresh_expires_at, p_new.token_salt, p_new.refresh_hash, p_new.scope, p_new.resource, p_new.amr,
             p_new.server_key, p_browser_session,
-            coalesce(p_acr, NULLIF(current_setting('postern.acr', true), '')));
+            coalesce(p_acr, NULLIF(current_setting('postern.acr', true), '')))
+    RETURNING acr INTO v_acr;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source, p_detail);
+    VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source,
+            jsonb_strip_nulls(coalesce(p_detail, '{}') || jsonb_build_object('amr', p_new.amr, 'acr', v_acr)));
     expires_at := date_part('epoch', v_expires_at);
     refresh_expires_at := date_part('epoch', v_refresh_expires_at);
 END
