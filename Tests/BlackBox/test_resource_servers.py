@@ -161,9 +161,8 @@ def test_errors_stay_json(api):
 
 
 def test_a_signed_answer_is_no_token(realm, api, app):
-    """Not an access token, not an ID token, not a client assertion."""
-    email = realm.user()
-    text = signed(api, app.sign_in(email)["access_token"]).body.decode()
+    """Not an access token, not a client assertion; that it is no ID token, IDTokenHintTests say."""
+    text = signed(api, app.sign_in(realm.user())["access_token"]).body.decode()
     assert app.userinfo(text).status == 401
     assert app.get("/connect/account", bearer(text)).status == 401
     assert not api.active(text)
@@ -171,10 +170,6 @@ def test_a_signed_answer_is_no_token(realm, api, app):
     answer = app.post("/connect/introspect", {
         "token": "x", "client_id": api.client_id, "client_assertion": text, "client_assertion_type": kind})
     assert answer.status == 401 and answer.error == "invalid_client", answer
-    # As an ID token that a request brings along it names nobody: the request is that of a stranger.
-    assert app.ask(email, IdTokenHint=text).status in (200, 400)
-    hint = app.get(f"/connect/logout?id_token_hint={text}")
-    assert hint.status != 200 or b"signed-out" not in hint.body
 
 
 def test_the_keys_are_at_two_paths_with_one_tag(api):

@@ -64,6 +64,16 @@ def test_an_account_without_a_second_factor_keeps_its_code(realm, app, email):
     assert tried_with(realm, app.redeem(code.code, handle=code.handle)) == ONE
 
 
+def test_a_registration_keeps_its_code_too(world):
+    realm = world.realm("jit")
+    app = realm.app_on(realm.put_app("jit", ["app"], registration="JitOnOtp"))
+    email = realm.new_email()
+    code = app.request_code(email)
+    assert_unmet(app.redeem(code.code, handle=code.handle, acr_values=TWO))
+    answer = app.redeem(code.code, handle=code.handle)
+    assert answer.status == 200 and jose.parts(answer.json()["id_token"])[1]["acr"] == ONE, answer
+
+
 def test_an_account_with_a_second_factor_signs_in_with_it(realm):
     who = signed_in(realm)
     secret, _ = who.app.enrol_totp(who.token)

@@ -61,6 +61,7 @@ struct IDTokenHintTests {
     @Test func `other tokens of the realm are none`() throws {
         let realm = try realm(key)
         #expect(IDTokenHint(try token(typ: "at+jwt"), realm: realm, client: nil) == nil)
+        #expect(IDTokenHint(try token(typ: "token-introspection+jwt"), realm: realm, client: nil) == nil)
         #expect(IDTokenHint(try token(iss: "https://other.example"), realm: realm, client: nil) == nil)
         #expect(IDTokenHint(try token(sub: "ada"), realm: realm, client: nil) == nil)
         #expect(IDTokenHint(try token(sid: ""), realm: realm, client: nil) == nil)
