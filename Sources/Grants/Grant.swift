@@ -14,6 +14,8 @@ public protocol Grant: Sendable {
     var ignoresScope: Bool { get }
     /// The highest authentication context that it can reach; `nil`: it ignores `acr_values`.
     var highestContext: AuthenticationContext? { get }
+    /// Whether it reads `max_age`.
+    var takesMaximumAge: Bool { get }
     /// Adds the members of the discovery documents (RFC 8414 §2) that are the grant's own.
     func describe(in metadata: inout JSONWriter, for realm: Realm)
     /// Parameters that must be there; checked before anything is looked up.
@@ -31,6 +33,9 @@ extension Grant {
 
     /// Only a sign-in and a refresh have one.
     public var highestContext: AuthenticationContext? { nil }
+
+    /// A sign-in is not old.
+    public var takesMaximumAge: Bool { false }
 
     /// Most have none.
     public func describe(in metadata: inout JSONWriter, for realm: Realm) {}

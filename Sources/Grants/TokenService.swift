@@ -64,7 +64,9 @@ public struct TokenService: Sendable {
         let proof = try presented.map { presented throws(TokenError) in
             try proofs.verify(presented, realm: realm, binds: !client.isConfidential)
         }
-        let contexts = try RequestedContexts(form["acr_values"], upTo: grant.highestContext)
+        let contexts = try RequestedContexts(
+            form["acr_values"], upTo: grant.highestContext,
+            maximumAge: grant.takesMaximumAge ? form["max_age"] : nil)
         let access = try RequestedAccess(form, realm: realm, client: client, ignoringScope: grant.ignoresScope)
         let audience = grant.knowsScope ? try access.audience(of: access.scope, realm: realm, client: client) : []
         try grant.requireParameters(form)

@@ -15,7 +15,7 @@ enum SecurityEvent {
             isCAEP(due, &object)
             let amr = detail.list("amr")
             object.member("amr", amr)
-            object.member("acr", detail.text("acr") ?? level(of: amr))
+            object.member("acr", detail.text("acr") ?? AuthenticationContext(amr: amr).rawValue)
             object.member("ext_id", due.session?.description)
         case "session-revoked":
             isCAEP(due, &object)
@@ -78,11 +78,5 @@ enum SecurityEvent {
         let transports = detail.list("transports")
         let roams = transports.contains { ["usb", "nfc", "ble", "smart-card"].contains($0) }
         return roams && !transports.contains("internal") ? "fido2-roaming" : "fido2-platform"
-    }
-
-    /// The highest level that `amr` meets, for a session that was opened without one.
-    private static func level(of amr: [String]) -> String {
-        if amr.contains("hwk") || amr.contains("swk") { return "phr" }
-        return amr.contains("mfa") ? "urn:postern:acr:2" : "urn:postern:acr:1"
     }
 }

@@ -28,27 +28,40 @@ public enum AuthenticationContext: String, Sendable, CaseIterable, Comparable {
     public static func < (one: AuthenticationContext, other: AuthenticationContext) -> Bool { one.level < other.level }
 }
 
-/// `acr_values` of a token request. To meet one of them is enough.
+/// `acr_values` and `max_age` of a token request. To meet one of the values is enough.
 public struct RequestedContexts: Sendable, Equatable {
     /// In the order of the request, each once; empty: nothing was asked for.
     public let values: [AuthenticationContext]
 
     /// Nothing was asked for.
-    public static let none = RequestedContexts(values: [])
+    public static let none = RequestedContexts(values: [], maximumAge: nil)
+    /// The greatest age of the sign-in, in seconds; `nil`: any.
+    public let maximumAge: Int?
 
-    private init(values: [AuthenticationContext]) {
+    private init(values: [AuthenticationContext], maximumAge: Int?) {
         self.values = values
+        self.maximumAge = maximumAge
     }
 
     /// Keeps what a grant can reach. Unknown values cannot be met.
     /// - Parameters:
     ///   - text: the parameter; without a value it counts as absent.
     ///   - highest: the highest that the grant can reach; `nil`: it ignores the parameter.
-    /// - Throws: `unmet_authentication_requirements` when no value is left.
-    public init(_ text: String?, upTo highest: AuthenticationContext?) throws(TokenError) {
+    ///   - age: `max_age`; without a value it counts as absent.
+    /// - Throws: `invalid_request` for a `max_age` that is no whole number of seconds;
+    ///   `unmet_authentication_requirements` when no value is left.
+    public init(
+        _ text: String?, upTo highest: AuthenticationContext?, maximumAge age: String? = nil
+    ) throws(TokenError) {
+        maximumAge = try age.map { age throws(TokenError) in
+            guard age.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let seconds = Int(age) else {
+                throw TokenError(.invalidRequest, "The parameter max_age is not a number of seconds.")
+            }
+            return seconds
+        }
         let asked = (text ?? "").split(separator: " ")
         guard let highest, !asked.isEmpty else {
-            self = .none
+            values = []
             return
         }
         var reachable: [AuthenticationContext] = []

@@ -12,6 +12,8 @@ public struct RefreshGrant: Grant {
 
     /// Whatever the session's sign-in proved.
     public let highestContext: AuthenticationContext? = .phishingResistant
+    /// The session may be old.
+    public let takesMaximumAge = true
 
     private let sessions: SessionStore
     private let issuer: TokenIssuer
@@ -59,7 +61,7 @@ public struct RefreshGrant: Grant {
             source: request.source, serverKey: keyring.newest.id, permits: PermitRequest())
         rotation.proof = request.proof
         rotation.level = request.contexts.least.map { Int32($0.level) }
-        rotation.maximumAge = try request.maximumAge()
+        rotation.maximumAge = request.contexts.maximumAge.map { Int32(clamping: $0) }
         let family = try await rotate(rotation, request)
         guard let successor = successors.first(where: { $0.hash == family.currentHash })?.token else {
             throw TokenError.unavailable("the successor was made under a key this node does not hold")
@@ -117,17 +119,5 @@ public struct RefreshGrant: Grant {
 
     private static func refused(_ reason: String) -> TokenError {
         TokenError(.invalidGrant, "The refresh token is invalid.", reason: reason)
-    }
-}
-
-extension TokenRequest {
-    /// `max_age`: the greatest age of the sign-in, in seconds; `nil`: any.
-    /// - Throws: `invalid_request` for what is no whole number of seconds.
-    fileprivate func maximumAge() throws(TokenError) -> Int32? {
-        guard let text = form["max_age"] else { return nil }
-        guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let seconds = Int64(text) else {
-            throw TokenError(.invalidRequest, "The parameter max_age is not a number of seconds.", reason: "max_age")
-        }
-        return Int32(clamping: seconds)
     }
 }
