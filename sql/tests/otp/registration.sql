@@ -49,7 +49,7 @@ SELECT is(pg_temp.users('unknown@example.com'), 'unknown@example.com - true', 'a
 SELECT is(pg_temp.redeem('unknown@example.com', 'again', '2'), 'refused unknown', 'a code works once');
 SELECT is(pg_temp.sql($$SELECT string_agg(event || (detail IS NULL), ',' ORDER BY id) FROM postern.audit_event AS e
                       WHERE user_id = (SELECT id FROM postern.user_account WHERE email_key = 'unknown@example.com')
-                        AND realm_id = pg_temp.realm()$$), 'user_registeredfalse,sign_intrue',
+                        AND realm_id = pg_temp.realm()$$), 'user_registeredfalse,sign_infalse',
                             'both are in the audit log');
 SELECT is(pg_temp.redeem('unconfirmed@example.com', NULL, '1'), 'ok', 'an unconfirmed user signs in by address');
 SELECT is(pg_temp.users('unconfirmed@example.com'), 'unconfirmed@example.com Una true', 'and is confirmed');
