@@ -123,7 +123,8 @@ def test_where_a_nonce_is_required_no_proof_does_without(world, kind):
     place = kind(realm)
     key, app = place.app.key, place.app
     app.obeys = True
-    place.token(key), place.request(key)
+    place.token(key)
+    place.request(key)
     app.obeys = False
     nonce = assert_nonce_due(place.send(key, Maker(place, key)(nonce=None)), place.protected)
     assert_no_nonce(place.succeed(key, Maker(place, key)(nonce=nonce)))
