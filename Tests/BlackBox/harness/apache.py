@@ -1,4 +1,4 @@
-"""Debian's Apache with mod_auth_openidc, as a relying party on a port of its own."""
+"""Debian's Apache on a port of its own: as a relying party with mod_auth_openidc, and as a resource server with mod_oauth2."""
 
 import os
 import shutil
@@ -11,41 +11,32 @@ from pathlib import Path
 
 APACHE = shutil.which("apache2", path="/usr/sbin:/usr/bin:/sbin:/bin")
 MODULES = Path("/usr/lib/apache2/modules")
-NEEDED = ("mpm_event", "authn_core", "authz_core", "authz_user", "dir", "mime", "auth_openidc")
+NEEDED = ("mpm_event", "authn_core", "authz_core", "authz_user", "dir", "mime")
 
 
-def missing():
-    """Why it cannot run, or None."""
-    if APACHE is None or not (MODULES / "mod_auth_openidc.so").exists():
-        return "apt-get install apache2-bin libapache2-mod-auth-openidc"
+def missing(module="auth_openidc"):
+    """Why it cannot run with a module, or None."""
+    if APACHE is None or not (MODULES / f"mod_{module}.so").exists():
+        return f"apt-get install apache2-bin libapache2-mod-{module.replace('_', '-')}"
     return None
 
 
-class Apache:
-    """Everything below /private/ wants a user. `settings` is what a provider's `client` returns."""
+class Httpd:
+    """One Apache with a module; `directives` makes lines of its configuration out of its folder, which is what it serves."""
 
-    def __init__(self, settings, authority):
+    def __init__(self, module, port, directives):
         self.folder = Path(tempfile.mkdtemp(prefix="postern-apache-"))
         self.folder.chmod(0o755)
         (self.folder / "private").mkdir()
         (self.folder / "private" / "index.html").write_text("<p>private</p>\n", encoding="utf-8")
-        shutil.copyfile(authority, self.folder / "authority.crt")
-        port = urllib.parse.urlsplit(settings["redirect_uri"]).port
+        (self.folder / "goodbye").write_text("goodbye\n", encoding="utf-8")
         owner = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
         (self.folder / "apache.conf").write_text(
-            "".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so\n" for name in NEEDED) +
+            "".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so\n" for name in (*NEEDED, module)) +
             f"ServerName localhost:{port}\nListen 127.0.0.1:{port}\n{owner}DocumentRoot {self.folder}\nDirectoryIndex index.html\n"
             f"DefaultRuntimeDir {self.folder}\nPidFile {self.folder}/pid\nErrorLog {self.folder}/error.log\nLogLevel info\n"
-            "TypesConfig /etc/mime.types\nStartServers 1\nThreadsPerChild 8\nMaxRequestWorkers 16\nThreadLimit 8\n"
-            f"OIDCProviderMetadataURL {settings['issuer']}/.well-known/openid-configuration\n"
-            f"OIDCClientID {settings['client_id']}\nOIDCClientSecret {settings['client_secret']}\n"
-            f"OIDCRedirectURI {settings['redirect_uri']}\nOIDCCryptoPassphrase only-for-this-test\n"
-            f"OIDCCABundlePath {self.folder}/authority.crt\nOIDCPKCEMethod S256\nOIDCResponseMode form_post\n"
-            'OIDCScope "openid email offline_access"\nOIDCIDTokenSignedResponseAlg ES256\nOIDCRemoteUserClaim email\n'
-            "OIDCInfoHook access_token id_token userinfo refresh_token session\n"
-            "<Location />\nAuthType openid-connect\nRequire valid-user\n</Location>\n"
-            '<LocationMatch "^/(goodbye)?$">\nRequire all granted\n</LocationMatch>\n', encoding="utf-8")
-        (self.folder / "goodbye").write_text("goodbye\n", encoding="utf-8")
+            "TypesConfig /etc/mime.types\nStartServers 1\nThreadsPerChild 8\nMaxRequestWorkers 16\nThreadLimit 8\n" + directives(self.folder),
+            encoding="utf-8")
         self._process = subprocess.Popen(
             [APACHE, "-DFOREGROUND", "-d", str(self.folder), "-f", str(self.folder / "apache.conf")], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -69,3 +60,32 @@ class Apache:
     def _listens(port):
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Apache(Httpd):
+    """Everything below /private/ wants a user. `settings` is what a provider's `client` returns."""
+
+    def __init__(self, settings, authority):
+        def directives(folder):
+            shutil.copyfile(authority, folder / "authority.crt")
+            return (
+                f"OIDCProviderMetadataURL {settings['issuer']}/.well-known/openid-configuration\n"
+                f"OIDCClientID {settings['client_id']}\nOIDCClientSecret {settings['client_secret']}\n"
+                f"OIDCRedirectURI {settings['redirect_uri']}\nOIDCCryptoPassphrase only-for-this-test\n"
+                f"OIDCCABundlePath {folder}/authority.crt\nOIDCPKCEMethod S256\nOIDCResponseMode form_post\n"
+                'OIDCScope "openid email offline_access"\nOIDCIDTokenSignedResponseAlg ES256\nOIDCRemoteUserClaim email\n'
+                "OIDCInfoHook access_token id_token userinfo refresh_token session\n"
+                "<Location />\nAuthType openid-connect\nRequire valid-user\n</Location>\n"
+                '<LocationMatch "^/(goodbye)?$">\nRequire all granted\n</LocationMatch>\n')
+
+        super().__init__("auth_openidc", urllib.parse.urlsplit(settings["redirect_uri"]).port, directives)
+
+
+class ResourceServer(Httpd):
+    """Everything below /private/ wants an access token of the provider, bound to a key, and a proof of that key."""
+
+    def __init__(self, port, jwks_uri):
+        super().__init__("oauth2", port, lambda _: (
+            f"OAuth2CryptoPassphrase only-for-this-test\nOAuth2TokenVerify jwks_uri {jwks_uri} jwks_uri.ssl_verify=false&type=dpop\n"
+            'OAuth2AcceptTokenIn header "name=Authorization&type=DPoP"\n'
+            "<Location /private/>\nAuthType oauth2\nRequire valid-user\n</Location>\n"))

@@ -68,8 +68,9 @@ class DPoPApp(NativeApp):
     once to use a nonce, it repeats the request with that nonce, and goes on using it; `obeys = False` switches that off.
     """
 
-    def __init__(self, app, key=None, clock=time.time, obeys=True, recorded=True):
+    def __init__(self, app, key=None, clock=time.time, obeys=True, recorded=True, origin=None):  # pylint: disable=too-many-arguments
         super().__init__(app.node, app.mailbox, app.host, app.client_id, app.secret)
+        self.origin = origin or f"https://{app.host}"
         self.key = key or ProofKey()
         self.clock, self.obeys, self.recorded = clock, obeys, recorded
         self.nonce = None
@@ -78,13 +79,13 @@ class DPoPApp(NativeApp):
 
     def at(self, node):
         """The same client, key and nonce at another node."""
-        made = DPoPApp(NativeApp(node, self.mailbox, self.host, self.client_id, self.secret), self.key, self.clock, self.obeys, self.recorded)
-        made.nonce = self.nonce
+        made = self.with_key(self.key)
+        made.node, made.nonce = node, self.nonce
         return made
 
     def with_key(self, key):
         """The same client with another key."""
-        return DPoPApp(self, key, self.clock, self.obeys, self.recorded)
+        return DPoPApp(self, key, self.clock, self.obeys, self.recorded, self.origin)
 
     @property
     def plain(self):
@@ -93,7 +94,7 @@ class DPoPApp(NativeApp):
 
     def url(self, path):
         """What a proof names: without query."""
-        return f"https://{self.host}{path.partition('?')[0]}"
+        return self.origin + path.partition("?")[0]
 
     def proof(self, method="POST", path="/connect/token", token=None, **changes):
         """A proof for a request; `changes` as of `ProofKey.proof`."""
