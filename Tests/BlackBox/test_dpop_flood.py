@@ -17,13 +17,13 @@ pytestmark = pytest.mark.slow
 RATE, SECONDS, APPS = 500, 60 if FULL else 8, 8
 
 
-def bad_requests(app, tokens, count):
+def bad_requests(app, tokens, spent, count):
     """Forged, stale, malformed and replayed ones, at a refresh and at userinfo."""
     dice = random.Random(count)
     forger = ProofKey()
     form = wire.form_body({"grant_type": "refresh_token", **app.credentials(), "refresh_token": tokens["refresh_token"]})
     used = app.proof()
-    replay = {"grant_type": "refresh_token", **app.credentials(), "refresh_token": app.bound(app.owner)["refresh_token"]}
+    replay = {"grant_type": "refresh_token", **app.credentials(), "refresh_token": spent["refresh_token"]}
     assert app.token(replay, {"DPoP": used}).status == 200
     makers = [
         lambda method, path, token: app.key.sign(app.key.header(), app.key.payload(method, app.url(path), token=token), spoil=lambda raw: raw[::-1]),
@@ -88,8 +88,7 @@ def test_apps_are_served_beside_a_flood_of_refused_proofs(world, realm):
     apps = [DPoPApp(realm.app(), recorded=False) for _ in range(APPS)]
     tokens = [app.bound(realm.user())["refresh_token"] for app in apps]
     victim = DPoPApp(realm.app(), recorded=False)
-    victim.owner = realm.user()
-    requests = bad_requests(victim, victim.bound(realm.user()), RATE * SECONDS)
+    requests = bad_requests(victim, victim.bound(realm.user()), victim.bound(realm.user()), RATE * SECONDS)
     alone, beside = [], []
     fleet = Fleet().start(*(good(app, token, alone) for app, token in zip(apps, tokens)))
     time.sleep(3)
