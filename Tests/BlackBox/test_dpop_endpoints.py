@@ -165,7 +165,7 @@ def test_a_token_after_its_end_is_an_invalid_token_and_no_bad_proof():
             app = moving.app(realm, name, obeys=False)
             token = app.bound(realm.user())["access_token"]
             assert app.userinfo(token).status == 200
-            moving.shift.pass_by(3700)
+            moving.travel(3700)
             assert_token_refused(app.userinfo(token))
     finally:
         moving.close()

@@ -80,9 +80,9 @@ def test_a_nonce_serves_as_long_as_the_realm_says(moving):
         moving.admin.call("set_dpop", realm.slug, nonce_lifetime=lifetime)
         moving.settle()
         nonce = given(place, key)
-        moving.shift.pass_by(seconds - 8)
+        moving.travel(seconds - 8)
         place.succeed(key, Maker(place, key)(nonce=nonce, payload={"iat": 1}))
-        moving.shift.pass_by(16)
+        moving.travel(16)
         following = assert_nonce_due(place.send(key, Maker(place, key)(nonce=nonce)))
         place.succeed(key, Maker(place, key)(nonce=following))
 
@@ -148,7 +148,7 @@ def test_a_new_nonce_comes_with_a_success_once_the_presented_one_is_past_half_it
         answer = refresh(nonce, tokens["refresh_token"])
         assert_bound(answer, app.key)
         assert_no_nonce(answer)
-        moving.shift.pass_by(170)
+        moving.travel(170)
         assert_no_nonce(refresh(nonce, "prt_unknown"))
         answer = refresh(nonce, answer.json()["refresh_token"])
         assert_bound(answer, app.key)
@@ -159,7 +159,7 @@ def test_a_new_nonce_comes_with_a_success_once_the_presented_one_is_past_half_it
         if policy == "required":
             assert nonce_of(userinfo) != nonce
             nonce = nonce_of(answer)
-            moving.shift.pass_by(140)
+            moving.travel(140)
             assert_bound(refresh(nonce, answer.json()["refresh_token"]), app.key)
         else:
             assert_no_nonce(userinfo)
