@@ -9,11 +9,16 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-/// Compiles the switch of `scripts/prove-webauthn-steps` into the verifier; no product is built with it.
-let stepProof: [SwiftSetting] = Context.environment["POSTERN_STEP_PROOF"] == nil ? [] : [.define("POSTERN_STEP_PROOF")]
+/// `webauthn` or `dpop`: compiles the switch of `scripts/prove-webauthn-steps` or `scripts/prove-dpop-checks` into the
+/// verifier; no product is built with it.
+let proven = Context.environment["POSTERN_STEP_PROOF"]
+let stepProof: [SwiftSetting] = proven == nil ? [] : [.define("POSTERN_STEP_PROOF")]
 
 /// Coverage for libFuzzer in the code under test; not in the C libraries, which would only slow it down.
 let fuzzed: [SwiftSetting] = Context.environment["POSTERN_FUZZ"] == nil ? [] : [.unsafeFlags(["-sanitize=fuzzer"])]
+
+/// gold trips over the debug information of this combination.
+let fuzzLinking: [LinkerSetting] = [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]
 
 let package = Package(
     name: "postern",
@@ -114,6 +119,15 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
+            swiftSettings: settings + stepProof + fuzzed
+        ),
+        .target(
+            name: "DPoPFuzzTargets",
+            dependencies: [
+                "Encoding", "Grants", "Persistence",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            path: "Fuzz/DPoPTargets",
             swiftSettings: settings
         ),
         // The words of pages and messages in every language, and the engine of their templates.
@@ -207,7 +221,12 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "GrantsTests", dependencies: ["Encoding", "Grants", "Persistence", "TestSupport"],
+            name: "GrantsTests",
+            dependencies: [
+                "Encoding", "Grants", "Persistence", "TestSupport", "DPoPFuzzTargets",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "DeliveryTests",
@@ -242,26 +261,30 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// Tools that ordinary builds do not see. With fuzzing or the step proof the package holds the verifier alone, so that
-// it is quick.
-if Context.environment["POSTERN_FUZZ"] != nil || !stepProof.isEmpty {
+// Tools that ordinary builds do not see. With fuzzing or a step proof the package holds the verifiers alone, so that it
+// is quick.
+let ofWebAuthn: Set<String> = [
+    "COpenSSL", "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets", "WebAuthnVerifyTests",
+]
+let ofDPoP: Set<String> = [
+    "COpenSSL", "Encoding", "WebAuthnVerify", "CLibPQ", "CEpoll", "CPhoneNumber", "EmbedFiles", "embed-files",
+    "Persistence", "Grants", "DPoPFuzzTargets", "TestSupport", "GrantsTests",
+]
+if Context.environment["POSTERN_FUZZ"] != nil || proven != nil {
+    let kept = proven == "dpop" ? ofDPoP : proven != nil ? ofWebAuthn : ofWebAuthn.union(ofDPoP)
     package.products = []
-    package.targets = package.targets.filter {
-        [
-            "COpenSSL", "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets",
-            "WebAuthnVerifyTests",
-        ]
-        .contains($0.name)
-    }
+    package.targets = package.targets.filter { kept.contains($0.name) }
 }
 if Context.environment["POSTERN_FUZZ"] != nil {
     package.targets += [
         .systemLibrary(name: "CLibFuzzer", path: "Fuzz/CLibFuzzer"),
+        .target(name: "FuzzDriver", dependencies: ["CLibFuzzer"], path: "Fuzz/Driver", swiftSettings: settings),
         .executableTarget(
-            name: "WebAuthnFuzz", dependencies: ["WebAuthnFuzzTargets", "CLibFuzzer"], path: "Fuzz/WebAuthn",
-            swiftSettings: settings,
-            // gold trips over the debug information of this combination.
-            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]),
+            name: "WebAuthnFuzz", dependencies: ["WebAuthnFuzzTargets", "FuzzDriver"], path: "Fuzz/WebAuthn",
+            swiftSettings: settings, linkerSettings: fuzzLinking),
+        .executableTarget(
+            name: "DPoPFuzz", dependencies: ["DPoPFuzzTargets", "FuzzDriver"], path: "Fuzz/DPoP",
+            swiftSettings: settings, linkerSettings: fuzzLinking),
     ]
 }
 if Context.environment["POSTERN_BENCH"] != nil {

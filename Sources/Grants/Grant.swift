@@ -1,4 +1,5 @@
 public import Encoding
+public import Persistence
 
 /// A way to obtain tokens at the token endpoint (RFC 6749 §4.5): three facts and one verb.
 public protocol Grant: Sendable {
@@ -11,6 +12,8 @@ public protocol Grant: Sendable {
     var knowsScope: Bool { get }
     /// Whether `scope` is ignored, because the scope was fixed before.
     var ignoresScope: Bool { get }
+    /// The highest authentication context that it can reach; `nil`: it ignores `acr_values`.
+    var highestContext: AuthenticationContext? { get }
     /// Adds the members of the discovery documents (RFC 8414 §2) that are the grant's own.
     func describe(in metadata: inout JSONWriter, for realm: Realm)
     /// Parameters that must be there; checked before anything is looked up.
@@ -26,6 +29,9 @@ extension Grant {
     /// Most read it.
     public var ignoresScope: Bool { false }
 
+    /// Only a sign-in and a refresh have one.
+    public var highestContext: AuthenticationContext? { nil }
+
     /// Most have none.
     public func describe(in metadata: inout JSONWriter, for realm: Realm) {}
 }
@@ -35,6 +41,8 @@ public struct TokenRequest: Sendable {
     /// Tenant, client and source.
     let context: RequestContext
     let form: FormParameters
+    /// `acr_values`, as far as the grant can reach them.
+    let contexts: RequestedContexts
     let access: RequestedAccess
     /// `aud` of the tokens; empty for a grant that does not know its scope.
     let audience: [String]
@@ -44,6 +52,7 @@ public struct TokenRequest: Sendable {
     var realm: Realm { context.realm }
     var client: Client { context.client }
     var source: String { context.source }
+    var proof: ProofUse? { context.proof }
     /// The budgets of policy `token` it is counted against.
     var subjects: [RateLimiter.Subject] { context.subjects }
 }
@@ -57,6 +66,8 @@ public struct RequestContext: Sendable {
     /// Where the request came from: an address, IPv6 by /64; the user's own when a trusted forwarder named it.
     public let source: String
 
+    /// The proof of possession that came with the request.
+    public var proof: ProofUse?
     /// The origin of the page that signs the user in; `nil` for a native sign-in.
     public let pageOrigin: String?
     /// Whether a page signs the user in, which its own switch and `gt:authorization_code` gate.

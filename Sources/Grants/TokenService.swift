@@ -7,12 +7,14 @@ public struct TokenService: Sendable {
     private let grants: [GrantType: any Grant]
     private let clients: ClientAuthenticator
     private let databaseClock: DatabaseClock
+    private let proofs: Proofs
 
     /// Two grants with one name stop the start, not a request.
     /// - Parameter databaseClock: a node whose clock is wrong refuses before a factor is consumed.
-    public init(_ grants: [any Grant], clients: ClientAuthenticator, databaseClock: DatabaseClock) {
+    public init(_ grants: [any Grant], clients: ClientAuthenticator, databaseClock: DatabaseClock, proofs: Proofs) {
         self.clients = clients
         self.databaseClock = databaseClock
+        self.proofs = proofs
         self.grants = Dictionary(uniqueKeysWithValues: grants.map { ($0.grantType, $0) })
     }
 
@@ -38,7 +40,7 @@ public struct TokenService: Sendable {
     /// Runs all checks that follow the HTTP layer's (method, content type, body size, form syntax), then redeems.
     public func token(
         _ form: FormParameters, credentials: PresentedCredentials, realm: Realm, source: String,
-        userAgent: String? = nil
+        userAgent: String? = nil, proof presented: PresentedProof? = nil
     ) async throws(TokenError) -> TokenResponse {
         guard let grantType = form["grant_type"] else { throw .missing("grant_type") }
         guard let grant = grants[GrantType(rawValue: grantType)] else {
@@ -55,21 +57,28 @@ public struct TokenService: Sendable {
             throw TokenError(.unsupportedGrantType, "The grant type is not supported.", reason: "realm flag")
         }
         try realm.requireAdmission(of: client)
-        // Fail closed: a client that must prove possession gets no bearer tokens while DPoP is not offered.
-        guard !client.requiresDPoP else {
-            throw TokenError(
-                .invalidRequest, "The client must use DPoP, which this server does not offer yet.",
-                reason: "require_dpop")
+        guard presented != nil || !client.requiresDPoP else {
+            throw TokenError(.invalidRequest, "The client must use DPoP.", reason: "require_dpop")
         }
+        // A refresh token of a confidential client is bound to the client already (RFC 9449 §5).
+        let proof = try presented.map { presented throws(TokenError) in
+            try proofs.verify(presented, realm: realm, binds: !client.isConfidential)
+        }
+        let contexts = try RequestedContexts(form["acr_values"], upTo: grant.highestContext)
         let access = try RequestedAccess(form, realm: realm, client: client, ignoringScope: grant.ignoresScope)
         let audience = grant.knowsScope ? try access.audience(of: access.scope, realm: realm, client: client) : []
         try grant.requireParameters(form)
+        var context = RequestContext(
+            realm: realm, client: client, source: credentials.forwardedSource(by: client) ?? source)
+        context.proof = proof?.use
         let request = TokenRequest(
-            context: RequestContext(
-                realm: realm, client: client, source: credentials.forwardedSource(by: client) ?? source),
-            form: form, access: access, audience: audience, userAgent: userAgent)
+            context: context,
+            form: form, contexts: contexts, access: access, audience: audience, userAgent: userAgent)
         do {
-            return try await grant.redeem(request)
+            guard let proof else { return try await grant.redeem(request) }
+            var response = try await proofs.using(in: realm) { try await grant.redeem(request) }
+            response.nonce = proof.freshNonce
+            return response
         } catch {
             throw TokenError(error)
         }

@@ -6,7 +6,7 @@ from harness import jose
 from harness.codeflow import Flow, hosted, refused
 from harness.phones import Phones, new_number
 from harness.postgres import literal
-from test_pages import Session
+from harness.sign_in_pages import Session
 
 SCOPE = "openid verify:email"
 

@@ -352,6 +352,15 @@ def test_pages_that_are_off_say_so(world):
     assert flow.exchange(code).status == 200
 
 
+def test_discovery_names_terms_and_privacy_policy(world):
+    """Those of the pages."""
+    realm = hosted(world.realm())
+    world.admin.call("set_branding", realm.slug, privacy_uri="https://a.example/privacy", terms_uri="https://a.example/terms")
+    world.settle()
+    document = Flow(realm).app.get("/.well-known/openid-configuration").json()
+    assert (document["op_policy_uri"], document["op_tos_uri"]) == ("https://a.example/privacy", "https://a.example/terms")
+
+
 def test_discovery_says_what_there_is(realm):
     """And the JWKS has an RS256 key beside the realm's own."""
     document = Flow(realm).app.get("/.well-known/openid-configuration").json()
@@ -364,6 +373,7 @@ def test_discovery_says_what_there_is(realm):
     assert [document[name] for name in (
         "request_parameter_supported", "request_uri_parameter_supported", "claims_parameter_supported",
         "require_pushed_authorization_requests")] == [False] * 4
+    assert "op_policy_uri" not in document and "op_tos_uri" not in document
     assert {"openid", "phone", "verify:email", "verify:phone"} <= set(document["scopes_supported"])
     deadline = realm.world.stopwatch()
     del deadline

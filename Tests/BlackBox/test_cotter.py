@@ -16,6 +16,7 @@ from harness import jose, report, settings, wire
 from harness.codeflow import GRANT, challenge_of, hosted, page_error
 from harness.ledger import LEDGER
 from harness.pages_client import PageBrowser
+from harness.phones import Phones, new_number
 from harness.ports import free_port
 
 if settings.COTTER.is_dir():
@@ -49,6 +50,16 @@ def realm(world):
     return made
 
 
+@pytest.fixture(name="phones")
+def _phones(realm):
+    """A provider of messages to phones."""
+    made = Phones(realm, channels=("sms", "whatsapp"))
+    realm.world.settle()
+    yield made
+    made.close()
+    realm.world.settle()
+
+
 class Cotter:
     """One browser and one client of the wire."""
 
@@ -57,13 +68,17 @@ class Cotter:
         self.browser = browser or PageBrowser(self.app.node, self.app.host)
         self.verifier = secrets.token_urlsafe(32)
 
-    def open(self, **changes):
-        """GET /app; None leaves a parameter out."""
+    def browser_url(self, **changes):
+        """The path of /app; None leaves a parameter out."""
         query = {
             "api_key": self.key, "redirect_url": self.redirect, "type": "EMAIL", "code_challenge": challenge_of(self.verifier),
             "state": "s t", **changes,
         }
-        return self.browser.open("/app?" + wire.form_body({name: value for name, value in query.items() if value is not None}).decode())
+        return "/app?" + wire.form_body({name: value for name, value in query.items() if value is not None}).decode()
+
+    def open(self, **changes):
+        """GET /app."""
+        return self.browser.open(self.browser_url(**changes))
 
     def prove(self, email, **changes):
         """Types an address and its code; the members of the answer."""
@@ -234,11 +249,12 @@ def test_codes_of_the_two_wires_are_not_the_same(realm):
     assert client.app.token({**form, "code": LEDGER.add("authorization_code", code)}).status == 200
 
 
-def test_a_browser_that_proved_an_address_is_asked_once(realm):
+def test_a_browser_that_proved_an_address_is_asked_once(realm, phones):
     """The same kind: one button. The other kind: the address step. Cancel answers the client."""
     client = Cotter(realm)
     email = realm.user()
     client.identity(client.prove(email))
+    assert not phones.messages, "one that is no number"
     client.open()
     assert client.browser.page.step == "continue-as" and email.encode() in client.browser.answer.body
     client.browser.submit("continue")
@@ -396,14 +412,80 @@ class Gate:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
 
+def prove_number(client, phones, number, **changes):
+    """Types a number and its code; the members of the answer."""
+    client.open(**{"type": "PHONE", **changes})
+    assert client.browser.page.step == "address", client.browser.answer
+    before = len(phones.to(number))
+    client.browser.submit("continue", address=number)
+    assert client.browser.page.step == "code", client.browser.answer
+    client.browser.submit("continue", code=phones.wait(number, before + 1)["code"])
+    return client.members()
+
+
+def test_a_proven_number_is_an_identity(realm, phones):
+    """A new one has an account, which goes by the number; the same browser is asked once, by its number."""
+    client, number = Cotter(realm), new_number()
+    document = client.identity(prove_number(client, phones, number))
+    assert (document["identifier"]["identifier"], document["identifier"]["identifier_type"]) == (number, "PHONE")
+    tokens = document["oauth_token"]
+    assert tokens["auth_method"] == "OTP" and jose.parts(tokens["access_token"])[1]["identifier"] == number
+    client.open(type="PHONE")
+    assert client.browser.page.step == "continue-as" and number.encode() in client.browser.answer.body
+    client.browser.submit("continue")
+    again = client.identity(client.members())
+    assert (again["identifier"]["identifier"], again["user"]["ID"]) == (number, document["user"]["ID"])
+
+
+def test_a_number_proves_itself_by_a_link(realm, phones):
+    """By SMS where the client wants a link; a code may take its place."""
+    client, number = Cotter(realm), new_number()
+    client.open(type="PHONE", auth_method="MAGIC_LINK")
+    client.browser.submit("continue", address=number)
+    assert client.browser.page.step == "link" and "code" in client.browser.page.buttons, client.browser.answer
+    message = phones.wait(number)
+    assert (message["kind"], message["channel"]) == ("link", "sms")
+    client.browser.open(message["link"].split(client.browser.host, 1)[1])
+    client.browser.submit("continue")
+    document = client.identity(client.members())
+    assert document["identifier"]["identifier"] == number and document["oauth_token"]["auth_method"] == "MAGIC_LINK"
+    client.open(type="PHONE", auth_method="MAGIC_LINK")
+    client.browser.submit("other-account")
+    client.browser.submit("continue", address=number)
+    client.browser.submit("code")
+    client.browser.submit("continue", code=phones.wait(number, 3)["code"])
+    assert client.identity(client.members())["oauth_token"]["auth_method"] == "OTP"
+
+
+@pytest.mark.parametrize("query, channel", [
+    ("", "sms"), ("&use_channel=WHATSAPP", "whatsapp"), ("&phone_channels%5B%5D=WHATSAPP&phone_channels%5B%5D=SMS", "whatsapp"),
+    ("&phone_channels[]=WHATSAPP&use_channel=SMS", "sms"), ("&use_channel=PIGEON", "sms")])
+def test_a_client_chooses_what_carries_the_first_code(realm, phones, query, channel):
+    """The person may change it on the page."""
+    client, number = Cotter(realm), new_number()
+    client.browser.open(client.browser_url(type="PHONE") + query)
+    client.browser.submit("continue", address=number)
+    assert phones.wait(number)["channel"] == channel
+    assert ({"sms", "whatsapp"} - {channel}) <= set(client.browser.page.buttons)
+
+
+def test_without_messages_to_phones_a_number_cannot_be_proven(realm):
+    """The client is told at once."""
+    client = Cotter(realm)
+    client.open(type="PHONE")
+    assert client.members() == {"error": "unmet_authentication_requirements", "state": "s t"}
+
+
+@pytest.mark.parametrize("kind", ["email", "phone"])
 @pytest.mark.parametrize("method", ["otp", "link"])
-def test_cotters_own_client_signs_in_validates_and_refreshes(realm, world, monkeypatch, tmp_path, method):
-    """PyPI's cotter 0.0.7 as it is, but for its three base URLs."""
+def test_cotters_own_client_signs_in_validates_and_refreshes(realm, world, phones, monkeypatch, tmp_path, kind, method):
+    """PyPI's cotter 0.0.7 as it is, but for its three base URLs: each of its four ways to sign in."""
     if cotter is None:
         report.say("cotter: absent (pip install --target .build/cotter cotter==0.0.7 python-jose requests)")
         pytest.skip("cotter is not installed")
     from cotter import tokenhandler, validate  # pylint: disable=import-outside-toplevel,no-name-in-module
-    gate, email, port = Gate(realm), realm.new_email(), free_port()
+    gate, port = Gate(realm), free_port()
+    address = realm.new_email() if kind == "email" else new_number()
     monkeypatch.setattr(cotter.constants, "CotterJSURL", gate.url)
     monkeypatch.setattr(cotter.constants, "CotterBackendURL", gate.url + "/api/v0")
     monkeypatch.setattr(cotter.constants, "CotterJWKSURL", gate.url + "/api/v0/token/jwks")
@@ -413,11 +495,18 @@ def test_cotters_own_client_signs_in_validates_and_refreshes(realm, world, monke
 
     def browse(url):
         client.browser.open(url[len(gate.url):])
-        client.browser.submit("continue", address=email)
-        if method == "link":
-            follow_link(realm, client.browser, email)
+        client.browser.submit("continue", address=address)
+        if kind == "phone":
+            message = phones.wait(address)
+            code, link = message.get("code"), message.get("link")
         else:
-            client.browser.submit("continue", code=world.mailbox.wait(email, kind="code").code)
+            mail = world.mailbox.wait(address, kind="link" if method == "link" else "code")
+            code, link = (None, mail.link) if method == "link" else (mail.code, None)
+        if method == "link":
+            client.browser.open(link.split(client.browser.host, 1)[1])
+            client.browser.submit("continue")
+        else:
+            client.browser.submit("continue", code=code)
         deadline = time.monotonic() + 10
         while True:
             try:
@@ -428,9 +517,9 @@ def test_cotters_own_client_signs_in_validates_and_refreshes(realm, world, monke
                 time.sleep(0.05)
 
     monkeypatch.setattr("webbrowser.open", lambda url: threading.Thread(target=browse, args=(url,), daemon=True).start())
-    document = getattr(cotter, f"login_with_email_{method}")(client.key, port)
+    document = getattr(cotter, f"login_with_{kind}_{method}")(client.key, port)
     tokens = document["oauth_token"]
-    assert validate.validate_access_token(tokens["access_token"], client.key)["identifier"] == email
+    assert validate.validate_access_token(tokens["access_token"], client.key)["identifier"] == address
     assert validate.validate_id_token(tokens["id_token"], client.key)["sub"] == document["user"]["ID"]
     kept = tmp_path / "tokens.json"
     tokenhandler.store_token_to_file(tokens, str(kept))

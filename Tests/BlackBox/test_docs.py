@@ -18,7 +18,7 @@ from harness.world import World
 ROOT = settings.REPOSITORY
 DOCS = ROOT / "docs"
 README, PROVISION, INTEGRATE, OPERATE = ROOT / "README.md", DOCS / "provision.md", DOCS / "integrate.md", DOCS / "operate.md"
-IOS = DOCS / "integrate-ios.md"
+IOS, RESOURCE_SERVERS = DOCS / "integrate-ios.md", DOCS / "resource-servers.md"
 needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="no jq")
 
 
@@ -76,6 +76,15 @@ def test_integrate(world, psql, tmp_path):
     with Helpers(world, tmp_path) as helpers:
         shell = Shell(tmp_path, {**clean_environment(), **helpers.environment})
         run(to_run(INTEGRATE), world.settle, sql=psql, sh=shell)
+
+
+@needs_jq
+@pytest.mark.skipif(not (settings.CLIENTS / "joserfc").exists(), reason="no joserfc")
+def test_resource_servers(world, psql, tmp_path):
+    """Every check of the page for people who run an API says what it shows."""
+    with Helpers(world, tmp_path) as helpers:
+        shell = Shell(tmp_path, {**clean_environment(), **helpers.environment, "PYTHONPATH": str(settings.CLIENTS)})
+        run(to_run(RESOURCE_SERVERS), world.settle, sql=psql, sh=shell)
 
 
 def test_operate(world, psql, tmp_path):

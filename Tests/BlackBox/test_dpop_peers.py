@@ -4,11 +4,10 @@ import time
 
 import pytest
 
-from harness import apache, report, wire
+from harness import apache, report
 from harness.app import NativeApp
 from harness.dpop import DPoPApp, ProofKey, assert_bound, assert_invalid
 from harness.jose import parts
-from harness.ports import free_port
 from harness.provider import Provider
 from harness.realm import call
 from test_third_party_clients import want
@@ -173,12 +172,11 @@ def test_mod_oauth2_in_apache_takes_a_bound_token_with_its_key_alone(provider, p
     app = app_of(provider, plain_node, "mod-oauth2")
     email, _ = provider.user("mod-oauth2")
     token = app.bound(email, scope="openid offline_access orders.read", resource=API)["access_token"]
-    port = free_port()
-    url = f"http://localhost:{port}/private/"
-    server = apache.ResourceServer(port, f"{provider.issuer}/.well-known/jwks")
+    server = apache.BoundResourceServer(provider.certificate, f"{provider.issuer}/.well-known/jwks")
+    url = f"http://localhost:{server.port}/private/"
     try:
         def get(proof, scheme="DPoP"):
-            answer = wire.exchange(port, "GET", "/private/", {"Host": f"localhost:{port}", "Authorization": f"{scheme} {token}", "DPoP": proof})
+            answer = server.get(token, proof, scheme)
             return answer.status, "private" in answer.body.decode()
 
         right = app.key.proof("GET", url, token=token)

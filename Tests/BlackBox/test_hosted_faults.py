@@ -5,10 +5,10 @@ import time
 import pytest
 
 from harness import wire
-from harness.codeflow import Flow, hosted
+from harness.codeflow import Flow, hosted, refused
 from harness.control import Control
 from harness.pages_client import PageBrowser
-from test_pages import Session
+from harness.sign_in_pages import Session
 
 pytestmark = pytest.mark.slow
 
@@ -48,14 +48,19 @@ def assert_unavailable(answer):
 
 
 def test_the_endpoint_without_a_database(realm, down):
-    """Every page is one to reload; a silent request gets it too, or its error; nobody is led anywhere else."""
+    """Every page is one to reload; a silent request gets its error where its client waits; nobody is led anywhere else."""
     flow, nobody = Flow(realm), Flow(realm)
     flow.sign_in(realm.user())
+    assert "code=" in flow.authorize(prompt="none").header("location"), "the node has read the configuration"
     with down:
         for answer in (flow.authorize(), flow.authorize(redirect_uri="https://evil.example/")):
             assert_unavailable(answer)
-        silent = flow.authorize(prompt="none")
-        assert silent.status == 503 or "error=temporarily_unavailable" in silent.header("location"), silent
+        time.sleep(1.2)  # no configuration counts as current any more
+        assert refused(flow.authorize(prompt="none")) == refused(nobody.authorize(prompt="none")) == "temporarily_unavailable"
+        posted = flow.authorize(prompt="none", response_mode="form_post")
+        assert posted.status == 200 and b"temporarily_unavailable" in posted.body and b"form" in posted.body
+        for changes in ({"redirect_uri": "https://evil.example/"}, {"client_id": "nobody"}, {"prompt": "none login"}):
+            assert_unavailable(flow.authorize(**{"prompt": "none", **changes}))
         assert flow.push().status == 503
         page = nobody.authorize()
         assert page.status == 200 or assert_unavailable(page) is None

@@ -4,8 +4,8 @@ import pytest
 
 from harness.codeflow import Flow, hosted
 from harness.control import Control
+from harness.sign_in_pages import Session
 from test_known_devices import close_for_strangers
-from test_pages import Session
 
 COOKIE = "__Host-postern-session"
 
@@ -43,3 +43,39 @@ def test_an_account_that_is_closed_to_strangers_is_open_to_its_own_browser(realm
     former = Flow(realm)
     former.cookie = cookie
     assert "error=login_required" in former.authorize(prompt="none").header("location"), "replaced by the new one"
+
+
+@pytest.mark.parametrize("ended", ["idle_expires_at = now()", "ended_at = now()"])
+def test_a_browser_whose_session_has_ended_is_still_known(realm, ended):
+    """The account knows it, though nobody is signed in there."""
+    owner = realm.user()
+    mine = Session(realm)
+    mine.sign_in(owner)
+    realm.world.cluster.sql(
+        f"UPDATE postern.browser_session AS b SET {ended} FROM postern.user_account AS u"
+        f" WHERE u.id = b.user_id AND u.email_key = '{owner}';")
+    close_for_strangers(realm, owner)
+    mine.begin()
+    assert mine.browser.page.step == "address", mine.browser.answer
+    assert mails_after(realm, mine, owner) == 1
+    mine.browser.submit("continue", code=realm.world.mailbox.to(owner, "code")[-1].code)
+    assert "code" in mine.browser.members
+
+
+def test_an_id_token_hint_makes_a_browser_known(realm):
+    """In a browser without cookies; the hint of another account does not, and a cookie of another does not stand in its way."""
+    owner, other = realm.user(), realm.user()
+    hints = {}
+    for email in (owner, other):
+        session = Session(realm)
+        session.sign_in(email)
+        hints[email] = session.flow.exchange(session.browser.members["code"]).json()["id_token"]
+    close_for_strangers(realm, owner)
+    assert mails_after(realm, Session(realm, id_token_hint=hints[other]), owner) == 0
+    assert mails_after(realm, Session(realm, id_token_hint=hints[owner]), owner) == 1
+    stranger = Session(realm)
+    stranger.sign_in(other)
+    stranger.begin(prompt="login", id_token_hint=hints[owner])
+    assert mails_after(realm, stranger, owner) == 1
+    stranger.browser.submit("continue", code=realm.world.mailbox.to(owner, "code")[-1].code)
+    assert "code" in stranger.browser.members

@@ -7,8 +7,8 @@ import pytest
 from harness import wire
 from harness.codeflow import Flow, hosted
 from harness.pages_client import PageBrowser
+from harness.sign_in_pages import Session
 from harness.volley import volley
-from test_pages import Session
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from harness import wire
 from harness.codeflow import Flow, hosted
 from harness.control import Control
 from harness.pages_client import PageBrowser
-from test_pages import Session
+from harness.sign_in_pages import counted_case, positive_control, Session  # pylint: disable=unused-import  # fixtures
 from test_totp import Protected
 
 SESSION, BROWSER = "__Host-postern-session", "__Host-postern-browser"
@@ -21,20 +21,6 @@ HOSTILE = MARKUP + "\u202e"
 def realm(world):
     """A realm with pages."""
     return hosted(world.realm(), offer_passkey=False)
-
-
-@pytest.fixture(scope="module")
-def control(realm):
-    """Positive controls."""
-    made = Control(realm)
-    yield made
-    made.check()
-
-
-@pytest.fixture(autouse=True)
-def _case(control):
-    yield
-    control.case()
 
 
 def at(realm, step):

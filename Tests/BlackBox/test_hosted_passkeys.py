@@ -9,7 +9,7 @@ import pytest
 from harness import authenticator, jose
 from harness.codeflow import hosted
 from harness.holder import holder
-from test_pages import Session
+from harness.sign_in_pages import Session
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,9 @@ import pytest
 
 from harness import wire
 from harness.codeflow import REDIRECT, Flow, hosted, page_error, response
-from harness.control import Control
 from harness.pages_client import PageBrowser
 from harness.realm import call
-from test_pages import Session
+from harness.sign_in_pages import counted_case, other_realm, positive_control, Session  # pylint: disable=unused-import  # fixtures
 
 QUERY, CUSTOM = REDIRECT + "?tenant=1", "com.example.app:/cb"
 
@@ -22,26 +21,6 @@ def realm(world):
         world.admin.call("put_redirect_uri", made.slug, made.client("app"), uri)
     world.settle()
     return made
-
-
-@pytest.fixture(scope="module")
-def other(world):
-    """Another tenant with pages."""
-    return hosted(world.realm(), offer_passkey=False)
-
-
-@pytest.fixture(scope="module")
-def control(realm):
-    """Positive controls."""
-    made = Control(realm)
-    yield made
-    made.check()
-
-
-@pytest.fixture(autouse=True)
-def _case(control):
-    yield
-    control.case()
 
 
 # -- pushed requests -------------------------------------------------------------------------------

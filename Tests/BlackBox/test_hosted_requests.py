@@ -5,7 +5,7 @@ import pytest
 from harness import jose, wire
 from harness.codeflow import REDIRECT, Flow, hosted, page_error, refused, response
 from harness.control import Control
-from test_pages import Session
+from harness.sign_in_pages import counted_case, other_realm, positive_control, Session  # pylint: disable=unused-import  # fixtures
 
 CUSTOM = "com.example.app:/cb"
 
@@ -20,31 +20,11 @@ def realm(world):
 
 
 @pytest.fixture(scope="module")
-def other(world):
-    """Another tenant with pages."""
-    return hosted(world.realm(), offer_passkey=False)
-
-
-@pytest.fixture(scope="module")
 def signed_in(realm):
     """A browser of a user who proved an address."""
     flow = Flow(realm)
     flow.sign_in(realm.user())
     return flow
-
-
-@pytest.fixture(scope="module")
-def control(realm):
-    """Positive controls."""
-    made = Control(realm)
-    yield made
-    made.check()
-
-
-@pytest.fixture(autouse=True)
-def _case(control):
-    yield
-    control.case()
 
 
 # -- clients ---------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ import pytest
 from harness import jose
 from harness.app import bearer
 from harness.codeflow import Flow, hosted, refused, response
-from harness.control import Control
-from test_pages import Session
+from harness.sign_in_pages import counted_case, positive_control, Session, signed_in  # pylint: disable=unused-import  # fixtures
 from test_totp import Protected
 
 COOKIE = "__Host-postern-session"
@@ -18,28 +17,6 @@ COOKIE = "__Host-postern-session"
 def realm(world):
     """A realm with pages."""
     return hosted(world.realm(), offer_passkey=False)
-
-
-@pytest.fixture(scope="module")
-def control(realm):
-    """Positive controls."""
-    made = Control(realm)
-    yield made
-    made.check()
-
-
-@pytest.fixture(autouse=True)
-def _case(control):
-    yield
-    control.case()
-
-
-def signed_in(realm, email=None, name="app"):
-    """A browser that is signed in, without pages."""
-    flow = Flow(realm, name)
-    flow.email = email or realm.user()
-    flow.session = flow.sign_in(flow.email)
-    return flow
 
 
 def lives(flow):

@@ -5,8 +5,8 @@ import pytest
 from harness import wire
 from harness.codeflow import hosted
 from harness.control import Control
+from harness.sign_in_pages import counted_case, newest, other_code, positive_control, Session  # pylint: disable=unused-import  # fixtures
 from harness.volley import volley
-from test_pages import Session
 from test_test_identity import CODE, put
 from test_totp import Protected
 
@@ -27,30 +27,6 @@ def open_realm(world):
     made.put_app("explicit", ["app-2"], registration="ExplicitEndpoint")
     world.settle()
     return made
-
-
-@pytest.fixture(scope="module")
-def control(realm):
-    """Positive controls."""
-    made = Control(realm)
-    yield made
-    made.check()
-
-
-@pytest.fixture(autouse=True)
-def _case(control):
-    yield
-    control.case()
-
-
-def newest(realm, email, count=1):
-    """The code of the newest mail."""
-    return realm.world.mailbox.wait(email, count, kind="code").code
-
-
-def other_code(code):
-    """Another of as many digits."""
-    return f"{(int(code) + 1) % 10 ** len(code):0{len(code)}}"
 
 
 def users(realm, email):

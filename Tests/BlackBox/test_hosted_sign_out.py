@@ -9,8 +9,7 @@ import pytest
 from harness import wire
 from harness.codeflow import REDIRECT, Flow, hosted
 from harness.pages_client import PageBrowser
-from test_hosted_sessions import signed_in
-from test_pages import Session
+from harness.sign_in_pages import Session, signed_in
 
 
 @pytest.fixture(scope="module")

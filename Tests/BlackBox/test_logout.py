@@ -153,6 +153,11 @@ def receiver(request, world):
     made.close()
 
 
+def queued(flow):
+    """The logout tokens of the realm, sent or not: they are queued by the statement that ends the session."""
+    return flow.realm.world.admin.rows_of("logout_tokens", f'"realm":"{flow.realm.slug}"')
+
+
 def with_receiver(world, receiver):
     """A realm whose client app has it, and a signed-in browser."""
     realm = hosted(world.realm())
@@ -177,8 +182,7 @@ def test_a_client_is_told_by_a_logout_token(world, receiver):
     assert (claims["iss"], claims["aud"], claims["sub"], claims["sid"]) == tuple(identity[name] for name in ("iss", "aud", "sub", "sid"))
     assert claims["events"] == {EVENT: {}} and claims["exp"] - claims["iat"] == 120
     assert logout(flow, id_token_hint=token).status == 200
-    with pytest.raises(queue.Empty):
-        receiver.token(timeout=2.5)
+    assert len(queued(flow)) == 1, "a token that is no hint ends nothing"
 
 
 @pytest.mark.parametrize("receiver", [(500, 302, 200)], indirect=True)
@@ -217,5 +221,4 @@ def test_a_client_that_ends_a_session_itself_is_not_told(world, receiver):
     """It knows."""
     flow = with_receiver(world, receiver)
     assert flow.app.revoke(flow.issued["refresh_token"]).status == 200
-    with pytest.raises(queue.Empty):
-        receiver.token(timeout=2.5)
+    assert not queued(flow)

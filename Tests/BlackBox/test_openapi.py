@@ -189,7 +189,7 @@ def test_a_walk_through_every_operation(watched, world):
     realm.secrets["service"] = world.admin.call("rotate_client_secret", realm.slug, realm.client("service"))
     shop = realm.app_on(realm.put_app("shop", ["app"], registration="ExplicitEndpoint"))
 
-    for path in ("openid-configuration", "oauth-authorization-server", "jwks", "apple-app-site-association", "assetlinks.json"):
+    for path in ("openid-configuration", "oauth-authorization-server", "jwks", "jwks.json", "apple-app-site-association", "assetlinks.json"):
         answer = expect(app.get(f"/.well-known/{path}"), 200)
         expect(app.get(f"/.well-known/{path}", {"If-None-Match": answer.header("etag")}), 304)
     expect(app.get("/api/app-info"), 200)
@@ -432,7 +432,8 @@ def test_the_examples_of_the_page_are_of_the_document():
         assert operation and definition(operation, status), f"{method} {target} {status}"
         shown.add(operation.path)
     # The second name of one document has no example of its own.
-    assert {operation.path for operation in OPERATIONS.values()} - shown == {"/.well-known/oauth-authorization-server"}
+    assert {operation.path for operation in OPERATIONS.values()} - shown == {
+        "/.well-known/oauth-authorization-server", "/.well-known/jwks.json"}
 
 
 # -- what the document does not say of single operations --------------------------------------------

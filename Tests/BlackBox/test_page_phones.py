@@ -6,7 +6,7 @@ from harness import jose
 from harness.codeflow import hosted
 from harness.phones import Phones, new_number
 from harness.postgres import literal
-from test_pages import Session
+from harness.sign_in_pages import Session
 
 PHONE, EMAIL = "urn:postern:acr:phone", "urn:postern:acr:email"
 
@@ -150,3 +150,126 @@ def test_an_address_that_was_proven_already_is_enough(realm):
     session = Session(realm, acr_values="phr")
     session.sign_in(realm.user())
     assert session.browser.members["error"] == "unmet_authentication_requirements"
+
+
+class Stale:
+    """A person whose number was last proven 91 days ago, and who has an address too."""
+
+    def __init__(self, realm, phones):
+        self.realm, self.phones = realm, phones
+        self.number, self.email = new_number(), realm.new_email()
+        realm.world.admin.call("put_user", realm.slug, self.email, phone=self.number)
+        self.sub = realm.world.cluster.value(
+            f"SELECT user_id FROM postern.user_identifier WHERE value = {literal(self.number)}")
+        realm.world.cluster.sql(
+            f"UPDATE postern.user_identifier SET proved_at = now() - interval '91 days' WHERE value = {literal(self.number)};")
+
+    def is_fresh(self):
+        """Whether the number is proven again."""
+        return self.realm.world.cluster.value(
+            f"SELECT proved_at > now() - interval '1 minute' FROM postern.user_identifier WHERE value = {literal(self.number)}") == "t"
+
+    def begin(self, **changes):
+        """Types the number and its code."""
+        session = Session(self.realm, scope="openid phone email", **changes)
+        session.browser.submit("continue", address=self.number)
+        session.browser.submit("continue", code=self.phones.wait(self.number)["code"])
+        return session
+
+
+@pytest.fixture(name="stale")
+def _stale(realm, phones):
+    return Stale(realm, phones)
+
+
+def test_a_number_of_long_ago_signs_in_with_an_address_of_the_account(realm, stale):
+    """The code alone does not; a reload and a wrong code change nothing; the number is proven again from then on."""
+    session = stale.begin(acr_values=PHONE)
+    browser = session.browser
+    assert (browser.page.step, browser.page.error) == ("address", None), browser.answer
+    assert "long time" in browser.answer.body.decode() and browser.page.fields["address"] == ""
+    assert browser.page.buttons == ["continue", "cancel"] and not browser.cookies.keys() & {"__Host-postern-session"}
+    browser.open(browser.url)
+    assert browser.page.step == "address" and not stale.is_fresh()
+    browser.submit("continue", address=stale.number)
+    assert browser.page.error == "address_invalid"
+    browser.submit("continue", address=stale.email)
+    assert browser.page.step == "code", browser.answer
+    right = session.code(stale.email)
+    browser.submit("continue", code="000000" if right != "000000" else "000001")
+    assert browser.page.error == "wrong_code" and not stale.is_fresh()
+    browser.submit("continue", code=right)
+    token, _ = claims(session)
+    assert token["sub"] == stale.sub and token["acr"] == PHONE and set(token["amr"]) == {"otp", "sms"}
+    assert stale.is_fresh()
+    again = Session(realm)
+    again.browser.submit("continue", address=stale.number)
+    again.browser.submit("continue", code=stale.phones.wait(stale.number, 2)["code"])
+    assert claims(again)[0]["sub"] == stale.sub
+
+
+def test_a_proof_of_another_account_says_nothing_about_the_number(realm, stale):
+    """It signs in to that account; the number stays with its own, as it was."""
+    other = realm.user()
+    session = stale.begin()
+    session.sign_in(other)
+    token, document = claims(session)
+    assert token["sub"] != stale.sub and "sms" not in token["amr"] and not stale.is_fresh()
+    assert "phone_number" not in session.flow.app.userinfo(document["access_token"]).json()
+    assert realm.world.cluster.value(
+        f"SELECT user_id FROM postern.user_identifier WHERE value = {literal(stale.number)}") == stale.sub
+
+
+def test_where_registration_is_closed_a_number_makes_no_new_account(realm, stale):
+    """There is no button, and posting it all the same does nothing."""
+    session = stale.begin()
+    fields = {**session.browser.page.fields, "action": "register"}
+    session.browser.submit("register", fields=fields)
+    assert session.browser.page.error == "invalid_request" and session.browser.answer.status == 400
+    assert not stale.is_fresh()
+
+
+def test_a_number_moves_to_a_new_account_of_who_cannot_prove_more(world):
+    """Where one may register: names first if they are asked for, once; the former holder is told and stays signed in."""
+    realm = hosted(world.realm(), offer_passkey=False, methods=["email-code", "phone-code"])
+    phones = Phones(realm, default_region="AT")
+    stale = Stale(realm, phones)
+    holder = Session(realm, scope="openid offline_access")
+    holder.sign_in(stale.email)
+    _, kept = claims(holder)
+    realm.put_app("shop", ["app"], registration="JitOnOtp")
+    realm.world.admin.call("set_registration_fields", realm.slug, firstname="Required", app="shop")
+    realm.world.settle()
+    session = stale.begin()
+    assert session.browser.page.step == "address" and "register" in session.browser.page.buttons, session.browser.answer
+    held = session.browser.page
+    session.browser.submit("register")
+    assert session.browser.page.step == "profile", session.browser.answer
+    session.browser.submit("continue", first_name="Eve")
+    token, document = claims(session)
+    assert token["sub"] != stale.sub and token["amr"] == ["otp", "sms"]
+    info = session.flow.app.userinfo(document["access_token"]).json()
+    assert info["phone_number"] == stale.number and "email" not in info
+    told = realm.world.mailbox.wait(stale.email, 2, kind="notice")
+    assert "phone number" in told.message["Subject"].lower()
+    assert holder.flow.app.refresh(kept["refresh_token"]).status == 200
+    session.browser.page = held
+    session.browser.submit("register")
+    assert session.browser.page.step in ("continue-as", "address"), "the proof was used"
+    phones.close()
+
+
+def test_an_authenticator_app_is_asked_for_where_there_is_nothing_else(realm, phones):
+    """Of an account with a number and TOTP alone, as natively."""
+    number = new_number()
+    realm.world.admin.call("put_user", realm.slug, phone=number)
+    tokens = phones.sign_in(realm.app(), number, scope="openid")
+    _, (recovery_code, *_) = realm.app().enrol_totp(tokens["access_token"])
+    realm.world.cluster.sql(
+        f"UPDATE postern.user_identifier SET proved_at = now() - interval '91 days' WHERE value = {literal(number)};")
+    session = Session(realm)
+    session.browser.submit("continue", address=number)
+    session.browser.submit("continue", code=phones.wait(number, 3)["code"])  # the second is a notice
+    assert session.browser.page.step == "second-factor", session.browser.answer
+    session.browser.submit("continue", recovery_code=recovery_code)
+    assert "mfa" in claims(session)[0]["amr"]

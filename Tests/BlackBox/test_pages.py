@@ -8,6 +8,7 @@ import pytest
 from harness import jose, wire
 from harness.codeflow import REDIRECT, Flow, hosted
 from harness.pages_client import PageBrowser
+from harness.sign_in_pages import Session
 from test_totp import Protected
 
 PAGE_HEADERS = {
@@ -26,35 +27,6 @@ def realm(world):
     made.world.admin.call("set_code_policy", made.slug, resend_cooldown="0")
     made.world.settle()
     return made
-
-
-class Session:
-    """One browser that begins a sign-in of one client."""
-
-    def __init__(self, realm, name="app", browser=None, **changes):
-        self.realm = realm
-        self.flow = Flow(realm, name)
-        self.browser = browser or PageBrowser(self.flow.app.node, self.flow.host)
-        self.begin(**changes)
-
-    def begin(self, **changes):
-        """Opens the authorization request."""
-        return self.browser.open("/connect/authorize?" + wire.form_body(self.flow.request(**changes)).decode())
-
-    def send(self, email):
-        """Types an address."""
-        return self.browser.submit("continue", address=email)
-
-    def code(self, email):
-        """The code of the last mail."""
-        return self.realm.world.mailbox.wait(email, kind="code").code
-
-    def sign_in(self, email):
-        """By a code."""
-        before = len(self.realm.world.mailbox.to(email, "code"))
-        self.send(email)
-        assert self.browser.page.step == "code", self.browser.answer
-        return self.browser.submit("continue", code=self.realm.world.mailbox.wait(email, before + 1, kind="code").code)
 
 
 def test_a_code_signs_in_and_the_client_gets_tokens(realm):

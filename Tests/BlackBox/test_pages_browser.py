@@ -116,9 +116,10 @@ def clear(page):
 
 def press(page, action):
     """A button of the primary form, and the page that follows."""
+    page.send("Page.bringToFront")  # a tab behind another gets no clicks while the machine is busy
     page.evaluate("window.__old = true")
     page.click(f"button[value='{action}']")
-    page.wait("window.__old === undefined && document.readyState === 'complete'")
+    page.wait("window.__old === undefined && document.readyState === 'complete'", timeout=30)
 
 
 def step(page):
@@ -300,13 +301,13 @@ def test_a_passkey_is_created_and_signs_in(browser, served):
     press(page, "continue")
     assert step(page) == "offer-passkey"
     page.click("button[value=create]")
-    page.wait("document.querySelector('h1')?.innerText === 'Thanks'")
+    page.wait("document.querySelector('h1')?.innerText === 'Thanks'", timeout=30)
     assert len(page.credentials()) == 1
     clear(page)
     Client.got.clear()
     page.open(served.url())
     # The virtual authenticator answers the conditional request of the page at once.
-    page.wait("document.querySelector('h1')?.innerText === 'Thanks'")
+    page.wait("document.querySelector('h1')?.innerText === 'Thanks'", timeout=30)
     assert set(Client.got[-1]) == {"code", "state", "iss"}
     assert not [one for one in page.complaints() if "favicon" not in str(one)], page.complaints()
 

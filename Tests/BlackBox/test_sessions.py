@@ -10,7 +10,7 @@ from harness import authenticator, wire
 from harness.app import bearer
 from harness.links import Links
 
-MEMBERS = {"Id", "Browser", "ClientId", "ClientName", "UserAgent", "CreatedAt", "LastUsedAt", "Current"}
+MEMBERS = {"Id", "Browser", "ClientId", "ClientName", "UserAgent", "CreatedAt", "LastUsedAt", "Acr", "Current"}
 
 
 @pytest.fixture(scope="module")

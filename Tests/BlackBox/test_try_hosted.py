@@ -52,6 +52,13 @@ def test_the_headless_browser_signs_in_on_the_pages(dev):
         rest = rest.partition(line)[2]
 
 
+@pytest.mark.parametrize("typed", ["+14155550123", "(415) 555-0123"])
+def test_the_headless_browser_types_a_number_as_people_do(dev, typed):
+    """Its code is found in the outbox, which has the number in its full form."""
+    run = run_postern("try", "hosted", "--url", dev.origin, "--client", dev.client_id, "--phone", typed)
+    assert run.returncode == 0 and "the dev outbox has the code" in run.stdout and '"sub":"' in run.stdout, run.stdout + run.stderr
+
+
 def test_a_browser_of_the_users_own_comes_back_to_the_listener(dev):
     """It prints the address, waits on 127.0.0.1, and goes on with the code."""
     with subprocess.Popen(

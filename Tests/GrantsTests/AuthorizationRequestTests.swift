@@ -53,6 +53,21 @@ struct AuthorizationRequestTests {
         #expect(two.loginHint == "ada@example.com" && two.target == one.target)
     }
 
+    @Test(arguments: [nil, Channel.sms, .whatsapp])
+    func `a wanted proof survives its compact form`(_ channel: Channel?) throws {
+        let one = WantedProof(.phone, prefersLink: true, channel: channel)
+        #expect(WantedProof(one.encoded) == one)
+        for end in one.encoded.indices { #expect(WantedProof(one.encoded[..<end]) == nil) }
+        #expect(WantedProof(one.encoded.dropLast() + [3]) == nil)
+    }
+
+    @Test func `a hint survives as its user and session`() throws {
+        let form = try #require(FormParameters(right)), device = (user: UUIDValue.random(), session: UUIDValue.random())
+        let one = AuthorizationRequest.Parameters(form, device: device, issuer: "https://a.example")
+        let two = try #require(AuthorizationRequest.Parameters(one.encoded, issuer: "https://a.example"))
+        #expect(two.device?.user == device.user && two.device?.session == device.session)
+    }
+
     @Test func `a request is checked again under the configuration of the moment`() throws {
         let encoded = try request().encoded
         #expect(throws: AuthorizationRefusal.page(.invalidRedirectURI)) {

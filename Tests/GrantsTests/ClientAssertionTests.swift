@@ -101,16 +101,6 @@ struct CompactJWSTests {
         let testGroups: [Group]
     }
 
-    /// Third-party vectors, read in place; never copied here.
-    private static let file: URL? = {
-        let directory =
-            ProcessInfo.processInfo.environment["POSTERN_VECTORS"].map { URL(fileURLWithPath: $0) }
-            ?? URL(fileURLWithPath: FileManager.default.currentDirectoryPath)
-            .appendingPathComponent("../shared/vectors").standardizedFileURL
-        let file = directory.appendingPathComponent("wycheproof/jws.json")
-        return FileManager.default.fileExists(atPath: file.path) ? file : nil
-    }()
-
     /// Whether the header names an algorithm in which clients may sign.
     private static func isOurs(_ jws: String) -> Bool {
         struct Header: Decodable {
@@ -123,12 +113,9 @@ struct CompactJWSTests {
     }
 
     @Test func `Wycheproof: what is invalid is refused, and what is valid in our algorithms is accepted`() throws {
-        guard let file = Self.file else {
-            print("vectors wycheproof/jws.json: skipped, no POSTERN_VECTORS and no ../shared/vectors")
-            return
-        }
+        guard let file = try VectorFile.load("wycheproof/jws.json", as: File.self) else { return }
         var accepted = 0, refused = 0, disagreed: [String] = []
-        for group in try JSONDecoder().decode(File.self, from: Data(contentsOf: file)).testGroups {
+        for group in file.testGroups {
             // A key for encryption is refused when it is registered (postern.jwk_refusal), not when it is used.
             for test in group.tests where !group.comment.contains("encryption") {
                 let valid = test.result == "valid" && group.public != nil && Self.isOurs(test.jws)

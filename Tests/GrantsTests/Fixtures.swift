@@ -68,3 +68,11 @@ extension Keyring {
         }
     }
 }
+
+extension Proofs {
+    /// Proofs of a realm whose database is not asked.
+    static func fixture(_ database: Database, clock: @escaping @Sendable () -> Double) -> Proofs {
+        Proofs(
+            verifier: DPoPVerifier(nonces: DPoPNonces(keyring: .fixture()), clock: clock), store: ProofStore(database))
+    }
+}

@@ -42,6 +42,12 @@ struct FormParametersTests {
         #expect(try parse("resource=b&x=1&resource=a").resources == ["b", "a"])
     }
 
+    @Test func `of a list that the caller names the first value counts`() throws {
+        let form = try FormParameters(parsing: Array("l[]=b&x=1&l%5B%5D=a".utf8), lists: ["l[]"])
+        #expect(form["l[]"] == "b")
+        #expect(throws: FormParameters.ParseError.repeated) { try parse("l[]=b&l[]=a") }
+    }
+
     @Test func `an empty value counts as absent`() throws {
         let form = try parse("a=&b&c=1&&=x")
         #expect(form["a"] == nil)

@@ -147,6 +147,21 @@ struct RealmDirectoryTests {
         #expect(source.reads == reads + 1)
     }
 
+    @Test func `during an outage it remembers for an hour what no change has superseded`() async throws {
+        try await heartbeat()
+        try await everything()
+        directory.changed(ids[1].description)
+        source.fail(true)
+        directory.invalidate()
+        now.advance(.seconds(3500))
+        await #expect(throws: StoreError.self) { try await directory.realm(forHost: "0.example") }
+        #expect(directory.remembered(forHost: "0.example")?.version == 1)
+        #expect(directory.remembered(forHost: "1.example") == nil)
+        #expect(directory.remembered(forHost: "unknown.example") == nil)
+        now.advance(.seconds(100))
+        #expect(directory.remembered(forHost: "0.example") == nil)
+    }
+
     @Test func `a notification counts at once`() async throws {
         try await heartbeat()
         _ = try await version("3.example")

@@ -34,7 +34,8 @@ struct GrantsRedactionTests {
             (
                 "TokenResponse",
                 TokenResponse(
-                    accessToken: Self.word, expiresIn: 1, scope: [], refreshToken: Self.word, idToken: Self.word)
+                    accessToken: Self.word, expiresIn: 1, scope: [], refreshToken: Self.word, idToken: Self.word,
+                    isBound: false)
             ),
         ]
     }

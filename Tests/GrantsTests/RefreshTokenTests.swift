@@ -88,6 +88,14 @@ struct SealedReferenceTests {
         #expect(opened.token(epoch: 400, salt: salt) == issued)
     }
 
+    @Test func `a token that says a context of its own is read back with it`() throws {
+        var issued = token()
+        issued.acr = "phr"
+        let text = try SealedReference.text(issued, epoch: 400, realm: realm, salt: salt, keyring: keyring)
+        let opened = try #require(SealedReference(text, realm: realm, keyring: keyring))
+        #expect(opened.token(epoch: 400, salt: salt) == issued)
+    }
+
     @Test func `the key file alone proves nothing: the session row's salt must fit`() throws {
         let text = try SealedReference.text(token(), epoch: 400, realm: realm, salt: salt, keyring: keyring)
         let opened = try #require(SealedReference(text, realm: realm, keyring: keyring))

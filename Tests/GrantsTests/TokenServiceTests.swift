@@ -6,12 +6,12 @@ import Testing
 
 /// What can be wrong with a token request, in the order in which it is to be noticed.
 private enum Fault: Int, CaseIterable, CustomStringConvertible {
-    case grantType, clock, client, permission, realmSwitch, app, dpop, scope, resource, parameters, factor
+    case grantType, clock, client, permission, realmSwitch, app, dpop, context, scope, resource, parameters, factor
 
     var description: String { "\(rawValue) \(Self.names[rawValue])" }
     private static let names = [
-        "grant type", "clock", "client", "permission", "realm switch", "App", "DPoP", "scope", "resource", "parameters",
-        "factor",
+        "grant type", "clock", "client", "permission", "realm switch", "App", "DPoP", "context", "scope", "resource",
+        "parameters", "factor",
     ]
 
     /// The answer's code, and the reason in the log, which tells apart what has the same code.
@@ -24,6 +24,7 @@ private enum Fault: Int, CaseIterable, CustomStringConvertible {
         case .realmSwitch: (.unsupportedGrantType, "realm flag")
         case .app: (.invalidRequest, "client of another App")
         case .dpop: (.invalidRequest, "require_dpop")
+        case .context: (.unmetAuthenticationRequirements, "no value of acr_values is in reach")
         case .scope: (.invalidScope, "unknown")
         case .resource: (.invalidTarget, "resource not allowed")
         case .parameters: (.invalidRequest, "missing proof")
@@ -37,6 +38,7 @@ private final class RecordingGrant: Grant {
     let grantType: GrantType
     let isNative: Bool
     let knowsScope: Bool
+    let highestContext: AuthenticationContext? = .twoFactors
     private let failure: (any Error)?
     private let requests = Mutex<[TokenRequest]>([])
 
@@ -58,7 +60,7 @@ private final class RecordingGrant: Grant {
     func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         requests.withLock { $0.append(request) }
         if let failure { throw failure }
-        return TokenResponse(accessToken: "t", expiresIn: 1, scope: [], refreshToken: nil, idToken: nil)
+        return TokenResponse(accessToken: "t", expiresIn: 1, scope: [], refreshToken: nil, idToken: nil, isBound: false)
     }
 }
 
@@ -84,6 +86,7 @@ private struct Scenario {
         case .realmSwitch: nativeGrantsEnabled = false
         case .app: isAppOfOthers = true
         case .dpop: requiresDPoP = true
+        case .context: form["acr_values"] = "phr"
         case .scope: form["scope"] = "openid no.such.scope"
         case .resource: resources = ["https://elsewhere.example"]
         case .parameters: form["proof"] = nil
@@ -112,7 +115,7 @@ private struct Scenario {
             [grant],
             clients: ClientAuthenticator(
                 assertions: ClientAssertionStore(database), limiter: limiter, clock: { 1000 }),
-            databaseClock: clock)
+            databaseClock: clock, proofs: .fixture(database, clock: { 1000 }))
     }
 
     private func encoded() throws -> FormParameters {
@@ -237,7 +240,7 @@ struct TokenServiceTests {
             [RecordingGrant(.otp), RecordingGrant(.refreshToken, isNative: false), RecordingGrant(.magic)],
             clients: ClientAuthenticator(
                 assertions: ClientAssertionStore(database), limiter: RateLimiter(permits: nil), clock: { 0 }),
-            databaseClock: DatabaseClock(clock: { 0 }))
+            databaseClock: DatabaseClock(clock: { 0 }), proofs: .fixture(database, clock: { 0 }))
         #expect(
             service.grantTypes(for: try .fixture()) == ["refresh_token", "urn:cocoar:magic", "urn:cocoar:otp"])
         #expect(service.grantTypes(for: try .fixture(nativeGrantsEnabled: false)) == ["refresh_token"])

@@ -19,6 +19,7 @@ extension Realm {
             "apps": [[String: Any]](), "rate_limits": [[String: Any]](), "signing_keys": [[String: Any]](),
             "hint_keys": [[String: Any]](), "test_code_keys": [[String: Any]](), "otp_digits": 6,
             "channels": [String](), "address_rules": [[String: Any]](),
+            "dpop": ["nonce": "auto", "nonce_lifetime": 300],
         ]
         record.merge(changes) { $1 }
         return try Realm(

@@ -182,6 +182,36 @@ struct SignInMoveTests {
         #expect((next.fault, next.address) == (fault, typed))
     }
 
+    @Test func `links go to phones where a client wants a number, and a code may take their place`() throws {
+        var rules = try phones(methods: [.phoneCode, .magicLink])
+        let typed = [("action", "continue"), ("address", "+4917612345678")]
+        #expect(try move(.address, rules, typed[0], typed[1]).0 == .sendCode(resends: false))
+        rules.prefersLink = true
+        #expect(try move(.address, rules, typed[0], typed[1]).0 == .sendCode(resends: false))
+        rules.linksPhones = true
+        #expect(try move(.address, rules, typed[0], typed[1]).0 == .sendLink)
+        var transaction = transaction(.link)
+        transaction.address = "+4917612345678"
+        #expect(try transaction.move(form(("action", "code")), rules) == .sendCode(resends: false))
+    }
+
+    @Test func `a held number goes to a new account where one may register, with names if they are due`() throws {
+        var held = transaction(.code)
+        held.proveAgain(
+            try #require(HeldNumber([UInt8](repeating: 5, count: 16) + Array("+4917612345678|sms".utf8))))
+        #expect(held.step == .address && held.address.isEmpty && held.handle.isEmpty)
+        var rules = SignInRules()
+        func register() throws -> (SignInMove, SignInStep) {
+            var next = held
+            return (try next.move(form(("action", "register")), rules), next.step)
+        }
+        #expect(throws: InvalidForm.self) { try register() }
+        rules.replacesAccount = true
+        #expect(try register() == (.register(first: nil, last: nil, acceptsTerms: false), .address))
+        rules.hasTerms = true
+        #expect(try register() == (.show, .profile))
+    }
+
     @Test func `a code goes to a phone by the channels that there are, and within their bound`() throws {
         var transaction = transaction(.code)
         transaction.address = "+4917612345678"

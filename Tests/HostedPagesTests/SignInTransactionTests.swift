@@ -24,12 +24,23 @@ struct SignInTransactionTests {
         transaction.session = [1, 2, 3, 4, 5, 6, 7, 8]
         (transaction.sends, transaction.addresses, transaction.wrongCodes) = (1, 2, 3)
         transaction.facts = [.registers, .byLink]
+        transaction.held = HeldNumber([UInt8](repeating: 5, count: 16) + Array("+436641234567|sms".utf8))
         return transaction
     }
 
     @Test func `it comes back as it was sealed`() throws {
         let text = try transaction().text(realm: realm, host: "a.example", keyring: keyring)
         #expect(SignInTransaction(text, realm: realm, host: "a.example", keyring: keyring) == transaction())
+    }
+
+    @Test func `a held number says what it was proven by`() throws {
+        let held = try #require(transaction().held)
+        #expect(held.number == "+436641234567" && held.channel == .sms && HeldNumber(held.encoded) == held)
+        #expect(HeldNumber([UInt8](repeating: 5, count: 16)) == nil && HeldNumber([]) == nil)
+        var none = transaction()
+        none.held = nil
+        let text = try none.text(realm: realm, host: "a.example", keyring: keyring)
+        #expect(SignInTransaction(text, realm: realm, host: "a.example", keyring: keyring) == none)
     }
 
     @Test func `another host, realm or key does not open it`() throws {

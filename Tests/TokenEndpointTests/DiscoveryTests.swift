@@ -41,7 +41,10 @@ struct DiscoveryTests {
             ],
             clients: ClientAuthenticator(
                 assertions: ClientAssertionStore(database), limiter: RateLimiter(permits: nil), clock: clock.read),
-            databaseClock: DatabaseClock(clock: clock.read))
+            databaseClock: DatabaseClock(clock: clock.read),
+            proofs: Proofs(
+                verifier: DPoPVerifier(nonces: DPoPNonces(keyring: .fixture()), clock: clock.read),
+                store: ProofStore(database)))
         let keys = SigningKeys(store: SigningKeyStore(database), keyring: .fixture())
         return ResponderFixture(
             DiscoveryRoutes(service: service, signingKeys: keys, clock: clock.read).routes,

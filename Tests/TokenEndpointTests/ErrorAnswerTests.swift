@@ -14,7 +14,8 @@ struct ErrorAnswerTests {
     private static let table: [TokenError.Code: (oauth: Int, native: Int, isBare: Bool)] = [
         .invalidRequest: (400, 400, false), .invalidClient: (401, 400, true), .invalidGrant: (400, 400, false),
         .unauthorizedClient: (400, 400, true), .unsupportedGrantType: (400, 400, false),
-        .invalidScope: (400, 400, false), .invalidTarget: (400, 400, false), .authorizationPending: (400, 400, false),
+        .invalidScope: (400, 400, false), .invalidTarget: (400, 400, false),
+        .unmetAuthenticationRequirements: (400, 400, false), .authorizationPending: (400, 400, false),
         .slowDown: (400, 400, false), .accessDenied: (400, 400, false), .temporarilyUnavailable: (503, 503, true),
         .rateLimited: (503, 503, true),
     ]

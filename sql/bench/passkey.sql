@@ -11,4 +11,4 @@ select outcome, reason, user_id, db_now, session_expires_at
        bench.uid('realm',1), bench.uid('client',:c), bench.grant_passkey(), bench.uid('passkey', :p), 0, true,
        bench.uid(:run::int||'p'||:client_id::int||':', :i), '\x00000000000000000000000000000000',
        sha256(int4send(:run)||int4send(:client_id)||int4send(:i)||'p'), '{profile,offline_access}', '{}',
-       '{swk,user,mfa}', 900, 1209600, postern.opened_from('192.0.2.1', NULL), '\x00000001');
+       '{swk,user,mfa}', 900, 1209600, postern.opened_for('192.0.2.1', NULL, NULL, NULL), '\x00000001');

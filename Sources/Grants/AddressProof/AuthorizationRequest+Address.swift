@@ -4,14 +4,17 @@ extension AuthorizationRequest {
 
     /// The `acr` that the proof of an address gives: the first value asked for that it meets; `nil`: none of them.
     public var addressACR: String? {
-        let met = ["urn:postern:acr:1", provesPhone ? "urn:postern:acr:phone" : "urn:postern:acr:email"]
+        let met = [
+            AuthenticationContext.oneFactor.rawValue, provesPhone ? "urn:postern:acr:phone" : "urn:postern:acr:email",
+        ]
         return acrValues.isEmpty ? met[0] : acrValues.first(where: met.contains)
     }
 
     /// The kinds of address by which `acr_values` can be met; `nil` when something else is wanted, or nothing.
     public var provableAddresses: (mail: Bool, phone: Bool)? {
         let (mail, phone) = ("urn:postern:acr:email", "urn:postern:acr:phone")
-        guard !acrValues.isEmpty, acrValues.allSatisfy([mail, phone].contains) else { return nil }
+        // A proof that is wanted whatever account it is of is a sign-in with that address.
+        guard wantedProof == nil, !acrValues.isEmpty, acrValues.allSatisfy([mail, phone].contains) else { return nil }
         return (acrValues.contains(mail), acrValues.contains(phone))
     }
 }

@@ -41,7 +41,6 @@ public struct AuthorizationCodeGrant: Grant {
         metadata.member(
             "prompt_values_supported",
             ["none", "login", "consent", "select_account"] + (realm.registration == .off ? [] : ["create"]))
-        metadata.member("acr_values_supported", AuthorizationRequest.acrValuesSupported)
         metadata.member("ui_locales_supported", Hosted.locales)
         metadata.member("backchannel_logout_supported", true)
         metadata.member("backchannel_logout_session_supported", true)
@@ -50,6 +49,8 @@ public struct AuthorizationCodeGrant: Grant {
         metadata.member("request_uri_parameter_supported", false)
         metadata.member("claims_parameter_supported", false)
         metadata.member("require_pushed_authorization_requests", false)
+        metadata.member("op_policy_uri", realm.brand.privacyURI)
+        metadata.member("op_tos_uri", realm.brand.termsURI)
     }
 
     /// `code`.
@@ -64,13 +65,13 @@ public struct AuthorizationCodeGrant: Grant {
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: ["openid"])
         let session = UUIDValue.random()
         guard let code = AuthorizationCode(request.form["code"] ?? "") else {
-            try await limiter.count(.token, request.subjects, realm: realm)
+            try await limiter.count(.token, request.subjects, realm: realm, spending: request.proof)
             throw Self.refused("malformed")
         }
         let presented = AuthorizationCodeStore.Presented(
             realm: realm.id, client: client.key, codeHash: code.hash, redirectURI: request.form["redirect_uri"],
             codeChallenge: request.form["code_verifier"].map(Self.challenge(of:)),
-            resources: request.access.resources.isEmpty ? nil : request.access.resources)
+            resources: request.access.resources.isEmpty ? nil : request.access.resources, proof: request.proof)
         if code.provesAddress, let signingKey {
             return try await redeem(presented, provingAddressAs: session, request, signingKey)
         }
@@ -81,6 +82,7 @@ public struct AuthorizationCodeGrant: Grant {
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: request.source,
             serverKey: issuer.keyring.newest.id)
         new.userAgent = request.userAgent
+        new.proof = request.proof
         let opened = new
         let outcome = try await limiter.admitting(.token, request.subjects, realm: realm) { permits in
             try await codes.redeem(presented, session: opened, permits: permits)
@@ -93,7 +95,7 @@ public struct AuthorizationCodeGrant: Grant {
                     scope: redeemed.scope, audience: redeemed.resources,
                     refreshToken: redeemed.hasRefreshToken ? refreshToken : nil, tokenSalt: new.tokenSalt,
                     sessionExpiresAt: Int(redeemed.sessionExpiresAt), now: Int(redeemed.now), nonce: redeemed.nonce,
-                    acr: redeemed.acr),
+                    acr: redeemed.acr, thumbprint: request.proof?.thumbprint),
                 realm: realm, client: client, signingKey: signingKey)
         case .invalidTarget: throw RequestedAccess.invalidTarget("not the code's")
         case .refused(let reason): throw Self.refused(reason)
@@ -114,7 +116,7 @@ public struct AuthorizationCodeGrant: Grant {
         case .redeemed(let redeemed):
             return try issuer.issue(
                 redeemed, session: session, tokenSalt: salt, realm: request.realm, client: request.client,
-                signingKey: signingKey)
+                thumbprint: request.proof?.thumbprint, signingKey: signingKey)
         case .invalidTarget: throw RequestedAccess.invalidTarget("not the code's")
         case .refused(let reason): throw Self.refused(reason)
         }

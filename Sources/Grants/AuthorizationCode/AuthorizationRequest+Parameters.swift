@@ -7,35 +7,43 @@ extension AuthorizationRequest {
     /// What is stored is read again by the same checks, so that a configuration that changed meanwhile counts.
     struct Parameters: Sendable {
         let form: FormParameters
-        /// The user of an `id_token_hint` that was checked before.
-        let user: UUIDValue?
+        /// User and session of an `id_token_hint` that was checked before.
+        let device: (user: UUIDValue, session: UUIDValue)?
         /// `iss` of the response.
         let issuer: String
         /// The address that is to be proven; comes with no parameter.
         var proof: WantedProof?
+        /// Thumbprint of the key that was proven with a pushed request; afterwards it is the parameter `dpop_jkt`.
+        var key: [UInt8]?
 
-        subscript(name: String) -> String? { form[name] }
+        subscript(name: String) -> String? { form[name] ?? (name == "dpop_jkt" ? key.map(Base64.urlEncode) : nil) }
 
-        init(_ form: FormParameters, user: UUIDValue? = nil, issuer: String, proof: WantedProof? = nil) {
+        init(
+            _ form: FormParameters, device: (user: UUIDValue, session: UUIDValue)? = nil, issuer: String,
+            proof: WantedProof? = nil, key: [UInt8]? = nil
+        ) {
             self.form = form
-            self.user = user
+            self.device = device
             self.issuer = issuer
             self.proof = proof
+            self.key = key
         }
 
-        /// The user in place of the hint, which is much longer.
-        func keeping(user: UUIDValue?) -> Parameters {
-            Parameters(form, user: user, issuer: issuer, proof: proof)
+        /// User and session in place of the hint, which is much longer.
+        func keeping(_ device: (user: UUIDValue, session: UUIDValue)?) -> Parameters {
+            Parameters(form, device: device, issuer: issuer, proof: proof, key: key)
         }
 
         /// In the order of their numbers; a number is never used again.
         private static let names = [
             "client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce", "code_challenge",
             "code_challenge_method", "prompt", "max_age", "acr_values", "login_hint", "ui_locales",
+            "dpop_jkt",
         ]
         private static let resource: UInt8 = 64
-        private static let userNumber: UInt8 = 65
         private static let proofNumber: UInt8 = 66
+        /// `user (16) ‖ session (16)`. 65 was the user alone.
+        private static let deviceNumber: UInt8 = 67
 
         /// `number (1) ‖ length (2) ‖ value` of each.
         var encoded: [UInt8] {
@@ -47,10 +55,10 @@ extension AuthorizationRequest {
                 bytes += value
             }
             for (number, name) in Self.names.enumerated() {
-                if let value = form[name] { append(UInt8(number), Array(value.utf8)) }
+                if let value = self[name] { append(UInt8(number), Array(value.utf8)) }
             }
             for value in form.resources { append(Self.resource, Array(value.utf8)) }
-            if let user { append(Self.userNumber, user.bytes) }
+            if let device { append(Self.deviceNumber, device.user.bytes + device.session.bytes) }
             if let proof { append(Self.proofNumber, proof.encoded) }
             return bytes
         }
@@ -59,7 +67,7 @@ extension AuthorizationRequest {
         init?(_ encoded: some Collection<UInt8>, issuer: String) {
             var rest = Array(encoded)[...]
             var values: [(String, String)] = []
-            var user: UUIDValue?
+            var device: (user: UUIDValue, session: UUIDValue)?
             var proof: WantedProof?
             while let number = rest.popFirst() {
                 guard let count = rest.prefix(2).bigEndianInteger(as: UInt16.self).map(Int.init),
@@ -67,9 +75,11 @@ extension AuthorizationRequest {
                 else { return nil }
                 let bytes = rest.dropFirst(2).prefix(count)
                 rest = rest.dropFirst(2 + count)
-                if number == Self.userNumber {
-                    guard let value = UUIDValue(bytes: bytes) else { return nil }
-                    user = value
+                if number == Self.deviceNumber {
+                    guard let user = UUIDValue(bytes: bytes.prefix(16)),
+                        let session = UUIDValue(bytes: bytes.dropFirst(16))
+                    else { return nil }
+                    device = (user, session)
                 } else if number == Self.proofNumber {
                     guard let value = WantedProof(bytes) else { return nil }
                     proof = value
@@ -84,7 +94,7 @@ extension AuthorizationRequest {
                 }
             }
             guard let form = FormParameters(values) else { return nil }
-            self.init(form, user: user, issuer: issuer, proof: proof)
+            self.init(form, device: device, issuer: issuer, proof: proof)
         }
     }
 

@@ -22,6 +22,8 @@ public struct AuthorizationRequest: Sendable {
     public let nonce: String?
     /// `S256` of the verifier, 43 characters of base64url; `nil` without PKCE.
     public let codeChallenge: String?
+    /// Thumbprint of the key that must be proven with the code (`dpop_jkt`, RFC 9449 §10), 32 bytes; `nil`: none.
+    public let thumbprint: [UInt8]?
     /// `prompt` values.
     public let prompts: Set<Prompt>
     /// The oldest sign-in that will do, in seconds.
@@ -30,8 +32,10 @@ public struct AuthorizationRequest: Sendable {
     public let acrValues: [String]
     /// To be filled into the address field; not checked.
     public let loginHint: String?
+    /// The user that `id_token_hint` names, and the session that it was made for.
+    public let hintedDevice: (user: UUIDValue, session: UUIDValue)?
     /// The user that `id_token_hint` names.
-    public let hintedUser: UUIDValue?
+    public var hintedUser: UUIDValue? { hintedDevice?.user }
     /// `ui_locales`, in the client's order.
     public let uiLocales: [String]
     /// SHA-256 of the `request_uri` that it came by.
@@ -82,9 +86,8 @@ public struct AuthorizationRequest: Sendable {
     static let maximumNonce = 512
     static let maximumLoginHint = 320
     /// What `acr_values_supported` says.
-    public static let acrValuesSupported = [
-        "urn:postern:acr:1", "urn:postern:acr:2", "phr", "urn:postern:acr:email", "urn:postern:acr:phone",
-    ]
+    public static let acrValuesSupported =
+        AuthenticationContext.allCases.map(\.rawValue) + ["urn:postern:acr:email", "urn:postern:acr:phone"]
 
     /// Checks steps 5 to 13; the client was found before.
     /// - Throws: a page for a redirect URI that is not the client's, else a response to it.
@@ -127,6 +130,7 @@ public struct AuthorizationRequest: Sendable {
             throw refused(code, "The parameter \(name) is not supported.")
         }
         codeChallenge = try Self.challenge(parameters, client, refused)
+        thumbprint = try Self.thumbprint(parameters, refused)
         let access = try Self.access(parameters, realm, client, refused)
         (scope, audience) = access
         guard !isStateTooLong else { throw refused(.invalidRequest, "The parameter state is too long.") }
@@ -152,12 +156,12 @@ public struct AuthorizationRequest: Sendable {
             throw refused(.invalidRequest, "The parameter login_hint is not an address that can be proven.")
         }
         if let hint = parameters["id_token_hint"] {
-            guard let user = IDTokenHint(hint, realm: realm, client: client)?.user else {
+            guard let token = IDTokenHint(hint, realm: realm, client: client) else {
                 throw refused(.invalidRequest, "The parameter id_token_hint is not valid.")
             }
-            hintedUser = user
+            hintedDevice = (token.user, token.session)
         } else {
-            hintedUser = parameters.user
+            hintedDevice = parameters.device
         }
         guard parameters["dpop_jkt"] == nil else {
             throw refused(.invalidRequest, "The parameter dpop_jkt is not supported.")
@@ -171,7 +175,7 @@ public struct AuthorizationRequest: Sendable {
         state = target.state
         self.origin = origin
         pushedID = origin.id
-        self.parameters = parameters.keeping(user: hintedUser)
+        self.parameters = parameters.keeping(hintedDevice)
     }
 
     /// Where the response goes.
@@ -202,6 +206,16 @@ extension AuthorizationRequest {
             throw refused(.invalidRequest, "The parameter code_challenge is not valid.")
         }
         return challenge
+    }
+
+    private static func thumbprint(
+        _ parameters: Parameters, _ refused: Refused
+    ) throws(AuthorizationRefusal) -> [UInt8]? {
+        guard let text = parameters["dpop_jkt"] else { return nil }
+        guard let thumbprint = Base64.urlDecode(text), thumbprint.count == 32,
+            parameters.key == nil || parameters.key == thumbprint
+        else { throw refused(.invalidRequest, "The parameter dpop_jkt is not valid.") }
+        return thumbprint
     }
 
     /// Every fault of the scope is `invalid_scope` here, where the token endpoint names some of them `invalid_request`.

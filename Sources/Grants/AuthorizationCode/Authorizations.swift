@@ -37,6 +37,14 @@ public struct Authorizations: Sendable {
         return try await pushed(Self.id(uri), of: client, realm: realm, isUnderWay: false)
     }
 
+    /// Reads the request of a query by the configuration alone.
+    /// - Returns: `nil` for a pushed one and for a refused one.
+    public func requestWithoutDatabase(_ form: FormParameters, realm: Realm) -> AuthorizationRequest? {
+        guard form["request_uri"] == nil else { return nil }
+        return try? AuthorizationRequest(
+            AuthorizationRequest.Parameters(form, issuer: realm.issuer), realm: realm, from: .query)
+    }
+
     /// Reads a stored request again, for a page that was shown for it.
     public func request(
         pushed id: [UInt8], of client: Client, realm: Realm
@@ -57,16 +65,17 @@ public struct Authorizations: Sendable {
     }
 
     /// Stores the request of a client that authenticated (RFC 9126 §2.1). - Returns: its `request_uri`.
+    /// - Parameter proof: of the key that the code is bound to (RFC 9449 §10.1); it is used up.
     /// - Throws: `TokenError` for a limit, `AuthorizationRefusal`, or what the database threw.
     public func push(
-        _ form: FormParameters, by client: Client, realm: Realm, source: String
+        _ form: FormParameters, by client: Client, realm: Realm, source: String, proof: ProofUse? = nil
     ) async throws -> String {
         let uri = Self.requestURIPrefix + Base64.urlEncode(randomBytes(32))
         let id = Self.hash(uri)
         let request = try AuthorizationRequest(
-            AuthorizationRequest.Parameters(form, issuer: realm.issuer), realm: realm, client: client,
-            from: .pushed(id: id))
-        try await store(request, id: id, realm: realm, source: source)
+            AuthorizationRequest.Parameters(form, issuer: realm.issuer, key: proof?.thumbprint), realm: realm,
+            client: client, from: .pushed(id: id))
+        try await store(request, id: id, realm: realm, source: source, proof: proof)
         return uri
     }
 
@@ -80,7 +89,9 @@ public struct Authorizations: Sendable {
         return uri
     }
 
-    private func store(_ request: AuthorizationRequest, id: [UInt8], realm: Realm, source: String) async throws {
+    private func store(
+        _ request: AuthorizationRequest, id: [UInt8], realm: Realm, source: String, proof: ProofUse? = nil
+    ) async throws {
         guard
             let sealed = try? keyring.seal(
                 request.encoded, for: .authorizationRequest, realm: realm.id, aad: Self.aad(realm, request.client, id))
@@ -89,7 +100,7 @@ public struct Authorizations: Sendable {
         _ = try await limiter.admitting(.par, subjects, realm: realm) { permits in
             try await codes.push(
                 realm: realm.id, idHash: id, client: request.client.key, sealed: sealed,
-                lifetime: Int32(Self.pushedLifetime), permits: permits)
+                lifetime: Int32(Self.pushedLifetime), proof: proof, permits: permits)
         }
     }
 
@@ -162,7 +173,7 @@ public struct Authorizations: Sendable {
             return .response(
                 try await refuse(
                     request, .unauthorizedClient, "The client may not use this grant type.", realm: realm))
-        case .login, .account, .acr, .offerPasskey, .consent, .continue, .profile:
+        case .login, .account, .acr, .offerPasskey, .consent, .continue, .profile, .secondProof:
             guard request.prompts.contains(.none) else { return .page(outcome, session) }
             return switch outcome {
             case .login, .account:
@@ -202,7 +213,8 @@ extension AuthorizationRequest {
         AuthorizationCodeRequest(
             client: client.key, redirectURI: redirectURI, codeChallenge: codeChallenge, scope: scope,
             resources: audience, nonce: nonce, acrValues: acrValues, maximumAge: maximumAge, user: hintedUser,
-            asksConsent: prompts.contains(.consent), pushedRequest: pushedID, proof: wantedProof?.kind.rawValue)
+            asksConsent: prompts.contains(.consent), pushedRequest: pushedID, proof: wantedProof?.kind.rawValue,
+            thumbprint: thumbprint)
     }
 }
 

@@ -33,15 +33,17 @@ public struct ClientCredentialsGrant: Grant {
         let signingKey = try await issuer.prepare(realm: realm, client: client, scope: request.access.scope)
         let outcome = try await limiter.admitting(.token, request.subjects, realm: realm) { permits in
             try await accounts.grant(
-                realm: realm.id, client: client.key, source: request.source, permits: permits)
+                realm: realm.id, client: client.key, source: request.source, proof: request.proof,
+                permits: permits)
         }
         switch outcome {
         case .refused:
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.", reason: "changed since")
         case .granted(let account, let salt, let createdAt, let now):
-            let token = AccessToken(
+            var token = AccessToken(
                 owner: account, issuedAt: Int(now), lifetime: realm.accessTokenLifetime(for: client),
                 sessionExpiresAt: .max, scope: request.access.scope, audience: request.audience)
+            token.thumbprint = request.proof?.thumbprint
             return try issuer.issue(
                 token, createdAt: Int(createdAt), salt: salt, realm: realm, client: client,
                 signingKey: signingKey)

@@ -93,7 +93,8 @@ public struct CotterIdentities: Sendable {
         let form = FormParameters([("refresh_token", refreshToken)]) ?? FormParameters()
         let request = TokenRequest(
             context: RequestContext(realm: realm, client: client, source: source), form: form,
-            access: try RequestedAccess(form, realm: realm, client: client), audience: [], userAgent: userAgent)
+            contexts: .none, access: try RequestedAccess(form, realm: realm, client: client), audience: [],
+            userAgent: userAgent)
         var authentication: Authentication
         do {
             authentication = try await refreshes.rotated(request)

@@ -1,4 +1,5 @@
 import Encoding
+public import Persistence
 
 extension Client {
     /// Whether it uses Cotter's web wire: public, with `cap:cotter`, whose needs SQL keeps.
@@ -22,7 +23,8 @@ extension Realm {
 
 extension AuthorizationRequest {
     /// Reads the query of Cotter's `/app`: an authorization request in other words, for the proof of an address.
-    /// - Parameter form: `api_key`, `redirect_url`, `type`, `code_challenge`, `state`, `auth_method`, `input`.
+    /// - Parameter form: `api_key`, `redirect_url`, `type`, `code_challenge`, `state`, `auth_method`, `input`,
+    ///   `use_channel`, `phone_channels[]`.
     /// - Throws: `AuthorizationRefusal`.
     public init(cotter form: FormParameters, realm: Realm) throws {
         guard let client = try? realm.cotterClient(form["api_key"]) else {
@@ -37,7 +39,8 @@ extension AuthorizationRequest {
             case "PHONE": .phone
             default: nil
             }
-        let proof = WantedProof(kind ?? .email, prefersLink: form["auth_method"] == "MAGIC_LINK")
+        let proof = WantedProof(
+            kind ?? .email, prefersLink: form["auth_method"] == "MAGIC_LINK", channel: Channel(cotter: form))
         let scope =
             ["openid", "offline_access"]
             + ["profile", "email", "phone"].filter {
@@ -56,6 +59,20 @@ extension AuthorizationRequest {
         guard let translated = FormParameters(values) else { throw AuthorizationRefusal.page(.invalidRequest) }
         try self.init(
             Parameters(translated, issuer: realm.issuer, proof: proof), realm: realm, client: client, from: .query)
+    }
+}
+
+extension Channel {
+    /// The parameters of `/app` that may repeat: the first value counts.
+    public static let cotterLists: Set<String> = ["phone_channels[]"]
+
+    /// What the client wants its codes for phones to come by: `use_channel`, else the first of `phone_channels[]`.
+    fileprivate init?(cotter form: FormParameters) {
+        switch form["use_channel"] ?? form["phone_channels[]"] {
+        case "SMS": self = .sms
+        case "WHATSAPP": self = .whatsapp
+        default: return nil
+        }
     }
 }
 

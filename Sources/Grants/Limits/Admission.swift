@@ -32,7 +32,8 @@ public struct Admission {
     }
 
     /// Takes the permits of a request that is refused before any statement.
-    public func count() async throws {
-        try await limiter.count(policy, subjects, realm: realm)
+    /// - Parameter proof: used up with it.
+    public func count(spending proof: ProofUse? = nil) async throws {
+        try await limiter.count(policy, subjects, realm: realm, spending: proof)
     }
 }

@@ -106,9 +106,13 @@ public final class RateLimiter: Sendable {
     }
 
     /// Counts a request that needs no other statement. - Throws: `rate_limited`, or what the database threw.
-    public func count(_ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm) async throws {
+    /// - Parameter proof: used up with it.
+    public func count(
+        _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm, spending proof: ProofUse? = nil
+    ) async throws {
         try await admitting(policy, subjects, realm: realm) { permits in
-            ((), try await verdict(on: permits, realm: realm))
+            guard let proof, let store = self.permits else { return ((), try await verdict(on: permits, realm: realm)) }
+            return ((), try await store.take(realm: realm.id, permits, spending: proof))
         }
     }
 

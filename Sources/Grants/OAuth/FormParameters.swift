@@ -52,7 +52,8 @@ public struct FormParameters: Sendable, Equatable {
     }
 
     /// Parses a body whose size the caller has bounded.
-    public init(parsing body: some Collection<UInt8>) throws(ParseError) {
+    /// - Parameter lists: names that may repeat besides `resource`; their first value counts.
+    public init(parsing body: some Collection<UInt8>, lists: Set<String> = []) throws(ParseError) {
         let body = Array(body)
         var number = 0
         var start = 0
@@ -69,7 +70,10 @@ public struct FormParameters: Sendable, Equatable {
                 if !value.isEmpty { resources.append(value) }
                 continue
             }
-            guard !pairs.contains(where: { $0.name == name }) else { throw .repeated }
+            guard !pairs.contains(where: { $0.name == name }) else {
+                guard lists.contains(name) else { throw .repeated }
+                continue
+            }
             pairs.append(Pair(name: name, value: value))
             if !value.isEmpty { count += 1 }
         }

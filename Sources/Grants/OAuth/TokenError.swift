@@ -1,3 +1,5 @@
+import Persistence
+
 /// A refusal of the token endpoint: an RFC 6749 §5.2 code and the one text that goes with it.
 ///
 /// The reason is for logs and metrics; the client never sees it. Two refusals with the same ``code`` and
@@ -18,6 +20,13 @@ public struct TokenError: Error, Equatable, Sendable {
         case slowDown = "slow_down"
         /// The request was refused on the page of its link (RFC 8628 §3.5).
         case accessDenied = "access_denied"
+        /// No value of `acr_values` can be met, or the sign-in is older than `max_age` (RFC 9470; OpenID Connect Unmet
+        /// Authentication Requirements 1.0).
+        case unmetAuthenticationRequirements = "unmet_authentication_requirements"
+        /// The proof of possession does not hold, or was used before (RFC 9449 §5).
+        case invalidDPoPProof = "invalid_dpop_proof"
+        /// The proof needs the nonce that comes with the answer (RFC 9449 §8).
+        case useDPoPNonce = "use_dpop_nonce"
         /// The server cannot answer now. An app must keep its session and try again.
         case temporarilyUnavailable = "temporarily_unavailable"
         case rateLimited = "rate_limited"
@@ -31,6 +40,8 @@ public struct TokenError: Error, Equatable, Sendable {
     public let reason: String
     /// Set for ``Code/rateLimited``.
     public let limit: ExceededLimit?
+    /// Set for ``Code/useDPoPNonce``: the value of the field `DPoP-Nonce`.
+    public internal(set) var nonce: String?
 
     /// Which limit was hit, as the answer 429 reports it.
     public struct ExceededLimit: Equatable, Sendable {
@@ -53,7 +64,25 @@ public struct TokenError: Error, Equatable, Sendable {
     /// The one translation of what the floors below throw: a ``TokenError`` stays what it is, and every other error is
     /// our own fault.
     public init(_ error: any Error) {
-        self = error as? TokenError ?? .unavailable("\(error)")
+        switch error {
+        case let error as TokenError: self = error
+        case StoreError.proofUsed: self = .invalidProof("used")
+        // ``Proofs/using(in:_:)`` puts the nonce in.
+        case StoreError.proofForgotten: self = .nonceDue("older than the store of used proofs")
+        default: self = .unavailable("\(error)")
+        }
+    }
+
+    /// The proof of possession does not hold.
+    static func invalidProof(_ reason: String) -> TokenError {
+        TokenError(.invalidDPoPProof, "The DPoP proof is invalid.", reason: reason)
+    }
+
+    /// The proof needs a nonce.
+    static func nonceDue(_ reason: String, _ nonce: String? = nil) -> TokenError {
+        var error = TokenError(.useDPoPNonce, "Use the nonce given in DPoP-Nonce.", reason: reason)
+        error.nonce = nonce
+        return error
     }
 
     /// The database could not be asked, or its answer is in doubt.
@@ -64,6 +93,12 @@ public struct TokenError: Error, Equatable, Sendable {
     /// A limit refused the request.
     public static func limited(_ limit: ExceededLimit) -> TokenError {
         TokenError(.rateLimited, "Too many requests.", reason: limit.dimension.rawValue, limit: limit)
+    }
+
+    /// The session, or the grant, cannot meet what the request asks for.
+    public static func unmetAuthenticationRequirements(_ reason: String) -> TokenError {
+        TokenError(
+            .unmetAuthenticationRequirements, "The requested authentication context cannot be met.", reason: reason)
     }
 
     /// A required parameter did not come.

@@ -17,7 +17,8 @@ package struct PasskeyCeremony: Sendable, Equatable {
     }
 
     static let prefix = "pcm_"
-    private static let version: UInt8 = 1
+    /// With a thumbprint before the RP-ID. Ceremonies without one keep the first version, which older binaries read.
+    private static let version: UInt8 = 2, versionWithoutKey: UInt8 = 1
     private static let fixedCount = 1 + 1 + 16 + 16 + 16 + 8 + 32
 
     let kind: Kind
@@ -32,10 +33,14 @@ package struct PasskeyCeremony: Sendable, Equatable {
     /// 32 random bytes.
     package let challenge: [UInt8]
     let rpID: String
+    /// Thumbprint of the key that must be proven with it, 32 bytes; `nil`: none.
+    let thumbprint: [UInt8]?
 
     private init(
-        kind: Kind, id: [UInt8], client: UUIDValue, session: UUIDValue, expiresAt: Int, challenge: [UInt8], rpID: String
+        kind: Kind, id: [UInt8], client: UUIDValue, session: UUIDValue, expiresAt: Int, challenge: [UInt8],
+        rpID: String, thumbprint: [UInt8]? = nil
     ) {
+        self.thumbprint = thumbprint
         self.kind = kind
         self.id = id
         self.client = client
@@ -47,12 +52,12 @@ package struct PasskeyCeremony: Sendable, Equatable {
 
     /// A login ceremony.
     package static func login(
-        client: UUIDValue, rpID: String, expiresAt: Int, onPage: Bool = false
+        client: UUIDValue, rpID: String, expiresAt: Int, onPage: Bool = false, thumbprint: [UInt8]? = nil
     ) -> PasskeyCeremony {
         PasskeyCeremony(
             kind: onPage ? .page : .login, id: randomBytes(16), client: client, session: .random(),
             expiresAt: expiresAt,
-            challenge: randomBytes(32), rpID: rpID)
+            challenge: randomBytes(32), rpID: rpID, thumbprint: thumbprint)
     }
 
     /// An enrolment ceremony of a session.
@@ -71,19 +76,24 @@ package struct PasskeyCeremony: Sendable, Equatable {
             let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
             let fields = try? keyring.open(sealed, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm)),
             fields.count > Self.fixedCount,
-            fields[0] == Self.version, let kind = Kind(rawValue: fields[1]),
+            fields[0] == Self.versionWithoutKey || fields[0] == Self.version && fields.count > Self.fixedCount + 32,
+            let kind = Kind(rawValue: fields[1]),
             let client = UUIDValue(bytes: fields[18..<34]), let session = UUIDValue(bytes: fields[34..<50]),
             let expiresAt = fields[50..<58].bigEndianInteger(as: UInt64.self),
-            let rpID = String(validating: fields[90...], as: UTF8.self)
+            let rpID = String(
+                validating: fields[(fields[0] == Self.version ? 122 : 90)...], as: UTF8.self)
         else { return nil }
         self.init(
             kind: kind, id: Array(fields[2..<18]), client: client, session: session,
-            expiresAt: Int(truncatingIfNeeded: expiresAt), challenge: Array(fields[58..<90]), rpID: rpID)
+            expiresAt: Int(truncatingIfNeeded: expiresAt), challenge: Array(fields[58..<90]), rpID: rpID,
+            thumbprint: fields[0] == Self.version ? Array(fields[90..<122]) : nil)
     }
 
     package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
-        var fields = [Self.version, kind.rawValue] + id + client.bytes + session.bytes
-        fields += bigEndianBytes(Int64(expiresAt)) + challenge + Array(rpID.utf8)
+        var fields =
+            [thumbprint == nil ? Self.versionWithoutKey : Self.version, kind.rawValue] + id + client.bytes
+            + session.bytes
+        fields += bigEndianBytes(Int64(expiresAt)) + challenge + (thumbprint ?? []) + Array(rpID.utf8)
         guard let sealed = try? keyring.seal(fields, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm)) else {
             throw .unavailable("seal")
         }

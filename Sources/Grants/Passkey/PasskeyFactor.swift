@@ -6,6 +6,8 @@ import WebAuthnVerify
 public struct PasskeyFactor: Factor {
     /// `urn:cocoar:passkey`.
     public let grantType = GrantType.passkey
+    /// Bound to the origin, verified by the user.
+    public let highestContext = AuthenticationContext.phishingResistant
 
     private let passkeys: PasskeyStore
     private let keyring: Keyring
@@ -39,6 +41,7 @@ public struct PasskeyFactor: Factor {
         let (realm, client) = (context.realm, context.client)
         guard let ceremony = PasskeyCeremony(form["ceremony_id"] ?? "", realm: realm.id, keyring: keyring),
             ceremony.kind == (context.isOnPage ? .page : .login), ceremony.client == client.key,
+            ceremony.thumbprint == nil || ceremony.thumbprint == context.proof?.thumbprint,
             ceremony.rpID == realm.rpID(for: client)
         else { return nil }
         let assertion = Array((form["assertion"] ?? "").utf8)
@@ -57,7 +60,8 @@ public struct PasskeyFactor: Factor {
         let start = try await admission.admitting { permits in
             try await passkeys.beginAssertion(
                 realm: context.realm.id, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt),
-                rpID: ceremony.rpID, credentialID: response?.id ?? [], permits: permits)
+                rpID: ceremony.rpID, credentialID: response?.id ?? [], proof: context.proof,
+                permits: permits)
         }
         guard case .spent(let credential) = start else { throw refused("ceremony spent or expired") }
         guard let response else { throw refused("malformed assertion") }

@@ -50,13 +50,15 @@ public struct Passkeys: Sendable {
     }
 
     /// Begins a sign-in. Writes nothing but permits.
+    /// - Parameter proof: of the key that the ceremony is bound to; it is used up.
     public func beginLogin(
-        realm: Realm, client: Client, rpID: String, source: String
+        realm: Realm, client: Client, rpID: String, source: String, proof: ProofUse? = nil
     ) async throws -> Options {
         var subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, client.clientID)]
         if let app = realm.app { subjects.append(.init(.app, app.slug)) }
-        try await limiter.count(.passkeyBegin, subjects, realm: realm)
-        let ceremony = PasskeyCeremony.login(client: client.key, rpID: rpID, expiresAt: expiry(realm))
+        try await limiter.count(.passkeyBegin, subjects, realm: realm, spending: proof)
+        let ceremony = PasskeyCeremony.login(
+            client: client.key, rpID: rpID, expiresAt: expiry(realm), thumbprint: proof?.thumbprint)
         return Options(
             ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
             options: Self.requestOptions(ceremony, realm))

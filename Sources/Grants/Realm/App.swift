@@ -86,8 +86,11 @@ extension Realm {
 
     /// Where the endpoints of the host are, without a trailing slash: the issuer, or the App's host under the issuer's
     /// scheme and port.
-    public var endpointOrigin: String {
-        guard let host = app?.host, let scheme = issuer.firstRange(of: "://") else { return issuer }
+    public var endpointOrigin: String { app?.host.map(origin(ofHost:)) ?? issuer }
+
+    /// The origin of one of the realm's hosts: under the issuer's scheme and port.
+    public func origin(ofHost host: String) -> String {
+        guard let scheme = issuer.firstRange(of: "://") else { return issuer }
         let port = issuer[scheme.upperBound...].firstIndex(of: ":").map { issuer[$0...] } ?? ""
         return issuer[..<scheme.upperBound] + host + port
     }

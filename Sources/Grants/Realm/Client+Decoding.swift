@@ -21,6 +21,7 @@ extension Client {
         keys = record.jwks?.keys ?? []
         signingAlgorithm = record.signingAlg.flatMap(SigningAlgorithm.init)
         displayName = record.displayName
+        resources = record.resources
         hosted.consent = HostedClient.Consent(rawValue: record.consent) ?? .systematic
         hosted.requiresPKCE = record.requirePkce
         hosted.requiresPAR = record.requirePar
@@ -45,6 +46,7 @@ struct ClientRecord: Decodable {
     let secretHash: String?
     let previousSecretHash: String?
     let permissions: [String]
+    let resources: [String]
     let origins: [String]
     let iosApps: [String]
     let androidApps: [Client.AndroidApp]

@@ -38,6 +38,9 @@ public struct Client: Sendable, Equatable {
     public let signingAlgorithm: SigningAlgorithm?
     /// The name users read.
     public internal(set) var displayName = ""
+    /// The resources (RFC 8707) that it serves: with `ept:introspection` it sees tokens for one of them only; empty:
+    /// every token.
+    public internal(set) var resources: [String] = []
     /// What the authorization endpoint and the pages do for it.
     public internal(set) var hosted = HostedClient()
 

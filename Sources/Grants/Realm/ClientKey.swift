@@ -21,18 +21,17 @@ public struct ClientKey: Sendable, Equatable, Decodable {
         case rs256 = "RS256"
     }
 
+    /// All of them, as a challenge lists the algorithms of proofs (RFC 9449 §7.1).
+    package static let algorithms = Algorithm.allCases.map(\.rawValue).joined(separator: " ")
+
     /// True if `signature` is this key's over `input`, in that algorithm. A key that is none verifies nothing.
     func isValidSignature(_ signature: [UInt8], for input: [UInt8], _ algorithm: Algorithm) -> Bool {
-        guard alg == nil || alg == algorithm.rawValue, let material = material(for: algorithm) else { return false }
-        // JWS carries r ‖ s (RFC 7518 §3.4) where WebAuthn has DER.
-        guard case .p256(let key) = material else { return material.isValidSignature(signature, for: input) }
-        guard signature.count == 64, let parsed = try? P256.Signing.ECDSASignature(rawRepresentation: signature) else {
-            return false
-        }
-        return key.isValidSignature(parsed, for: input)
+        guard alg == nil || alg == algorithm.rawValue else { return false }
+        return material(for: algorithm)?.isValidJWSSignature(signature, for: input) ?? false
     }
 
-    private func material(for algorithm: Algorithm) -> KeyMaterial? {
+    /// The key itself; `nil` where type, curve, lengths or values do not fit the algorithm (RFC 7518 §6, RFC 8037 §2).
+    func material(for algorithm: Algorithm) -> KeyMaterial? {
         switch (algorithm, kty) {
         case (.es256, "EC"):
             guard crv == "P-256", let x = bytes(x), let y = bytes(y), x.count == 32, y.count == 32 else { return nil }
@@ -50,5 +49,17 @@ public struct ClientKey: Sendable, Equatable, Decodable {
 
     private func bytes(_ text: String?) -> [UInt8]? {
         text.flatMap { Base64.urlDecode($0) }
+    }
+}
+
+extension KeyMaterial {
+    /// True if `signature` is this key's over `input`, in the form of JWS: where WebAuthn has DER, r ‖ s of the curve's
+    /// width (RFC 7518 §3.4).
+    func isValidJWSSignature(_ signature: [UInt8], for input: [UInt8]) -> Bool {
+        guard case .p256(let key) = self else { return isValidSignature(signature, for: input) }
+        guard signature.count == 64, let parsed = try? P256.Signing.ECDSASignature(rawRepresentation: signature) else {
+            return false
+        }
+        return key.isValidSignature(parsed, for: input)
     }
 }

@@ -20,6 +20,8 @@ struct DirectoryState {
 
     /// The oldest a snapshot may be.
     static let maximumAge = Duration.seconds(1)
+    /// How long an outage may last for ``remembered(forHost:at:)``.
+    static let memory = Duration.seconds(3600)
 
     /// What ``versions`` add up to, as the heartbeat writes it.
     private(set) var stamp: String?
@@ -45,6 +47,10 @@ struct DirectoryState {
     private var hostsAsOf = 0
     private var hosts: Loaded<[String: UUIDValue]>?
     private var realms: [UUIDValue: Loaded<Realm?>] = [:]
+    /// The last snapshots that no change has superseded, for ``remembered(forHost:at:)``.
+    private var lastRealms: [UUIDValue: Realm] = [:]
+    private var lastHosts: [String: UUIDValue] = [:]
+    private var lastHeardAt: Instant?
 
     // MARK: Reading
 
@@ -66,6 +72,12 @@ struct DirectoryState {
     /// A realm's snapshot: `nil` when there is none that may be used, `.some(nil)` when the realm is gone or disabled.
     func realm(_ id: UUIDValue, at now: Instant) -> Realm?? { fresh(realms[id], at: now) }
 
+    /// The realm of a host as it was when the database was last heard, up to an hour ago.
+    func remembered(forHost host: String, at now: Instant) -> Realm? {
+        guard let lastHeardAt, now < lastHeardAt + Self.memory else { return nil }
+        return lastHosts[host].flatMap { lastRealms[$0] }
+    }
+
     private func fresh<Value>(_ loaded: Loaded<Value>?, at now: Instant) -> Value? {
         guard let loaded else { return nil }
         let isConfirmed = confirmedUntil.map { now < $0 } ?? false
@@ -80,7 +92,10 @@ struct DirectoryState {
     func ticket(for id: UUIDValue) -> Ticket { Ticket(epoch: epoch, changes: changeOfRealm[id] ?? 0) }
 
     mutating func keep(_ realm: Realm?, of id: UUIDValue, _ ticket: Ticket, loadedAt now: Instant) {
-        if ticket == self.ticket(for: id) { realms[id] = Loaded(value: realm, at: now) }
+        guard ticket == self.ticket(for: id) else { return }
+        realms[id] = Loaded(value: realm, at: now)
+        lastRealms[id] = realm
+        heard(at: now)
     }
 
     mutating func keep(_ hosts: [String: UUIDValue], _ ticket: Ticket, loadedAt now: Instant) {
@@ -88,6 +103,8 @@ struct DirectoryState {
         guard ticket.epoch == epoch, ticket.changes >= hostsAsOf else { return }
         hostsAsOf = ticket.changes
         self.hosts = Loaded(value: hosts, at: now)
+        lastHosts = hosts
+        heard(at: now)
         changedSinceHosts = changedSinceHosts.filter { $0.value > ticket.changes }
     }
 
@@ -96,6 +113,11 @@ struct DirectoryState {
     /// Nothing has changed.
     mutating func confirm(until instant: Instant) {
         confirmedUntil = max(confirmedUntil ?? instant, instant)
+        heard(at: instant)
+    }
+
+    private mutating func heard(at instant: Instant) {
+        lastHeardAt = max(lastHeardAt ?? instant, instant)
     }
 
     /// One realm has changed.
@@ -104,6 +126,7 @@ struct DirectoryState {
         changeOfRealm[id] = changes
         changedSinceHosts[id] = changes
         realms[id] = nil
+        lastRealms[id] = nil
     }
 
     /// Takes the versions of all realms as read at `instant` or later. Snapshots with an equal version are confirmed,
@@ -123,12 +146,13 @@ struct DirectoryState {
             guard let realm = loaded.value else { return changedSinceHosts[id] == nil && versions != nil }
             return new[id] == Int64(realm.version)
         }
+        lastRealms = lastRealms.filter { id, realm in new[id] == Int64(realm.version) }
         versions = new
         stamp = known.map { "\($0.realms):\($0.version)" }
         confirmedUntil = max(confirmedUntil ?? instant, instant + Self.maximumAge)
     }
 
-    /// Forgets everything.
+    /// Forgets everything but what ``remembered(forHost:at:)`` answers.
     mutating func clear() {
         epoch += 1
         stamp = nil

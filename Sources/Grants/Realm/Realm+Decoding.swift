@@ -39,6 +39,7 @@ extension Realm {
         phones = record.phones.map(PhonePolicy.init)
         // A channel of a newer schema is not this binary's to use.
         channels = Set(record.channels.compactMap(Channel.init))
+        dpop = DPoPPolicy(record.dpop)
         addressRules = AddressRules(
             record.addressRules.map { .init(app: $0.app, domain: $0.domain, allows: $0.action == "allow") })
         hintKeys = record.hintKeys.compactMap { HintKey(kid: $0.kid, alg: $0.alg, publicJWK: $0.publicJwk) }
@@ -154,6 +155,7 @@ private struct RealmRecord: Decodable {
     let testCodeKeys: [DataKeyRecord]
     let channels: [String]
     let phones: PhonePolicyRecord?
+    let dpop: DPoPPolicyRecord
     let addressRules: [AddressRuleRecord]
     let brands: [BrandRecord]?
     let texts: [TextRecord]?

@@ -39,6 +39,8 @@ public struct Realm: Sendable {
     public internal(set) var addressRules = AddressRules()
     /// Where messages to phones may go; `nil`: nowhere.
     public internal(set) var phones: PhonePolicy?
+    /// What it asks of proofs of possession.
+    public internal(set) var dpop = DPoPPolicy()
     /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
     var hintKeys: [HintKey] = []
     /// What the codes of test identities are compared under; empty in a realm that never had one.

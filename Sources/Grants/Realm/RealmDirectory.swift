@@ -54,6 +54,12 @@ public final class RealmDirectory: Sendable {
         return try await realm(id)?.seen(from: host)
     }
 
+    /// The realm of a canonical host as it was when the database was last heard, up to an hour ago: for what an answer
+    /// must know while the configuration cannot be read. Nothing may be granted by it.
+    public func remembered(forHost host: String) -> Realm? {
+        state.withLock { $0.remembered(forHost: host, at: clock()) }?.seen(from: host)
+    }
+
     /// Whether the configuration is cached or can be read now.
     public func isAvailable() async -> Bool {
         if state.withLock({ $0.hosts(at: clock()) != nil }) { return true }

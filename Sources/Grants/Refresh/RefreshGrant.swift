@@ -10,6 +10,9 @@ public struct RefreshGrant: Grant {
     /// The family's scope, which only the statement knows, is the one that counts.
     public let knowsScope = false
 
+    /// Whatever the session's sign-in proved.
+    public let highestContext: AuthenticationContext? = .phishingResistant
+
     private let sessions: SessionStore
     private let issuer: TokenIssuer
     private let limiter: RateLimiter
@@ -42,11 +45,11 @@ public struct RefreshGrant: Grant {
         let client = request.client
         guard let presented = RefreshToken(request.form["refresh_token"] ?? "", realm: realm.id, keyring: keyring)
         else {
-            try await limiter.count(.token, request.subjects, realm: realm)
+            try await limiter.count(.token, request.subjects, realm: realm, spending: request.proof)
             throw Self.refused("not one of ours")
         }
         let successors = presented.successors(keyring: keyring).map { (token: $0, hash: $0.hash) }
-        let rotation = SessionStore.Rotation(
+        var rotation = SessionStore.Rotation(
             realm: realm.id, client: client.key, session: presented.session,
             generation: Int32(clamping: presented.generation),
             hash: presented.hash, successorHashes: successors.map(\.hash),
@@ -54,6 +57,9 @@ public struct RefreshGrant: Grant {
             resources: request.access.resources.isEmpty ? nil : request.access.resources,
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)),
             source: request.source, serverKey: keyring.newest.id, permits: PermitRequest())
+        rotation.proof = request.proof
+        rotation.level = request.contexts.least.map { Int32($0.level) }
+        rotation.maximumAge = try request.maximumAge()
         let family = try await rotate(rotation, request)
         guard let successor = successors.first(where: { $0.hash == family.currentHash })?.token else {
             throw TokenError.unavailable("the successor was made under a key this node does not hold")
@@ -64,7 +70,9 @@ public struct RefreshGrant: Grant {
             scope: scope,
             audience: Self.audience(of: family, scope: scope, request), refreshToken: successor,
             tokenSalt: family.tokenSalt,
-            sessionExpiresAt: Int(family.expiresAt), now: Int(family.now))
+            sessionExpiresAt: Int(family.expiresAt), now: Int(family.now),
+            acr: request.contexts.values.isEmpty ? family.acr : request.contexts.met(by: family.amr)?.rawValue,
+            isContextOfAnswer: !request.contexts.values.isEmpty, thumbprint: request.proof?.thumbprint)
     }
 
     private func rotate(
@@ -84,6 +92,9 @@ public struct RefreshGrant: Grant {
         case .refused(let reason): throw Self.refused(reason)
         case .invalidScope: throw TokenError.invalidScope("wider than the family's")
         case .invalidTarget: throw RequestedAccess.invalidTarget("not the family's")
+        case .unmet: throw TokenError.unmetAuthenticationRequirements("the session is too old, or proved less")
+        case .proofUsed: throw StoreError.proofUsed
+        case .proofForgotten: throw StoreError.proofForgotten
         case .busy: throw TokenError.unavailable("another transaction holds the session")
         }
     }
@@ -106,5 +117,17 @@ public struct RefreshGrant: Grant {
 
     private static func refused(_ reason: String) -> TokenError {
         TokenError(.invalidGrant, "The refresh token is invalid.", reason: reason)
+    }
+}
+
+extension TokenRequest {
+    /// `max_age`: the greatest age of the sign-in, in seconds; `nil`: any.
+    /// - Throws: `invalid_request` for what is no whole number of seconds.
+    fileprivate func maximumAge() throws(TokenError) -> Int32? {
+        guard let text = form["max_age"] else { return nil }
+        guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let seconds = Int64(text) else {
+            throw TokenError(.invalidRequest, "The parameter max_age is not a number of seconds.", reason: "max_age")
+        }
+        return Int32(clamping: seconds)
     }
 }

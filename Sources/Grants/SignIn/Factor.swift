@@ -11,6 +11,8 @@ public protocol Factor: Sendable {
 
     /// The grant that redeems it.
     var grantType: GrantType { get }
+    /// The highest authentication context that a sign-in by it can reach.
+    var highestContext: AuthenticationContext { get }
     /// The one refusal for all that can be wrong with it; the reason is for the log.
     func refused(_ reason: String) -> TokenError
     /// Parameters that must be there. - Throws: `invalid_request`.
@@ -31,6 +33,11 @@ public protocol Factor: Sendable {
         _ checked: Checked, _ context: RequestContext, opening session: NewSession, proof: SecondFactorProof?,
         permits: PermitRequest
     ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict)
+}
+
+extension Factor {
+    /// With the account's second factor.
+    public var highestContext: AuthenticationContext { .twoFactors }
 }
 
 extension Factor where Checked == Presented {

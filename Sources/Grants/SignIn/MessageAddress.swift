@@ -45,7 +45,7 @@ public enum MessageAddress: Sendable, Hashable {
     private static let mailsPerHandle = 5
 
     /// Authentication methods (RFC 8176) of a code or link that was sent by a channel.
-    static func amr(by channel: Channel?) -> [String] {
+    package static func amr(by channel: Channel?) -> [String] {
         switch channel {
         case .sms: ["otp", "sms"]
         case .voice: ["otp", "tel"]

@@ -9,6 +9,8 @@ struct NewSignIn: Sendable {
     let session = UUIDValue.random()
     private let source: String
     private let userAgent: String?
+    private let proof: ProofUse?
+    private let contexts: RequestedContexts
     private let scope: [String]
     private let audience: [String]
     private let refreshToken: RefreshToken?
@@ -22,6 +24,8 @@ struct NewSignIn: Sendable {
         client = request.client
         source = request.context.source
         userAgent = request.userAgent
+        proof = request.proof
+        contexts = request.contexts
         scope = request.access.scope
         audience = request.audience
         signingKey = try await issuer.prepare(realm: realm, client: client, scope: scope)
@@ -41,16 +45,23 @@ struct NewSignIn: Sendable {
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: source,
             serverKey: issuer.keyring.newest.id)
         record.userAgent = userAgent
+        record.proof = proof
+        if let least = contexts.least {
+            record.context = NewSession.Context(acr: contexts.met(by: amr)?.rawValue, level: Int32(least.level))
+        }
         return record
     }
 
     /// The answer, made after the database confirmed the sign-in.
     func respond(_ signedIn: SignedIn) throws(TokenError) -> TokenResponse {
+        guard let context = contexts.met(by: signedIn.amr) else {
+            throw .unavailable("a session that does not meet what was asked for")
+        }
         let authentication = Authentication(
             session: session, user: signedIn.user, amr: signedIn.amr, authTime: Int(signedIn.now), scope: scope,
             audience: audience,
             refreshToken: refreshToken, tokenSalt: tokenSalt, sessionExpiresAt: Int(signedIn.sessionExpiresAt),
-            now: Int(signedIn.now))
+            now: Int(signedIn.now), acr: context.rawValue, thumbprint: proof?.thumbprint)
         return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
     }
 }

@@ -42,6 +42,8 @@ public enum SignedInOnPage: Sendable {
     case signedIn(SignedIn, PageOutcome)
     /// The code was right; the account is made when its user has given names.
     case profileDue
+    /// The code was right, and waits for one more proof: its number may have passed to another person.
+    case secondProofDue
 }
 
 /// Verifies a factor and opens the session: a sign-in without its tokens.
@@ -83,7 +85,7 @@ public struct SignIn<F: Factor>: Sendable {
     ) async throws -> SignedInOnPage {
         var admission = Admission(services.limiter, .token, context.subjects, realm: context.realm)
         guard let presented = factor.read(form, context) else {
-            try await admission.count()
+            try await admission.count(spending: context.proof)
             throw factor.refused("malformed")
         }
         let turn = factor.turn(of: presented, context)
@@ -147,9 +149,11 @@ public struct SignIn<F: Factor>: Sendable {
         case .signedInOnPage(let page, let user, let now, let expiresAt):
             return .signedIn(SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt), page)
         case .profileDue: return .profileDue
+        case .secondProofDue: return .secondProofDue
         case .refused(let reason): throw factor.refused(reason)
         case .secondFactor: throw .secondFactorRequired
         case .secondFactorWrong: throw .secondFactorInvalid
+        case .unmet: throw .unmetAuthenticationRequirements("no second factor")
         case .secondFactorGone: throw .unavailable("second factor changed")
         }
     }

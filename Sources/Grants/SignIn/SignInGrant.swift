@@ -5,6 +5,9 @@ public struct SignInGrant<F: Factor>: Grant {
     /// Gated by the realm's native-grants flag.
     public func isEnabled(in realm: Realm) -> Bool { realm.nativeGrantsEnabled }
 
+    /// The factor's.
+    public var highestContext: AuthenticationContext? { signIn.factor.highestContext }
+
     private let signIn: SignIn<F>
     private let issuer: TokenIssuer
 

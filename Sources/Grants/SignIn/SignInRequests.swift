@@ -64,10 +64,11 @@ public struct SignInRequests: Sendable {
     }
 
     /// Records a request for `factor`.
+    /// - Parameter proof: of the key that the handle is bound to; it is used up.
     /// - Throws: ``SendLimit``, `rate_limited`, `invalid_client` for an unknown `ClientId`, `invalid_request` for
     ///   another App's, or what the database threw.
     public func record(
-        _ form: Form, for factor: any SentFactor, realm: Realm, source: String
+        _ form: Form, for factor: any SentFactor, realm: Realm, source: String, proof: ProofUse? = nil
     ) async throws -> Receipt {
         let client = try form.clientID.map { clientID throws(TokenError) in try Self.client(clientID, realm) }
         let presented = form.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
@@ -77,7 +78,7 @@ public struct SignInRequests: Sendable {
             address: form.address, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
             hint: form.device.map { IDTokenHint(user: $0.user, session: $0.session, clientID: client?.clientID ?? "") }
                 ?? form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) },
-            locale: form.locale)
+            locale: form.locale, proof: proof)
         let (answered, sendsLeft) = try await record(request, for: factor)
         wakeWorker()
         return Receipt(

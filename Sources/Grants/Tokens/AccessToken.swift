@@ -16,6 +16,10 @@ public struct AccessToken: Sendable, Equatable {
     public let scope: [String]
     /// `aud`: resources of the granted scopes, or the `client_id`.
     public let audience: [String]
+    /// `acr`, where the request asked for one that is not the session's; `nil`: the session's.
+    public internal(set) var acr: String?
+    /// Thumbprint (RFC 7638) of the key that must be proven with the token, 32 bytes; `nil`: a bearer token.
+    public internal(set) var thumbprint: [UInt8]?
 
     /// A token of `lifetime` seconds that never outlives its session.
     public init(
@@ -41,7 +45,6 @@ public struct AccessToken: Sendable, Equatable {
 
 /// The opaque form: `pat_` (`psa_` for a service account, `pva_` for a proven address) + base64url of a sealed
 /// reference to the row it depends on.
-/// to the row it depends on.
 ///
 /// Nothing is stored per token, so a dump of the database holds none, and revoking the session ends all of its tokens
 /// at once. It is sealed under the server's key, and `proof` is keyed with the row's salt, so the key file alone cannot
@@ -76,7 +79,9 @@ package struct SealedReference {
         }
     }
 
-    private static let version: UInt8 = 1
+    /// With `acr` and thumbprint as two more lines, each of them empty where there is none. Tokens with neither keep
+    /// the first version, which older binaries read.
+    private static let version: UInt8 = 2, plainVersion: UInt8 = 1
     private static let fixedCount = 1 + 16 + 16 + 8 + 8
 
     /// The row that it refers to.
@@ -87,6 +92,9 @@ package struct SealedReference {
     private let expiresAfter: Int
     private let scope: [String]
     private let audience: [String]
+    private let acr: String?
+    /// Thumbprint of the key that must be proven with the token; `nil`: a bearer token.
+    let thumbprint: [UInt8]?
     private let body: [UInt8]
     private let proof: [UInt8]
 
@@ -96,7 +104,8 @@ package struct SealedReference {
     ) throws(TokenError) -> String {
         var body: [UInt8] = []
         body.reserveCapacity(512)
-        body.append(version)
+        let isPlain = token.acr == nil && token.thumbprint == nil
+        body.append(isPlain ? plainVersion : version)
         body += token.owner.bytes
         body += token.jti
         body += bigEndianBytes(Int64(token.issuedAt - epoch))
@@ -104,6 +113,7 @@ package struct SealedReference {
         body += token.scope.joined(separator: " ").utf8
         body.append(UInt8(ascii: "\n"))
         body += token.audience.joined(separator: " ").utf8
+        if !isPlain { body += "\n\(token.acr ?? "")\n\(token.thumbprint.map(Base64.urlEncode) ?? "")".utf8 }
         let plaintext = proof(body, salt) + body
         guard let sealed = try? keyring.seal(plaintext, for: kind.purpose, realm: realm, aad: kind.aad(realm)) else {
             throw .unavailable("seal")
@@ -120,29 +130,33 @@ package struct SealedReference {
         else { return nil }
         proof = Array(opened[..<16])
         body = Array(opened[16...])
-        guard body[0] == Self.version, let owner = UUIDValue(bytes: body[1..<17]),
+        guard (Self.plainVersion...Self.version).contains(body[0]), let owner = UUIDValue(bytes: body[1..<17]),
             let issuedAfter = body[33..<41].bigEndianInteger(as: UInt64.self),
             let expiresAfter = body[41..<49].bigEndianInteger(as: UInt64.self)
         else { return nil }
         let lists = String(decoding: body[49...], as: UTF8.self).split(
             separator: "\n", omittingEmptySubsequences: false)
-        guard lists.count == 2 else { return nil }
+        guard lists.count == (body[0] == Self.plainVersion ? 2 : 4) else { return nil }
         self.owner = owner
         jti = Array(body[17..<33])
         self.issuedAfter = Int(truncatingIfNeeded: issuedAfter)
         self.expiresAfter = Int(truncatingIfNeeded: expiresAfter)
         scope = lists[0].split(separator: " ").map(String.init)
         audience = lists[1].split(separator: " ").map(String.init)
+        acr = lists.count == 4 && !lists[2].isEmpty ? String(lists[2]) : nil
+        thumbprint = lists.count == 4 && !lists[3].isEmpty ? Base64.urlDecode(lists[3]) ?? [] : nil
     }
 
     /// The token's content, read with the values of its row; `nil` when it was not made for a row with this salt.
     /// - Parameter epoch: as for ``text(_:of:epoch:realm:salt:keyring:)``.
     func token(epoch: Int, salt: [UInt8]) -> AccessToken? {
         guard constantTimeEqual(proof, Self.proof(body, salt)) else { return nil }
-        return AccessToken(
-            owner: owner, jti: jti, issuedAt: epoch + issuedAfter, expiresAt: epoch + expiresAfter,
-            scope: scope,
+        var token = AccessToken(
+            owner: owner, jti: jti, issuedAt: epoch + issuedAfter, expiresAt: epoch + expiresAfter, scope: scope,
             audience: audience)
+        token.acr = acr
+        token.thumbprint = thumbprint
+        return token
     }
 
     private static func proof(_ body: [UInt8], _ salt: [UInt8]) -> [UInt8] {

@@ -53,41 +53,93 @@ public struct AccessTokenVerifier: Sendable {
         case address(VerifiedAddressToken)
     }
 
-    /// - Returns: `nil` for a token that another server made, is expired or revoked, or has lost its session, account,
-    ///   user or client.
-    public func identify(_ presented: String, realm: Realm, now: Double) async throws(StoreError) -> Holder? {
+    /// How a token is presented.
+    public enum Presentation: Sendable {
+        /// It is not used: somebody asks about it, or ends it.
+        case mention
+        /// By itself: a token that is bound to a key is worth nothing then.
+        case bearer
+        /// With a proof of the key that it must be bound to. The proof is used up if it is.
+        case proven(ProofUse)
+
+        fileprivate func fits(_ thumbprint: [UInt8]?) -> Bool {
+            switch self {
+            case .mention: true
+            case .bearer: thumbprint == nil
+            case .proven(let proof): thumbprint == proof.thumbprint
+            }
+        }
+
+        fileprivate var proof: ProofUse? {
+            if case .proven(let proof) = self { proof } else { nil }
+        }
+    }
+
+    /// Opens a token and looks up what it depends on. A token that does not fit its presentation is refused before the
+    /// database is asked.
+    /// - Returns: `nil` for a token that another server made, is expired or revoked, has lost its session, account,
+    ///   user or client, or does not fit.
+    /// - Throws: what the database threw, also ``StoreError/proofUsed``.
+    public func identify(
+        _ presented: String, as presentation: Presentation, realm: Realm, now: Double
+    ) async throws(StoreError) -> Holder? {
         if presented.hasPrefix(SealedReference.Kind.session.prefix) {
             guard let reference = SealedReference(presented, realm: realm.id, keyring: keyring),
-                let session = try await sessions.live(realm: realm.id, session: reference.owner, jti: reference.jti),
+                presentation.fits(reference.thumbprint),
+                let session = try await live(reference.owner, reference.jti, presentation, realm),
                 let token = reference.token(epoch: Int(session.authTime), salt: session.tokenSalt)
             else { return nil }
             return Self.alive(token, session, realm: realm).map(Holder.user)
         }
         if presented.hasPrefix(SealedReference.Kind.serviceAccount.prefix) {
             guard let reference = SealedReference(presented, of: .serviceAccount, realm: realm.id, keyring: keyring),
-                let account = try await accounts.live(realm: realm.id, account: reference.owner, jti: reference.jti),
+                presentation.fits(reference.thumbprint),
+                let account = try await accounts.live(
+                    realm: realm.id, account: reference.owner, jti: reference.jti, proof: presentation.proof),
                 let token = reference.token(epoch: Int(account.createdAt), salt: account.tokenSalt)
             else { return nil }
             return Self.alive(token, account, realm: realm).map(Holder.service)
         }
         if presented.hasPrefix(SealedReference.Kind.addressProof.prefix) {
             guard let reference = SealedReference(presented, of: .addressProof, realm: realm.id, keyring: keyring),
-                let live = try await addresses.live(realm: realm.id, session: reference.owner),
+                presentation.fits(reference.thumbprint),
+                let live = try await addresses.live(
+                    realm: realm.id, session: reference.owner, proof: presentation.proof),
                 let token = reference.token(epoch: Int(live.proof.authTime), salt: live.tokenSalt)
             else { return nil }
             return alive(token, live, realm: realm).map(Holder.address)
         }
-        guard let jwt = jwt(presented, realm: realm, now: now) else { return nil }
+        guard let jwt = jwt(presented, realm: realm, now: now), presentation.fits(jwt.token.thumbprint) else {
+            return nil
+        }
         guard jwt.isSession else {
             guard
-                let account = try await accounts.live(realm: realm.id, account: jwt.token.owner, jti: jwt.token.jti),
+                let account = try await accounts.live(
+                    realm: realm.id, account: jwt.token.owner, jti: jwt.token.jti, proof: presentation.proof),
                 account.clientID == jwt.clientID
             else { return nil }
             return Self.alive(jwt.token, account, realm: realm).map(Holder.service)
         }
-        guard let session = try await sessions.live(realm: realm.id, session: jwt.token.owner, jti: jwt.token.jti)
-        else { return nil }
+        guard let session = try await live(jwt.token.owner, jwt.token.jti, presentation, realm) else { return nil }
         return Self.alive(jwt.token, session, realm: realm).map(Holder.user)
+    }
+
+    private func live(
+        _ session: UUIDValue, _ jti: [UInt8], _ presentation: Presentation, _ realm: Realm
+    ) async throws(StoreError) -> LiveSession? {
+        guard let proof = presentation.proof else {
+            return try await sessions.live(realm: realm.id, session: session, jti: jti)
+        }
+        return try await sessions.live(realm: realm.id, session: session, jti: jti, spending: proof)
+    }
+
+    /// Whether a token is ours and bound to a key, alive or not: a refusal names the scheme that it wants.
+    public func isBound(_ presented: String, realm: Realm, now: Double) -> Bool {
+        for kind in [SealedReference.Kind.session, .serviceAccount, .addressProof]
+        where presented.hasPrefix(kind.prefix) {
+            return SealedReference(presented, of: kind, realm: realm.id, keyring: keyring)?.thumbprint != nil
+        }
+        return jwt(presented, realm: realm, now: now)?.token.thumbprint != nil
     }
 
     private static func alive(
@@ -109,7 +161,8 @@ public struct AccessTokenVerifier: Sendable {
             let address = ProvenAddress(live.proof, realm: realm.id, client: client.key, keyring: keyring)
         else { return nil }
         return VerifiedAddressToken(
-            token: token, address: address, client: client, amr: live.proof.amr, authTime: Int(live.proof.authTime))
+            token: token, address: address, client: client, amr: live.proof.amr, acr: live.proof.acr,
+            authTime: Int(live.proof.authTime))
     }
 
     /// Life beyond what the statement checked: the token's own end by the database clock, and the client, which the
@@ -137,9 +190,12 @@ public struct AccessTokenVerifier: Sendable {
             claims.iss == realm.issuer, let row = UUIDValue(claims.sid ?? claims.sub),
             let jti = Base64.urlDecode(claims.jti)
         else { return nil }
-        let token = AccessToken(
+        var token = AccessToken(
             owner: row, jti: jti, issuedAt: claims.iat, expiresAt: claims.exp,
             scope: claims.scope.split(separator: " ").map(String.init), audience: claims.aud.values)
+        token.acr = claims.acr
+        // What cannot be a thumbprint binds the token to no key that there is.
+        token.thumbprint = claims.cnf.map { Base64.urlDecode($0.jkt) ?? [] }
         return (token, claims.sid != nil, claims.clientID)
     }
 }
@@ -156,9 +212,17 @@ private struct JWTClaims: Decodable {
     let exp: Int
     let scope: String
     let aud: Audience
+    /// Absent in tokens of service accounts, and of earlier binaries.
+    let acr: String?
+    /// Absent in bearer tokens.
+    let cnf: Confirmation?
+
+    struct Confirmation: Decodable {
+        let jkt: String
+    }
 
     enum CodingKeys: String, CodingKey {
-        case iss, sub, sid, jti, iat, exp, scope, aud
+        case iss, sub, sid, jti, iat, exp, scope, aud, acr, cnf
         case clientID = "client_id"
     }
 

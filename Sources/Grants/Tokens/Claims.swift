@@ -10,7 +10,7 @@ enum Claims {
         var claims = accessToken(token, subject: authentication.user, realm, client)
         claims.member("auth_time", authentication.authTime)
         claims.member("amr", authentication.amr)
-        claims.member("acr", authentication.acr)
+        claims.member("acr", authentication.context)
         claims.member("sid", token.owner.description)
         claims.member("realm", realm.slug)
         claims.testIdentity(authentication.user)
@@ -41,6 +41,7 @@ enum Claims {
         claims.member("jti", Base64.urlEncode(token.jti))
         claims.member("client_id", client.clientID)
         claims.member("scope", token.scope.joined(separator: " "))
+        claims.confirmation(token.thumbprint)
         return claims
     }
 
@@ -57,7 +58,7 @@ enum Claims {
         claims.member("iat", token.issuedAt)
         claims.member("auth_time", authentication.authTime)
         claims.member("amr", authentication.amr)
-        claims.member("acr", authentication.acr)
+        claims.member("acr", authentication.context)
         claims.member("nonce", authentication.nonce)
         claims.member("sid", token.owner.description)
         claims.member("realm", realm.slug)
@@ -70,6 +71,14 @@ enum Claims {
 }
 
 extension JSONWriter {
+    /// `cnf` (RFC 7800 §3.1) of what is bound to a key (RFC 9449 §6.1).
+    public mutating func confirmation(_ thumbprint: [UInt8]?) {
+        guard let thumbprint else { return }
+        var confirmation = JSONWriter(reserving: 64)
+        confirmation.member("jkt", Base64.urlEncode(thumbprint))
+        member("cnf", json: confirmation.finish())
+    }
+
     /// The address of Cotter's wire, and the user under the name that its clients know.
     fileprivate mutating func proven(_ authentication: Authentication) {
         guard let proven = authentication.proven else { return }

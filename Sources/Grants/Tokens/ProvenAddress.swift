@@ -48,6 +48,8 @@ public struct VerifiedAddressToken: Sendable {
     public let client: Client
     /// Authentication methods (RFC 8176).
     public let amr: [String]
+    /// Authentication context class.
+    public let acr: String
     /// When the address was proven, seconds since the epoch.
     public let authTime: Int
 }
@@ -66,16 +68,17 @@ extension TokenIssuer {
     /// - Parameter session: what the access token refers to.
     func issue(
         _ redeemed: AddressTokenStore.Redeemed, session: UUIDValue, tokenSalt: [UInt8], realm: Realm, client: Client,
-        signingKey: SigningKey
+        thumbprint: [UInt8]?, signingKey: SigningKey
     ) throws(TokenError) -> TokenResponse {
         let proof = redeemed.proof
         try requireTrueClock(Int(proof.now))
         guard let address = ProvenAddress(proof, realm: realm.id, client: client.key, keyring: keyring) else {
             throw .unavailable("the key file lacks the line of an address")
         }
-        let token = AccessToken(
+        var token = AccessToken(
             owner: session, issuedAt: Int(proof.now), lifetime: Int(redeemed.expiresAt) - Int(proof.now),
             sessionExpiresAt: Int(redeemed.expiresAt), scope: redeemed.scope, audience: redeemed.resources)
+        token.thumbprint = thumbprint
         let accessToken = try SealedReference.text(
             token, of: .addressProof, epoch: Int(proof.authTime), realm: realm.id, salt: tokenSalt, keyring: keyring)
         var claims = JSONWriter()
@@ -92,6 +95,6 @@ extension TokenIssuer {
         claims.member("at_hash", signingKey.accessTokenHash(accessToken))
         return TokenResponse(
             accessToken: accessToken, expiresIn: token.expiresAt - token.issuedAt, scope: redeemed.scope,
-            refreshToken: nil, idToken: try signingKey.sign(claims.finish(), typ: "JWT"))
+            refreshToken: nil, idToken: try signingKey.sign(claims.finish(), typ: "JWT"), isBound: thumbprint != nil)
     }
 }

@@ -21,10 +21,17 @@ public struct Authentication: Sendable {
     let now: Int
     /// `nonce` of the authorization request.
     var nonce: String?
-    /// `acr`, where an authorization request had a part in it; `nil`: what ``amr`` says.
+    /// `acr`, where the request of the sign-in or of this answer had a part in it; `nil`: what ``amr`` says.
     var acr: String?
+    /// Whether ``acr`` is what the request of this answer asked for, while the session goes on saying its own.
+    var isContextOfAnswer = false
+    /// Thumbprint of the key that the access token is bound to; `nil`: none.
+    var thumbprint: [UInt8]?
     /// The address that the session was opened for, where the client asked for one.
     var proven: SignInAddress?
+
+    /// `acr` of the tokens.
+    var context: String { acr ?? AuthenticationContext(amr: amr).rawValue }
 }
 
 /// An address as the tokens of Cotter's wire name it.
@@ -41,12 +48,16 @@ public struct TokenResponse: Sendable, Equatable {
     let scope: [String]
     let refreshToken: String?
     let idToken: String?
+    /// Whether the access token is bound to a key (RFC 9449 §5).
+    let isBound: Bool
+    /// The client's next nonce, for the field `DPoP-Nonce` (RFC 9449 §8.2).
+    public internal(set) var nonce: String?
 
     /// The JSON body.
     public var json: [UInt8] {
         var object = JSONWriter(reserving: 2048)
         object.member("access_token", accessToken)
-        object.member("token_type", "Bearer")
+        object.member("token_type", isBound ? "DPoP" : "Bearer")
         object.member("expires_in", expiresIn)
         object.member("scope", scope.joined(separator: " "))
         object.member("refresh_token", refreshToken)
@@ -80,11 +91,13 @@ public struct TokenIssuer: Sendable {
         _ authentication: Authentication, realm: Realm, client: Client, signingKey: SigningKey?
     ) throws(TokenError) -> TokenResponse {
         try requireTrueClock(authentication.now)
-        let token = AccessToken(
+        var token = AccessToken(
             owner: authentication.session, issuedAt: authentication.now,
             lifetime: realm.accessTokenLifetime(for: client),
             sessionExpiresAt: authentication.sessionExpiresAt, scope: authentication.scope,
             audience: authentication.audience)
+        if authentication.isContextOfAnswer { token.acr = authentication.context }
+        token.thumbprint = authentication.thumbprint
         let accessToken: String
         if client.issuesJWTAccessTokens, let signingKey {
             let claims = Claims.accessToken(token, authentication, realm, client)
@@ -102,7 +115,7 @@ public struct TokenIssuer: Sendable {
         }
         return TokenResponse(
             accessToken: accessToken, expiresIn: token.expiresAt - token.issuedAt, scope: authentication.scope,
-            refreshToken: authentication.refreshToken?.text, idToken: idToken)
+            refreshToken: authentication.refreshToken?.text, idToken: idToken, isBound: token.thumbprint != nil)
     }
 
     /// Mints an access token of a service account, and nothing else.
@@ -120,7 +133,7 @@ public struct TokenIssuer: Sendable {
         }
         return TokenResponse(
             accessToken: accessToken, expiresIn: token.expiresAt - token.issuedAt, scope: token.scope,
-            refreshToken: nil, idToken: nil)
+            refreshToken: nil, idToken: nil, isBound: token.thumbprint != nil)
     }
 
     /// Refuses to sign when the clocks of this process and of the database differ by more than 60 s. This is the last

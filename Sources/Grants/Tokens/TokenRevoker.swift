@@ -29,7 +29,7 @@ public struct TokenRevoker: Sendable {
                 realm: realm.id, client: client.key, session: refreshToken.session, reason: "token_revoked")
             return
         }
-        switch try await verifier.identify(presented, realm: realm, now: now) {
+        switch try await verifier.identify(presented, as: .mention, realm: realm, now: now) {
         case .user(let verified):
             let token = verified.token
             try await sessions.revokeAccessToken(

@@ -13,14 +13,5 @@ extension Exchange {
     }
 
     /// The origin that the browser sees: scheme and port of the issuer, and the host that was asked.
-    var origin: String { realm.seen(from: host).pageOrigin(host: host) }
-}
-
-extension Realm {
-    /// The origin of pages on one of the realm's hosts.
-    func pageOrigin(host: String) -> String {
-        guard let scheme = issuer.firstRange(of: "://") else { return issuer }
-        let port = issuer[scheme.upperBound...].firstIndex(of: ":").map { issuer[$0...] } ?? ""
-        return issuer[..<scheme.upperBound] + host + port
-    }
+    var origin: String { realm.origin(ofHost: host) }
 }

@@ -23,12 +23,14 @@ struct Opening {
         page = PageSignIn(
             cookieHash: cookie.hash,
             formerCookieHash: (context.cookies.session ?? BrowserCookie(transaction.ownSession))?.hash,
-            host: context.exchange.host, proves: proof, address: proof == .passkey ? nil : handle?.emailKey,
+            host: context.exchange.host, proves: proof,
+            address: proof == .passkey ? nil : transaction.address.isPhone ? transaction.address : handle?.emailKey,
             proven: proof == .passkey
                 ? nil
                 : PageSignIn.Address(
                     transaction.address, byLink: transaction.step == .link || transaction.facts.contains(.byLink)),
-            profileHandle: proof != .passkey && context.rules.asksProfile ? handle?.id : nil, request: request)
+            profileHandle: proof != .passkey && context.rules.asksProfile ? handle?.id : nil,
+            numberHandle: proof == .phone ? handle?.id : nil, heldHandle: transaction.held?.handle, request: request)
         self.context = context
         serverKey = parts.keyring.newest.id
     }

@@ -19,7 +19,7 @@ struct SignInContext: Sendable {
         self.request = request
         self.cookies = cookies
         realm = exchange.realm.onPages(for: request.client)
-        origin = exchange.realm.pageOrigin(host: exchange.host)
+        origin = exchange.realm.origin(ofHost: exchange.host)
         rules = SignInRules(realm, request, host: exchange.host)
     }
 
@@ -45,6 +45,8 @@ extension SignInRules {
             // Messages to the address are the only way, whatever else the realm offers.
             methods = [wanted.kind == .phone ? .phoneCode : .emailCode, .magicLink]
             prefersLink = wanted.prefersLink
+            linksPhones = wanted.kind == .phone
+            channel = wanted.channel
         }
         let takesLinks = methods.contains(.magicLink) && request.wantedProof == nil
         addresses = TypedAddresses(
@@ -60,14 +62,18 @@ extension SignInRules {
 }
 
 extension SignInTransaction {
-    /// Where the next message goes. - Parameter channel: to a phone; `nil`: by that of the message before.
+    /// Where the next message goes.
+    /// - Parameter channel: to a phone; `nil`: by that of the message before, or the one that the client prefers.
     func messageAddress(_ context: SignInContext, _ channel: Channel?, _ keyring: Keyring) -> MessageAddress? {
         let last = AuthSessionHandle(handle, realm: context.realm.id, keyring: keyring)?.channel
-        return try? context.rules.addresses.read(address, by: channel ?? last)
+        return try? context.rules.addresses.read(address, by: channel ?? last ?? context.rules.channel)
     }
 }
 
 extension SignInContext {
+    /// Whether the realm sends messages to addresses of the kind that the client wants proven.
+    var canProveWhatIsWanted: Bool { request.wantedProof == nil || rules.sendsMessages }
+
     /// A sign-in from the beginning, with the same request in the same browser.
     func begun(from former: SignInTransaction, at now: Double) -> SignInTransaction {
         var transaction = SignInTransaction(

@@ -39,7 +39,7 @@ struct SignInFlow: Sendable {
             return .next(transaction, nil)
         case .sendLink:
             try await send(
-                parts.mailedLink, by: nil, resends: transaction.step == .link, nil, nil, &transaction, context)
+                parts.mailedLink, by: .sms, resends: transaction.step == .link, nil, nil, &transaction, context)
             transaction.step = .link
             transaction.link = nil
             try await keep(transaction, context)
@@ -54,42 +54,6 @@ struct SignInFlow: Sendable {
         case .skipPasskey, .goOn: return try await confirm(transaction, context)
         case .allow: return try await confirm(transaction, context, consents: true)
         }
-    }
-
-    // MARK: Messages
-
-    private func send(
-        _ factor: any SentFactor, by channel: Channel?, resends: Bool, _ first: PersonName?, _ last: PersonName?,
-        _ transaction: inout SignInTransaction, _ context: SignInContext
-    ) async throws {
-        guard let address = transaction.messageAddress(context, channel, parts.keyring) else {
-            throw TokenError(.invalidRequest, "The request is malformed.")
-        }
-        // A browser that is signed in is a device that the account knows.
-        let known = try await signedIn(transaction, context)
-        let receipt = try await parts.requests.record(
-            SignInRequests.Form(
-                address: address, firstName: first, lastName: last, clientID: context.request.client.clientID,
-                authSession: resends ? transaction.handle : nil, idTokenHint: nil,
-                locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,
-                device: known.map { ($0.user, $0.id) }),
-            for: factor, realm: context.realm, source: context.exchange.source)
-        transaction.countSend()
-        if handle(receipt.authSession, context) != handle(transaction.handle, context) { transaction.wrongCodes = 0 }
-        transaction.handle = receipt.authSession
-    }
-
-    /// The page's state goes with the link, so that the browser that asked can go on where the link is opened.
-    private func keep(_ transaction: SignInTransaction, _ context: SignInContext) async throws {
-        guard let handle = handle(transaction.handle, context) else { return }
-        try await parts.pageStates.keep(
-            realm: context.realm.id, handle: handle, browser: transaction.browser,
-            state: Array(
-                try transaction.text(realm: context.realm, host: context.exchange.host, keyring: parts.keyring).utf8))
-    }
-
-    private func handle(_ text: String, _ context: SignInContext) -> [UInt8]? {
-        AuthSessionHandle(text, realm: context.realm.id, keyring: parts.keyring)?.id
     }
 
     // MARK: Proofs
@@ -129,7 +93,9 @@ struct SignInFlow: Sendable {
     ) async throws -> Outcome {
         var transaction = transaction
         do {
-            return try await prove(SignIn(by: parts.link, parts.signIn), form, .email, transaction, context)
+            return try await prove(
+                SignIn(by: parts.link, parts.signIn), form, transaction.address.isPhone ? .phone : .email, transaction,
+                context)
         } catch let error as TokenError {
             switch (error.code, error) {
             case (.invalidGrant, .secondFactorRequired):
@@ -173,6 +139,15 @@ struct SignInFlow: Sendable {
         case .profileDue:
             var transaction = transaction
             transaction.step = .profile
+            // The account will be that of the address which was proven last.
+            transaction.held = nil
+            return .next(transaction, nil)
+        case .secondProofDue:
+            guard let held = HeldNumber(opened(transaction.handle, context)) else {
+                throw TokenError.unavailable("a number that is held without its handle")
+            }
+            var transaction = transaction
+            transaction.proveAgain(held)
             return .next(transaction, nil)
         }
     }
@@ -181,12 +156,15 @@ struct SignInFlow: Sendable {
         _ first: PersonName?, _ last: PersonName?, _ acceptsTerms: Bool, _ transaction: SignInTransaction,
         _ context: SignInContext
     ) async throws -> Outcome {
-        let isPhone = transaction.address.isPhone
-        let opening = Opening(isPhone ? .phone : .email, transaction, context, parts)
+        var proven = transaction
+        if let held = transaction.held { (proven.address, proven.handle, proven.held) = (held.number, "", nil) }
+        let opening = Opening(proven.address.isPhone ? .phone : .email, proven, context, parts)
+        let handle = opened(transaction.handle, context)
         let outcome = try await parts.browserSessions.register(
             realm: context.realm.id, client: context.request.client.key,
-            handle: handle(transaction.handle, context) ?? [], firstName: first?.text, lastName: last?.text,
-            acceptsTerms: acceptsTerms, session: opening.session(amr: ["otp"]))
+            handle: transaction.held?.handle ?? handle?.id ?? [], firstName: first?.text, lastName: last?.text,
+            acceptsTerms: acceptsTerms,
+            session: opening.session(amr: MessageAddress.amr(by: transaction.held?.channel ?? handle?.channel)))
         if case .signedInOnPage(let outcome, _, _, _) = outcome {
             return try await answer(outcome, opening, transaction, context)
         }
@@ -206,7 +184,7 @@ struct SignInFlow: Sendable {
         let cookie = opening.cookie
         transaction.session = Array(cookie.hash.prefix(8))
         // Nothing of a factor that was redeemed is carried on.
-        (transaction.code, transaction.handle, transaction.ceremony) = ("", "", "")
+        (transaction.code, transaction.handle, transaction.ceremony, transaction.held) = ("", "", "", nil)
         guard context.realm.hosted.singleSignOnIdle > 0 else {
             transaction.ownSession = cookie.text
             return try await next(answer, transaction, context, cookie: nil, hasProved: true)
@@ -221,8 +199,10 @@ struct SignInFlow: Sendable {
         _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> BrowserSessionStore.Live? {
         guard let cookie = context.cookies.session ?? BrowserCookie(transaction.ownSession) else { return nil }
+        // A page that names the account names the address that the client wants proven.
+        let wanted = context.request.wantedProof == nil ? nil : context.request.codeRequest
         return try await parts.browserSessions.answer(
-            realm: context.realm.id, cookieHash: cookie.hash, host: context.exchange.host, request: nil
+            realm: context.realm.id, cookieHash: cookie.hash, host: context.exchange.host, request: wanted
         ).session
     }
 

@@ -62,6 +62,9 @@ extension SignInTransaction {
             address = rules.fixedAddress ?? String((form["address"] ?? "").prefix(254))
             guard let assertion = form["assertion"], !ceremony.isEmpty else { return faulted(.passkeyFailed) }
             return .provePasskey(assertion: assertion)
+        case .register where held != nil:
+            guard rules.replacesAccount else { throw InvalidForm() }
+            return rules.needsProfile ? shown(.profile) : .register(first: nil, last: nil, acceptsTerms: false)
         case .register where rules.offersRegistration:
             address = String((form["address"] ?? "").prefix(254))
             return shown(.register)
@@ -114,7 +117,7 @@ extension SignInTransaction {
     ) throws(InvalidForm) -> SignInMove {
         switch action {
         case .continue: return .proveLink(second: [:])
-        case .code where rules.methods.contains(.emailCode): return send(.sendCode(resends: false), rules)
+        case .code where rules.sendsCodes(to: address): return send(.sendCode(resends: false), rules)
         case .otherAddress where rules.fixedAddress == nil: return another()
         default: throw InvalidForm()
         }
@@ -199,10 +202,11 @@ extension SignInTransaction {
         } catch {
             return faulted(InputFault(error))
         }
+        let sendsLink =
+            rules.prefersLink && rules.sendsLinks(to: address)
+            || !address.isPhone && !rules.methods.contains(.emailCode)
         return send(
-            !(rules.prefersLink && rules.methods.contains(.magicLink))
-                && (address.isPhone || rules.methods.contains(.emailCode))
-                ? .sendCode(resends: false, first: names.first, last: names.last) : .sendLink, rules)
+            sendsLink ? .sendLink : .sendCode(resends: false, first: names.first, last: names.last), rules)
     }
 
     /// Counts a message against the limits of one sign-in.
@@ -215,9 +219,9 @@ extension SignInTransaction {
         return move
     }
 
-    /// Whether a link may be sent in place of a code: by mail, to sign in.
+    /// Whether a link may be sent in place of a code: to sign in.
     func offersLink(_ rules: SignInRules) -> Bool {
-        rules.methods.contains(.magicLink) && !facts.contains(.registers) && !address.isPhone
+        rules.sendsLinks(to: address) && !facts.contains(.registers)
     }
 
     /// Back to the address; the handle of the former one is not presented again.

@@ -29,12 +29,10 @@ struct SignInPages: Sendable {
         if let fault = transaction.fault { values["fault"] = look.texts["fault-\(fault.name)"] }
         let step = transaction.step
         values["verifies"] = context.rules.provesAddressOnly
-        let texts = step == .consent ? look.filling(["address": live?.email ?? ""]) : look
+        let texts = step == .consent ? look.filling(["address": live?.address ?? ""]) : look
         return renderer.page(
             step.name, step: step.name, error: transaction.fault?.name,
-            title: texts.texts[
-                Self.title(
-                    of: step, isProof: context.rules.provesAddressOnly || transaction.facts.contains(.stepsUp))],
+            title: texts.texts[Self.title(of: transaction, context)],
             values, look: texts, status: status)
     }
 
@@ -44,8 +42,13 @@ struct SignInPages: Sendable {
         .consent: "consent-title", .continueAs: "continue-title",
     ]
 
-    private static func title(of step: SignInStep, isProof: Bool) -> String {
-        step == .address && isProof ? "verify-title" : titles[step] ?? ""
+    private static func title(of transaction: SignInTransaction, _ context: SignInContext) -> String {
+        switch transaction.step {
+        case .address where transaction.held != nil: "second-title"
+        case .address where context.rules.provesAddressOnly || transaction.facts.contains(.stepsUp): "verify-title"
+        case .link where transaction.address.isPhone: "link-title-phone"
+        case let step: titles[step] ?? ""
+        }
     }
 
     private func values(
@@ -59,7 +62,10 @@ struct SignInPages: Sendable {
             values["address"] = transaction.address
             values["sends"] = rules.sendsMessages
             addKind(to: &values, rules, look)
-            values["registers"] = rules.offersRegistration
+            values["holds"] = transaction.held != nil
+            if transaction.held != nil ? rules.replacesAccount : rules.offersRegistration {
+                values["registers"] = look.texts[transaction.held != nil ? "again-register" : "address-register"]
+            }
             values["fixed"] = rules.fixedAddress != nil
             if rules.offersPasskeys, let rpID = rules.rpID {
                 let begun = try parts.passkeys.beginOnPage(
@@ -71,6 +77,7 @@ struct SignInPages: Sendable {
             }
         case .register:
             values["address"] = transaction.address
+            addKind(to: &values, rules, look)
             addNames(to: &values, rules, context, asksTerms: true)
         case .code:
             values["tries"] = transaction.wrongCodes > 0 && Int(transaction.wrongCodes) < rules.tries
@@ -104,7 +111,7 @@ struct SignInPages: Sendable {
                 ]
             }
         case .continueAs:
-            values["account"] = rules.provesAddressOnly ? transaction.address : live?.email ?? ""
+            values["account"] = rules.provesAddressOnly ? transaction.address : live?.address ?? ""
         }
         return values
     }
@@ -153,7 +160,7 @@ struct SignInPages: Sendable {
         let polling = handle.flatMap { parts.mailedLink.polling(ofHandle: $0.id) }
         values["number"] = polling?.matchNumber ?? ""
         values["interval"] = polling?.interval ?? 5
-        values["codes"] = context.rules.methods.contains(.emailCode)
+        values["codes"] = context.rules.sendsCodes(to: transaction.address)
         values["fixed"] = context.rules.fixedAddress != nil
         if transaction.link != .denied, transaction.link != .expired { values["script"] = assets.name(of: .wait) }
         let client = context.request.client

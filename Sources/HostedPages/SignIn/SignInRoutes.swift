@@ -30,7 +30,8 @@ struct SignInRoutes: Sendable {
     ) async throws -> Answer {
         let cookies = BrowserCookies(exchange)
         let context = SignInContext(exchange, request, cookies)
-        guard !request.provesAddressOnly || request.addressACR != nil else {
+        let isMet = request.provesAddressOnly ? request.addressACR != nil : context.canProveWhatIsWanted
+        guard isMet else {
             return respond(
                 try await parts.authorizations.refuse(
                     request, .unmetAuthenticationRequirements, "The sign-in does not meet acr_values.",
@@ -273,7 +274,7 @@ struct SignInRoutes: Sendable {
         else { throw PageError(.invalidRequest) }
         guard transaction.browser == browser else { throw PageError(.foreignForm) }
         let context = SignInContext(exchange, try await request(transaction.request, exchange), cookies)
-        return (transaction, context.steppingUp(transaction))
+        return (transaction, context.steppingUp(transaction).provingAgain(transaction))
     }
 
     /// Turns what may go wrong into pages and responses.

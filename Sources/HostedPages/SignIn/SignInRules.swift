@@ -13,6 +13,12 @@ struct SignInRules: Sendable, Equatable {
     var hasTerms = false
     /// Whether a link is sent first, where codes could be sent too.
     var prefersLink = false
+    /// Whether links go to phones too: where a client wants a number proven.
+    var linksPhones = false
+    /// What carries the first message to a phone, where the realm has it.
+    var channel: Channel?
+    /// Whether a number that may have passed to the person can become that of a new account.
+    var replacesAccount = false
     /// Tries per handle.
     var tries = 5
     /// Mails per address, and addresses per sign-in.
@@ -28,9 +34,16 @@ struct SignInRules: Sendable, Equatable {
     /// Messages that may go to an address, in the form in which it was read.
     func sends(to address: String) -> Int { address.isPhone ? addresses.phoneSends : Self.mails }
     /// Whether a new user is asked for names or terms after the proof.
-    var asksProfile: Bool {
-        registration == .jitOnOTP
-            && (registrationFields.firstName == .required || registrationFields.lastName == .required || hasTerms)
+    var asksProfile: Bool { registration == .jitOnOTP && needsProfile }
+    /// Whether an account is made with names or terms only.
+    var needsProfile: Bool {
+        registrationFields.firstName == .required || registrationFields.lastName == .required || hasTerms
+    }
+    /// Whether codes may be sent to an address.
+    func sendsCodes(to address: String) -> Bool { methods.contains(address.isPhone ? .phoneCode : .emailCode) }
+    /// Whether links may be sent to an address.
+    func sendsLinks(to address: String) -> Bool {
+        methods.contains(.magicLink) && (!address.isPhone || linksPhones && addresses.channels.contains(.sms))
     }
     /// Whether the page of a registration of its own is offered.
     var offersRegistration: Bool { registration == .explicitEndpoint && methods.contains(.emailCode) }

@@ -28,6 +28,8 @@ struct SignInTransaction: Sendable, Equatable {
     var session: [UInt8] = []
     /// The session cookie of a realm without single sign-on, which no browser keeps.
     var ownSession = ""
+    /// A number that was proven, and signs in only with one more proof.
+    var held: HeldNumber?
     /// Messages sent for the present address.
     var sends: UInt8 = 0
     /// Addresses that messages were sent to.
@@ -111,6 +113,7 @@ struct SignInTransaction: Sendable, Equatable {
         self.session = Array(session)
         (self.address, self.handle, self.code) = (address, handle, code)
         (self.ceremony, self.ownSession) = (ceremony, ownSession)
+        held = reader.field().flatMap { HeldNumber($0) }
     }
 
     /// The value of `tx`. Its length tells the length of what was typed to 256 bytes only.
@@ -119,7 +122,8 @@ struct SignInTransaction: Sendable, Equatable {
         fields += [
             step.rawValue, fault?.rawValue ?? 0, sends, addresses, wrongCodes, facts.rawValue, link?.rawValue ?? 0,
         ]
-        for field in [request, session] + [address, handle, code, ceremony, ownSession].map({ Array($0.utf8) }) {
+        let texts = [address, handle, code, ceremony, ownSession].map { Array($0.utf8) }
+        for field in [request, session] + texts + [held?.encoded ?? []] {
             fields += bigEndianBytes(UInt16(clamping: field.count)) + field
         }
         fields += [UInt8](repeating: 0, count: (Self.unit - fields.count % Self.unit) % Self.unit)

@@ -33,6 +33,9 @@ struct Failure: Error, Equatable {
         case "57014" where cancelled: self.init(.cancelled)
         case "57014", "55P03": self.init(.timedOut)
         case "40001", "40P01": self.init(.conflict(sqlstate: sqlstate), .backOff)
+        // Raised by postern.use_proof.
+        case "PD001": self.init(.proofUsed)
+        case "PD002": self.init(.proofForgotten)
         case "25006": self.init(.unavailable(.readOnly), .onceMore)
         // invalid_sql_statement_name, duplicate_prepared_statement, "cached plan must not change result type"
         case "26000", "42P05", "0A000": self.init(.rejected(sqlstate: sqlstate), .prepareAgain)

@@ -15,6 +15,8 @@ public struct ServerKey: Sendable, Redacted {
         case refreshSuccessor
         /// The authenticity of a refresh token.
         case refreshTag
+        /// The authenticity of a nonce for proofs of possession.
+        case dpopNonce
 
         /// What the subkey is derived with; never to be changed.
         fileprivate var label: String {
@@ -23,6 +25,7 @@ public struct ServerKey: Sendable, Redacted {
             case .recoveryCode: "recovery code pepper"
             case .refreshSuccessor: "refresh derive"
             case .refreshTag: "refresh tag"
+            case .dpopNonce: "dpop nonce"
             }
         }
     }

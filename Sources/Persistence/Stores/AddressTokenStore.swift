@@ -71,13 +71,19 @@ public struct AddressTokenStore: Sendable {
             "realm": presented.realm, "client": presented.client, "code_hash": presented.codeHash,
             "redirect_uri": presented.redirectURI, "challenge": presented.codeChallenge,
             "resource": presented.resources, "session": session, "token_salt": tokenSalt, "source": source,
+            "proof": presented.proof?.packed,
         ]
         return try await database.one(Self.calls.redeem, code + permits.arguments)
     }
 
     /// - Returns: `nil` when the token has expired or was revoked.
-    public func live(realm: UUIDValue, session: UUIDValue) async throws(StoreError) -> Live? {
-        try await database.first(Self.calls.live, ["realm": realm, "session": session])
+    /// - Parameter proof: of the key that the token is bound to; it is used up.
+    public func live(
+        realm: UUIDValue, session: UUIDValue, proof: ProofUse? = nil
+    ) async throws(StoreError) -> Live? {
+        guard let proof else { return try await database.first(Self.calls.live, ["realm": realm, "session": session]) }
+        return try await database.first(
+            Self.calls.liveByProof, ["realm": realm, "proof": proof.packed, "session": session])
     }
 
     /// Ends the access token of a client.
@@ -92,7 +98,7 @@ extension AddressTokenStore {
             "redeem_address_code",
             [
                 "realm", "client", "code_hash", "redirect_uri", "challenge", "resource", "session", "token_salt",
-                "source",
+                .sourceWithProof,
             ] + PermitRequest.arguments, effect: .idempotent
         ) { columns in
             let outcome = columns("outcome", String.self), reason = columns("reason", String?.self)
@@ -110,12 +116,16 @@ extension AddressTokenStore {
             }
         }
         let live = FunctionCall<Live>(
-            "introspect_address", ["realm", "session"], effect: .readOnly
-        ) { (row) throws(StoreError) in
+            "introspect_address", ["realm", "session"], effect: .readOnly, record: live)
+        let liveByProof = FunctionCall<Live>(
+            "introspect_address_by_proof", [.realmWithProof, "session"], effect: .idempotent, record: live)
+
+        private static func live(_ row: inout RecordReader) throws(StoreError) -> Live {
             Live(
                 proof: try proof(&row), clientID: try row("client_id"), client: try row("client"),
                 tokenSalt: try row("token_salt"))
         }
+
         let revoke = FunctionCall<Bool>(
             "revoke_address_token", ["realm", "client", "session"], effect: .idempotent)
 

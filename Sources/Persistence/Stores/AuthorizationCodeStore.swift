@@ -21,11 +21,13 @@ public struct AuthorizationCodeStore: Sendable {
         public let codeChallenge: String?
         /// Narrows the resources; `nil`: all of them.
         public let resources: [String]?
+        /// The proof that came with it.
+        public let proof: ProofUse?
 
         /// Takes the parts as they are.
         public init(
             realm: UUIDValue, client: UUIDValue, codeHash: [UInt8], redirectURI: String?, codeChallenge: String?,
-            resources: [String]?
+            resources: [String]?, proof: ProofUse? = nil
         ) {
             self.realm = realm
             self.client = client
@@ -33,6 +35,7 @@ public struct AuthorizationCodeStore: Sendable {
             self.redirectURI = redirectURI
             self.codeChallenge = codeChallenge
             self.resources = resources
+            self.proof = proof
         }
     }
 
@@ -83,7 +86,8 @@ public struct AuthorizationCodeStore: Sendable {
         let opened: Arguments = [
             "session": session.id, "token_salt": session.tokenSalt, "refresh_hash": session.refreshHash,
             "access_lifetime": session.accessTokenLifetime, "refresh_lifetime": session.refreshTokenLifetime,
-            "source": session.source, "user_agent": session.userAgent, "server_key": session.serverKey,
+            "source": session.source, "user_agent": session.userAgent, "proof": session.proof?.packed,
+            "server_key": session.serverKey,
         ]
         return try await database.one(Self.calls.redeem, code + opened + permits.arguments)
     }
@@ -95,10 +99,12 @@ public struct AuthorizationCodeStore: Sendable {
     ///   - lifetime: seconds in which it must be opened.
     /// - Returns: `nil` when a limit refused it.
     public func push(
-        realm: UUIDValue, idHash: [UInt8], client: UUIDValue, sealed: [UInt8], lifetime: Int32, permits: PermitRequest
+        realm: UUIDValue, idHash: [UInt8], client: UUIDValue, sealed: [UInt8], lifetime: Int32,
+        proof: ProofUse?, permits: PermitRequest
     ) async throws(StoreError) -> (Bool?, PermitVerdict) {
         let request: Arguments = [
-            "realm": realm, "id_hash": idHash, "client": client, "sealed": sealed, "lifetime": lifetime,
+            "realm": realm, "proof": proof?.packed, "id_hash": idHash, "client": client, "sealed": sealed,
+            "lifetime": lifetime,
         ]
         return try await database.one(Self.calls.push, request + permits.arguments)
     }
@@ -144,7 +150,7 @@ extension AuthorizationCodeStore {
             }
         }
         let push = FunctionCall<(Bool?, PermitVerdict)>(
-            "push_request", ["realm", "id_hash", "client", "sealed", "lifetime"] + PermitRequest.arguments,
+            "push_request", [.realmWithProof, "id_hash", "client", "sealed", "lifetime"] + PermitRequest.arguments,
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self)

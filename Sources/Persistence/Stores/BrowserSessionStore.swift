@@ -13,8 +13,9 @@ public struct BrowserSessionStore: Sendable {
         public let id: UUIDValue
         /// The user.
         public let user: UUIDValue
-        /// The user's address.
-        public let email: String?
+        /// What names the account to its user: the address that the request wants proven, the e-mail address, or the
+        /// phone number.
+        public let address: String?
         /// Given name.
         public let firstName: String?
         /// Family name.
@@ -50,6 +51,14 @@ public struct BrowserSessionStore: Sendable {
         try await database.one(
             Self.calls.answer,
             ["realm": realm, "cookie_hash": cookieHash, "host": host, "request": request?.json])
+    }
+
+    /// Whose browser session a cookie names or named, live or ended: the account knows this browser.
+    public func device(
+        realm: UUIDValue, cookieHash: [UInt8], host: String
+    ) async throws(StoreError) -> (user: UUIDValue, session: UUIDValue)? {
+        try await database.one(
+            Self.calls.device, ["realm": realm, "cookie_hash": cookieHash, "host": host])
     }
 
     /// Makes the account of a proven address with the names that a page asked for, and signs in, once.
@@ -96,13 +105,22 @@ extension BrowserSessionStore {
             let outcome = columns("outcome", PageOutcome.self), session = columns("session", UUIDValue?.self)
             let live = columns.record { (row) throws(StoreError) in
                 Live(
-                    id: try row("session"), user: try row("user_id"), email: try row("email"),
+                    id: try row("session"), user: try row("user_id"), address: try row("email"),
                     firstName: try row("first_name"), lastName: try row("last_name"), amr: try row("amr"),
                     authTime: try row("auth_time"), emailProvedAt: try row("email_proved_at"),
                     phoneProvedAt: try row("phone_proved_at"), now: try row("db_now"))
             }
             return { (row) throws(StoreError) in
                 Standing(outcome: try row[outcome], session: try row[session] == nil ? nil : try live(row))
+            }
+        }
+        let device = FunctionCall<(user: UUIDValue, session: UUIDValue)?>(
+            "browser_device", ["realm", "cookie_hash", "host"], effect: .idempotent
+        ) { columns in
+            let session = columns("session", UUIDValue?.self), user = columns("user_id", UUIDValue?.self)
+            return { (row) throws(StoreError) in
+                guard let session = try row[session], let user = try row[user] else { return nil }
+                return (user, session)
             }
         }
         let register = FunctionCall<SignInOutcome>(

@@ -23,6 +23,25 @@ public struct NewSession: Sendable {
 
     /// `User-Agent` of the request, for the person's list of sessions: at most 256 characters.
     public var userAgent: String?
+    /// The proof that came with the request.
+    public var proof: ProofUse?
+    /// What `acr_values` of the request asked for; `nil`: nothing.
+    public var context: Context?
+
+    /// What `acr_values` means to the session.
+    public struct Context: Sendable {
+        let acr: String?
+        let level: Int32
+
+        /// - Parameters:
+        ///   - acr: what the session will say; `nil`: its methods do not suffice.
+        ///   - level: the least that will do (`postern.acr_level`).
+        public init(acr: String?, level: Int32) {
+            self.acr = acr
+            self.level = level
+        }
+    }
+
     /// What a sign-in on a page opens in place of this session, whose id names the browser session then.
     public var page: PageSignIn?
 
@@ -44,12 +63,15 @@ public struct NewSession: Sendable {
         self.serverKey = serverKey
     }
 
-    /// What every function takes that opens a session. The user agent goes with the source, and so does what a page
-    /// opens.
-    static let arguments = arguments(source: sourceArgument)
-    /// The source, with the user agent.
-    static let sourceArgument = Argument("source", of: ["source", "user_agent"]) {
-        "postern.opened_from(\($0[0]), \($0[1]))"
+    /// What every function takes that opens a session. The user agent goes with the source, and so do the context that
+    /// was asked for, the proof, and what a page opens.
+    static let arguments = arguments(
+        source: Argument("source", of: ["source", "user_agent", "acr", "level", "proof"]) {
+            "postern.with_proof(postern.opened_for(\($0[0]), \($0[1]), \($0[2]), \($0[3])), \($0[4]))"
+        })
+    /// The source, with the user agent and the proof.
+    static let sourceArgument = Argument("source", of: ["source", "user_agent", "proof"]) {
+        "postern.with_proof(postern.opened_from(\($0[0]), \($0[1])), \($0[2]))"
     }
     /// The same for a sign-in on a page.
     static let pageArguments = arguments(
@@ -83,7 +105,9 @@ public struct NewSession: Sendable {
             "amr": amr, "access_lifetime": accessTokenLifetime, "refresh_lifetime": refreshTokenLifetime,
             "source": source, "user_agent": userAgent, "server_key": serverKey,
         ]
-        guard let page else { return session }
+        guard let page else {
+            return session + ["acr": context?.acr, "level": context?.level, "proof": proof?.packed]
+        }
         return session + ["page": page.json]
     }
 }

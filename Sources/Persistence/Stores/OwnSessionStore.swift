@@ -15,10 +15,16 @@ public struct OwnSessionStore: Sendable {
         public let clientID: String?
         /// `User-Agent` of the request that opened it; `nil` when it said none.
         public let userAgent: String?
+        /// Authentication methods (RFC 8176).
+        public let amr: [String]
+        /// `acr` of the sign-in, where its request had a part in it; `nil`: what ``amr`` says.
+        public let acr: String?
         /// The sign-in.
         public let createdAt: Double
         /// The sign-in or the last refresh.
         public let lastUsedAt: Double
+        /// Whether its refresh tokens are bound to a key (RFC 9449 §5).
+        public let isBound: Bool
     }
 
     /// The user's live sessions, newest first.
@@ -49,11 +55,12 @@ public struct OwnSessionStore: Sendable {
     }
 
     struct Calls: Sendable {
-        let list = FunctionCall<Listed>("all_live_sessions", ["realm", "user"], effect: .readOnly) {
+        let list = FunctionCall<Listed>("listed_sessions", ["realm", "user"], effect: .readOnly) {
             (row) throws(StoreError) in
             Listed(
                 id: try row("id"), clientID: try row("client_id"), userAgent: try row("user_agent"),
-                createdAt: try row("created_at"), lastUsedAt: try row("last_used_at"))
+                amr: try row("amr"), acr: try row("acr"), createdAt: try row("created_at"),
+                lastUsedAt: try row("last_used_at"), isBound: try row("is_bound"))
         }
         let end = FunctionCall<Bool>(
             "end_any_own_session", ["realm", "user", "session", "by", "source"], effect: .once)

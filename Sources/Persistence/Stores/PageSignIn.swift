@@ -24,6 +24,10 @@ public struct PageSignIn: Sendable {
     public let address: String?
     /// The handle of the code, where a new user is asked for names before the account is made.
     public let profileHandle: [UInt8]?
+    /// The handle of the code of a phone number; one that its account has not used for long is held under it.
+    public let numberHandle: [UInt8]?
+    /// The handle under which a number is held that was proven before; this proof may complete it.
+    public let heldHandle: [UInt8]?
     /// `nil`: nobody asked for a code.
     public let request: AuthorizationCodeRequest?
     /// The address as the person typed it, and how it was proven; `nil` for a passkey.
@@ -44,8 +48,11 @@ public struct PageSignIn: Sendable {
     /// Takes the parts as they are.
     public init(
         cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, proves: Proof, address: String? = nil,
-        proven: Address? = nil, profileHandle: [UInt8]? = nil, request: AuthorizationCodeRequest?
+        proven: Address? = nil, profileHandle: [UInt8]? = nil, numberHandle: [UInt8]? = nil,
+        heldHandle: [UInt8]? = nil, request: AuthorizationCodeRequest?
     ) {
+        self.numberHandle = numberHandle
+        self.heldHandle = heldHandle
         self.proven = proven
         self.cookieHash = cookieHash
         self.formerCookieHash = formerCookieHash
@@ -63,6 +70,8 @@ public struct PageSignIn: Sendable {
         let proves: Proof
         let address: String?
         let profileHandle: String?
+        let numberHandle: String?
+        let heldHandle: String?
         let proofs: [String: Address]?
         let request: AuthorizationCodeRequest?
     }
@@ -72,8 +81,8 @@ public struct PageSignIn: Sendable {
         AuthorizationCodeRequest.text(
             Record(
                 cookie: hex(cookieHash), former: formerCookieHash.map(hex), host: host, proves: proves,
-                address: address, profileHandle: profileHandle.map(hex), proofs: proven.map { [proves.rawValue: $0] },
-                request: request))
+                address: address, profileHandle: profileHandle.map(hex), numberHandle: numberHandle.map(hex),
+                heldHandle: heldHandle.map(hex), proofs: proven.map { [proves.rawValue: $0] }, request: request))
     }
 }
 
@@ -104,6 +113,9 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     /// The kind of address that the code is to name: `email` or `phone`.
     public let proof: String?
 
+    /// Thumbprint of the key that must be proven with the code (`dpop_jkt`); 32 bytes.
+    let thumbprint: [UInt8]?
+
     /// The user allows what the client wants, now.
     public var consents = false
     /// The page could offer to create a passkey.
@@ -115,9 +127,10 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     public init(
         client: UUIDValue, redirectURI: String, codeChallenge: String?, scope: [String], resources: [String],
         nonce: String?, acrValues: [String], maximumAge: Int?, user: UUIDValue?, asksConsent: Bool,
-        pushedRequest: [UInt8]?, proof: String? = nil
+        pushedRequest: [UInt8]?, proof: String? = nil, thumbprint: [UInt8]? = nil
     ) {
         self.proof = proof
+        self.thumbprint = thumbprint
         self.client = client
         self.redirectURI = redirectURI
         self.codeChallenge = codeChallenge
@@ -132,7 +145,7 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     }
 
     private enum Key: String, CodingKey {
-        case client, challenge, scope, resource, nonce, user, consents, pushed, code, proof
+        case client, challenge, scope, resource, nonce, user, consents, pushed, code, proof, jkt
         case redirectURI = "redirect_uri"
         case acrValues = "acr_values"
         case maximumAge = "max_age"
@@ -158,6 +171,7 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
         try container.encodeIfPresent(pushedRequest.map(hex), forKey: .pushed)
         try container.encodeIfPresent(codeHash.map(hex), forKey: .code)
         try container.encodeIfPresent(proof, forKey: .proof)
+        try container.encodeIfPresent(thumbprint.map(hex), forKey: .jkt)
     }
 
     /// As SQL reads it.
@@ -194,6 +208,8 @@ public enum PageOutcome: String, Sendable, CaseIterable {
     case `continue`
     /// The code was right; the account is made when the user has given names.
     case profile
+    /// The code was right; its number signs in with one more proof of the account.
+    case secondProof = "second-proof"
     /// Client, permission or pages were closed meanwhile.
     case closed
     /// The pushed request was answered before.

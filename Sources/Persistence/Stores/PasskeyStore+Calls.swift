@@ -1,7 +1,8 @@
 extension PasskeyStore {
     struct Calls: Sendable {
         let beginAssertion = FunctionCall<(AssertionStart?, PermitVerdict)>(
-            "begin_assertion", ["realm", "ceremony", "expires", "rp_id", "credential_id"] + PermitRequest.arguments,
+            "begin_assertion",
+            [.realmWithProof, "ceremony", "expires", "rp_id", "credential_id"] + PermitRequest.arguments,
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self)

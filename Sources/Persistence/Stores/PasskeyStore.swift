@@ -33,10 +33,11 @@ public struct PasskeyStore: Sendable {
     /// - Parameter expiresAt: the ceremony's end, seconds since the epoch, judged by the database clock.
     public func beginAssertion(
         realm: UUIDValue, ceremony: [UInt8], expiresAt: Double, rpID: String, credentialID: [UInt8],
-        permits: PermitRequest
+        proof: ProofUse?, permits: PermitRequest
     ) async throws(StoreError) -> (AssertionStart?, PermitVerdict) {
         let assertion: Arguments = [
-            "realm": realm, "ceremony": ceremony, "expires": expiresAt, "rp_id": rpID, "credential_id": credentialID,
+            "realm": realm, "proof": proof?.packed, "ceremony": ceremony, "expires": expiresAt, "rp_id": rpID,
+            "credential_id": credentialID,
         ]
         return try await database.one(Self.calls.beginAssertion, assertion + permits.arguments)
     }

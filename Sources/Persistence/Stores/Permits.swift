@@ -85,7 +85,18 @@ public struct PermitStore: Sendable {
         try await database.one(Self.calls.take, ["realm": realm] + permits.arguments)
     }
 
+    /// Takes permits, then uses up a proof.
+    public func take(
+        realm: UUIDValue, _ permits: PermitRequest, spending proof: ProofUse
+    ) async throws(StoreError) -> PermitVerdict {
+        try await database.one(
+            Self.calls.spend, ["realm": realm, "proof": proof.packed] + permits.arguments)
+    }
+
     struct Calls: Sendable {
+        let spend = FunctionCall(
+            "spend_proof", [.realmWithProof] + PermitRequest.arguments, effect: .idempotent,
+            returns: PermitVerdict.columns)
         let take = FunctionCall(
             "take_realm_permits", ["realm"] + PermitRequest.arguments, effect: .once, returns: PermitVerdict.columns)
     }

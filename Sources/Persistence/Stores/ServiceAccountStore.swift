@@ -17,18 +17,25 @@ public struct ServiceAccountStore: Sendable {
 
     /// Takes permits and names the client's service account. Repeating it costs a permit and nothing else.
     public func grant(
-        realm: UUIDValue, client: UUIDValue, source: String, permits: PermitRequest
+        realm: UUIDValue, client: UUIDValue, source: String, proof: ProofUse?, permits: PermitRequest
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         try await database.one(
-            Self.calls.grant, ["realm": realm, "client": client, "source": source] + permits.arguments)
+            Self.calls.grant,
+            ["realm": realm, "client": client, "source": source, "proof": proof?.packed] + permits.arguments)
     }
 
     /// The account behind an access token while it may act, else `nil`.
-    /// - Parameter jti: the token's 16-byte identifier, looked up among those revoked.
+    /// - Parameters:
+    ///   - jti: the token's 16-byte identifier, looked up among those revoked.
+    ///   - proof: of the key that the token is bound to; it is used up.
     public func live(
-        realm: UUIDValue, account: UUIDValue, jti: [UInt8]
+        realm: UUIDValue, account: UUIDValue, jti: [UInt8], proof: ProofUse? = nil
     ) async throws(StoreError) -> LiveServiceAccount? {
-        try await database.first(Self.calls.live, ["realm": realm, "account": account, "jti": jti])
+        guard let proof else {
+            return try await database.first(Self.calls.live, ["realm": realm, "account": account, "jti": jti])
+        }
+        return try await database.first(
+            Self.calls.liveByProof, ["realm": realm, "proof": proof.packed, "account": account, "jti": jti])
     }
 
     /// Ends one access token of the account, which must be `client`'s.
@@ -61,7 +68,7 @@ public struct LiveServiceAccount: Sendable {
 extension ServiceAccountStore {
     struct Calls: Sendable {
         let grant = FunctionCall<(Outcome?, PermitVerdict)>(
-            "client_credentials", ["realm", "client", "source"] + PermitRequest.arguments, effect: .idempotent
+            "client_credentials", ["realm", "client", .sourceWithProof] + PermitRequest.arguments, effect: .idempotent
         ) { columns in
             let outcome = columns("outcome", String.self)
             let granted = columns.record { (row) throws(StoreError) in
@@ -74,12 +81,16 @@ extension ServiceAccountStore {
             }
         }
         let live = FunctionCall<LiveServiceAccount>(
-            "live_service_account", ["realm", "account", "jti"], effect: .readOnly
-        ) { (row) throws(StoreError) in
+            "live_service_account", ["realm", "account", "jti"], effect: .readOnly, record: live)
+        let liveByProof = FunctionCall<LiveServiceAccount>(
+            "live_service_account_by_proof", [.realmWithProof, "account", "jti"], effect: .idempotent, record: live)
+
+        private static func live(_ row: inout RecordReader) throws(StoreError) -> LiveServiceAccount {
             LiveServiceAccount(
                 client: try row("client"), clientID: try row("client_id"), tokenSalt: try row("token_salt"),
                 createdAt: try row("created_at"), now: try row("db_now"), since: try row("since"))
         }
+
         let revoke = FunctionCall<Bool>(
             "revoke_service_token", ["realm", "client", "account", "jti", "expires"], effect: .idempotent)
     }

@@ -12,13 +12,51 @@ extension SessionStore {
     ) async throws(StoreError) -> [LiveSession?] {
         if lookups.count == 1, let only = lookups.first {
             return try await database.all(
-                calls.introspect, ["realm": realm, "session": only.session, "jti": only.jti])
+                calls.live, ["realm": realm, "session": only.session, "jti": only.jti])
         }
         let found = try await database.all(
-            calls.introspectBatch,
+            calls.liveBatch,
             ["realm": realm, "session": lookups.map(\.session), "jti": lookups.map(\.jti)])
         // A join promises no order.
         return found.sorted { $0.number < $1.number }.map(\.session)
+    }
+
+    /// A token to be looked up for a request with a proof.
+    struct ProvenLookup: Sendable {
+        let lookup: Lookup
+        let proof: ProofUse
+    }
+
+    /// What is found for a token and a proof.
+    enum ProvenSession: Sendable {
+        case session(LiveSession?)
+        case proofUsed
+        case proofForgotten
+    }
+
+    /// Uses up the proofs and looks up the sessions, in the same order.
+    static func lookUpByProof(
+        _ lookups: [ProvenLookup], _ realm: UUIDValue, _ database: Database
+    ) async throws(StoreError) -> [ProvenSession] {
+        // In one order, so that two such transactions cannot deadlock over equal proofs.
+        let order = lookups.indices.sorted { lookups[$0].proof.id.lexicographicallyPrecedes(lookups[$1].proof.id) }
+        let sorted = order.map { lookups[$0] }
+        let found = try await database.all(
+            calls.liveByProof,
+            [
+                "realm": realm, "session": sorted.map(\.lookup.session), "jti": sorted.map(\.lookup.jti),
+                "proof": sorted.map(\.proof.packed),
+            ])
+        return try inOrder(found.map { ($0.number, $0.session) }, order)
+    }
+
+    /// Results by their numbers, put into the order in which they were asked for.
+    private static func inOrder<R>(_ found: [(Int, R)], _ order: [Int]) throws(StoreError) -> [R] {
+        var results = [R?](repeating: nil, count: order.count)
+        for (number, result) in found where order.indices.contains(number - 1) { results[order[number - 1]] = result }
+        let complete = results.compactMap { $0 }
+        guard complete.count == order.count, found.count == order.count else { throw .malformedResult }
+        return complete
     }
 
     /// Rotates several families in one transaction, in the order of their ids, so that two such transactions cannot
@@ -41,15 +79,9 @@ extension SessionStore {
                 "successor_hashes": sorted.map { $0.successorHashes[0] },
                 "lifetime": sorted.map(\.refreshTokenLifetime), "source": sorted.map(\.source),
                 "server_key": sorted.map(\.serverKey), "mark": sorted.map(\.mark),
+                "proof": sorted.map { $0.proof?.packed ?? [] },
             ])
-        guard outcomes.count == rotations.count else { throw .malformedResult }
-        var results = [RotationOutcome?](repeating: nil, count: rotations.count)
-        for (number, outcome) in outcomes where order.indices.contains(number - 1) {
-            results[order[number - 1]] = outcome
-        }
-        let complete = results.compactMap { $0 }
-        guard complete.count == rotations.count else { throw .malformedResult }
-        return complete
+        return try inOrder(outcomes.map { ($0.number, $0.outcome) }, order)
     }
 
     /// Rotates one family in a transaction of its own.
@@ -60,9 +92,12 @@ extension SessionStore {
             "realm": rotation.realm, "client": rotation.client, "session": rotation.session,
             "generation": rotation.generation, "hash": rotation.hash, "successor_hashes": rotation.successorHashes,
             "lifetime": rotation.refreshTokenLifetime, "source": rotation.source, "server_key": rotation.serverKey,
-            "mark": rotation.mark,
+            "mark": rotation.mark, "proof": rotation.proof?.packed,
         ]
-        let narrowed: Arguments = ["scope": rotation.scope, "resource": rotation.resources]
+        let narrowed: Arguments = [
+            "scope": rotation.scope, "resource": rotation.resources, "level": rotation.level,
+            "max_age": rotation.maximumAge,
+        ]
         return try await database.one(
             waiting ? calls.rotate : calls.rotateUnlessBusy, token + rotation.permits.arguments + narrowed)
     }
@@ -70,5 +105,8 @@ extension SessionStore {
 
 extension SessionStore.Rotation {
     /// Whether it can share a statement, like nearly all: no permit to take, the family's own scope, one server key.
-    var canShare: Bool { permits.isEmpty && scope == nil && resources == nil && successorHashes.count == 1 }
+    var canShare: Bool {
+        permits.isEmpty && scope == nil && resources == nil && level == nil && maximumAge == nil
+            && successorHashes.count == 1
+    }
 }

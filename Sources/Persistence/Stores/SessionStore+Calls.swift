@@ -1,18 +1,33 @@
 extension SessionStore {
     struct Calls: Sendable {
-        let introspect = FunctionCall(
-            "introspect", ["realm", "session", "jti"], effect: .readOnly, returns: LiveSession.columns)
-        let introspectBatch = FunctionCall<(number: Int, session: LiveSession?)>(
-            "introspect", named: "introspect_batch", ["realm", .item("session"), .item("jti")], effect: .readOnly
+        let live = FunctionCall(
+            "live_session", ["realm", "session", "jti"], effect: .readOnly, returns: LiveSession.columns)
+        let liveBatch = FunctionCall<(number: Int, session: LiveSession?)>(
+            "live_session", named: "live_session_batch", ["realm", .item("session"), .item("jti")], effect: .readOnly
         ) { columns in
             let number = columns("number", Int.self, sql: "item.number")
             let session = LiveSession.columns(&columns)
             return { (row) throws(StoreError) in (try row[number], try session(row)) }
         }
-        let rotate = rotation("rotate_refresh_token")
-        let rotateUnlessBusy = rotation("rotate_unless_busy")
-        let rotateBatch = rotations("rotate_refresh_token")
-        let rotateBatchUnlessBusy = rotations("rotate_unless_busy")
+        /// Uses up proofs. The mark in each makes the statement safe to run again.
+        let liveByProof = FunctionCall<(number: Int, session: ProvenSession)>(
+            "live_session_by_proof", ["realm", .item("session"), .item("jti"), .item("proof")], effect: .idempotent
+        ) { columns in
+            let number = columns("number", Int.self, sql: "item.number")
+            let proof = columns("proof", String.self)
+            let session = LiveSession.columns(&columns)
+            return { (row) throws(StoreError) in
+                switch try row[proof] {
+                case "used": (try row[number], .proofUsed)
+                case "old": (try row[number], .proofForgotten)
+                default: (try row[number], .session(try session(row)))
+                }
+            }
+        }
+        let rotate = rotation("rotate_session")
+        let rotateUnlessBusy = rotation("rotate_session_unless_busy")
+        let rotateBatch = rotations("rotate_session")
+        let rotateBatchUnlessBusy = rotations("rotate_session_unless_busy")
         let revokeSession = FunctionCall<Bool>(
             "revoke_session", ["realm", "client", "session", "reason"], effect: .idempotent)
         let revokeAccessToken = FunctionCall<Bool>(
@@ -23,8 +38,8 @@ extension SessionStore {
                 function,
                 [
                     "realm", "client", "session", "generation", "hash", "successor_hashes", "lifetime", "source",
-                    "server_key", "mark",
-                ] + PermitRequest.arguments + ["scope", "resource"],
+                    "server_key", "mark", "proof",
+                ] + PermitRequest.arguments + ["scope", "resource", "level", "max_age"],
                 effect: .idempotent
             ) { columns in columns.limited(RotationOutcome.columns(&columns)) }
         }
@@ -36,7 +51,7 @@ extension SessionStore {
                 [
                     "realm", .item("client"), .item("session"), .item("generation"), .item("hash"),
                     .item("successor_hashes") { "ARRAY[\($0)]" }, .item("lifetime"), .item("source"),
-                    .item("server_key"), .item("mark"),
+                    .item("server_key"), .item("mark"), .item("proof") { "NULLIF(\($0), '')" },
                 ] + PermitRequest.arguments.map { .constant($0.name, "'{}'") },
                 effect: .idempotent
             ) { columns in
@@ -55,7 +70,8 @@ extension SessionStore.RotationOutcome {
         let family = columns.record { (row) throws(StoreError) in
             SessionStore.Rotated(
                 user: try row("user_id"), scope: try row("scope"), resources: try row("resource"), amr: try row("amr"),
-                authTime: try row("auth_time"), tokenSalt: try row("token_salt"), currentHash: try row("current_hash"),
+                acr: try row("acr"), authTime: try row("auth_time"), tokenSalt: try row("token_salt"),
+                currentHash: try row("current_hash"),
                 now: try row("db_now"), expiresAt: try row("expires_at"))
         }
         return { (row) throws(StoreError) in
@@ -63,6 +79,9 @@ extension SessionStore.RotationOutcome {
             case "rotated", "retried": .rotated(try family(row))
             case "invalid_scope": .invalidScope
             case "invalid_target": .invalidTarget
+            case "unmet": .unmet
+            case "proof_used": .proofUsed
+            case "proof_old": .proofForgotten
             case "busy": .busy
             case let word: .refused(try row[reason] ?? word)
             }
@@ -78,10 +97,12 @@ extension LiveSession {
             LiveSession(
                 user: try row("user_id"), client: try row("client"), clientID: try row("client_id"),
                 scope: try row("scope"), resources: try row("resource"), amr: try row("amr"),
-                authTime: try row("auth_time"), tokenSalt: try row("token_salt"), email: try row("email"),
+                acr: try row("acr"), authTime: try row("auth_time"), tokenSalt: try row("token_salt"),
+                email: try row("email"),
                 emailVerified: try row("email_verified"), firstName: try row("first_name"),
                 lastName: try row("last_name"), now: try row("db_now"), expiresAt: try row("expires_at"),
-                refreshExpiresAt: try row("refresh_expires_at"), refreshHash: try row("current_hash"))
+                refreshExpiresAt: try row("refresh_expires_at"), refreshHash: try row("current_hash"),
+                thumbprint: try row("jkt"))
         }
         return { (row) throws(StoreError) in try row[isActive] ? session(row) : nil }
     }

@@ -74,14 +74,15 @@ extension SessionStore {
     private static func mayHaveHappened(_ error: StoreError) -> Bool {
         switch error {
         case .timedOut, .inDoubt, .unavailable(.connectionLost): true
-        case .unavailable, .cancelled, .conflict, .violation, .rejected, .malformedResult: false
+        case .unavailable, .cancelled, .conflict, .violation, .rejected, .proofUsed, .proofForgotten, .malformedResult:
+            false
         }
     }
 
     private static func mayBeOfTheBatch(_ error: StoreError) -> Bool {
         switch error {
         case .conflict, .violation, .rejected: true
-        case .timedOut, .inDoubt, .unavailable, .cancelled, .malformedResult: false
+        case .timedOut, .inDoubt, .unavailable, .cancelled, .proofUsed, .proofForgotten, .malformedResult: false
         }
     }
 }

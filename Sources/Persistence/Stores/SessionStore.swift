@@ -2,6 +2,7 @@
 public struct SessionStore: Sendable {
     let database: Database
     private let lookups: Batcher<UUIDValue, Lookup, LiveSession?>
+    private let provenLookups: Batcher<UUIDValue, ProvenLookup, ProvenSession>
     /// Rotations of realms where no row is known to be locked: each waits for its row, shortly.
     let waitingRotations: Batcher<UUIDValue, Rotation, RotationOutcome>
     /// Rotations that must not wait for a row.
@@ -13,6 +14,9 @@ public struct SessionStore: Sendable {
         self.database = database
         lookups = Batcher(concurrency: 3, maximumWaiting: 1024) { (realm, lookups) throws(StoreError) in
             try await Self.lookUp(lookups, realm, database)
+        }
+        provenLookups = Batcher(concurrency: 3, maximumWaiting: 1024) { (realm, lookups) throws(StoreError) in
+            try await Self.lookUpByProof(lookups, realm, database)
         }
         waitingRotations = Batcher(concurrency: 4, maximumWaiting: 256) { (realm, rotations) throws(StoreError) in
             try await Self.rotateBatch(rotations, realm, database, waiting: true)
@@ -46,6 +50,12 @@ public struct SessionStore: Sendable {
         public let source: String
         /// Id of the key-file line that the stored successor is made under, 4 bytes.
         public let serverKey: [UInt8]
+        /// The proof that came with the token.
+        public var proof: ProofUse?
+        /// The least that the sign-in must have proven, 1 to 3 (`postern.acr_level`); `nil`: anything.
+        public var level: Int32?
+        /// The greatest age of the sign-in, in seconds; `nil`: any.
+        public var maximumAge: Int32?
         /// What must be granted first.
         public var permits: PermitRequest
         /// Identifies this request. When an answer is lost, a retry with the same mark gets the same successor, also
@@ -83,6 +93,8 @@ public struct SessionStore: Sendable {
         public let resources: [String]
         /// Authentication methods (RFC 8176).
         public let amr: [String]
+        /// The context class that the sign-in asked for; `nil`: the highest that ``amr`` meets.
+        public let acr: String?
         /// Seconds since the epoch.
         public let authTime: Double
         /// The session row's salt, 16 bytes.
@@ -102,6 +114,12 @@ public struct SessionStore: Sendable {
         case refused(String)
         case invalidScope
         case invalidTarget
+        /// The sign-in is too old, or proved less than was asked for; nothing was done.
+        case unmet
+        /// The proof was used before; nothing was done.
+        case proofUsed
+        /// As ``StoreError/proofForgotten``.
+        case proofForgotten
         /// Another transaction holds the session's row; nothing was done.
         case busy
     }
@@ -110,6 +128,19 @@ public struct SessionStore: Sendable {
     /// - Parameter jti: the token's 16-byte identifier, looked up among those revoked one by one.
     public func live(realm: UUIDValue, session: UUIDValue, jti: [UInt8]) async throws(StoreError) -> LiveSession? {
         try await lookups.submit(Lookup(session: session, jti: jti), in: realm)
+    }
+
+    /// The same for a request with a proof, which is used up.
+    /// - Throws: ``StoreError/proofUsed``, ``StoreError/proofForgotten``.
+    public func live(
+        realm: UUIDValue, session: UUIDValue, jti: [UInt8], spending proof: ProofUse
+    ) async throws(StoreError) -> LiveSession? {
+        let lookup = ProvenLookup(lookup: Lookup(session: session, jti: jti), proof: proof)
+        switch try await provenLookups.submit(lookup, in: realm) {
+        case .session(let session): return session
+        case .proofUsed: throw .proofUsed
+        case .proofForgotten: throw .proofForgotten
+        }
     }
 
     /// Ends a session that belongs to `client`, and with it all of its tokens.
@@ -144,6 +175,8 @@ public struct LiveSession: Sendable {
     public let resources: [String]
     /// Authentication methods (RFC 8176).
     public let amr: [String]
+    /// `acr` of the sign-in, where its request had a part in it; `nil`: what ``amr`` says.
+    public let acr: String?
     /// Seconds since the epoch.
     public let authTime: Double
     /// The session row's salt, 16 bytes.
@@ -164,4 +197,6 @@ public struct LiveSession: Sendable {
     public let refreshExpiresAt: Double?
     /// SHA-256 of the live refresh token; `nil` without one.
     public let refreshHash: [UInt8]?
+    /// Thumbprint of the key that its refresh tokens are bound to, 32 bytes; `nil`: none.
+    public let thumbprint: [UInt8]?
 }

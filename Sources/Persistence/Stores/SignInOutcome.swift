@@ -6,6 +6,8 @@ public enum SignInOutcome: Sendable {
     case signedInOnPage(PageOutcome, user: UUIDValue, now: Double, sessionExpiresAt: Double)
     /// On a page: the code was right, and the account is made when its user has given names.
     case profileDue
+    /// On a page: the code was right, and its number signs in only with one more proof of the account.
+    case secondProofDue
     /// The reason is for logs.
     case refused(String)
     /// The first factor is right and still live; the account has a second one.
@@ -14,6 +16,8 @@ public enum SignInOutcome: Sendable {
     case secondFactorWrong
     /// The account's second factor changed between two calls; nothing was consumed.
     case secondFactorGone
+    /// The first factor is right and still live; `acr_values` asks for a second one, and the account has none.
+    case unmet
 }
 
 extension SignInOutcome {
@@ -45,6 +49,7 @@ extension SignInOutcome {
             case "second_factor": .secondFactor(try prompt(row))
             case "second_factor_wrong": .secondFactorWrong
             case "second_factor_gone": .secondFactorGone
+            case "unmet": .unmet
             default: try signIn(row)
             }
         }
@@ -65,6 +70,7 @@ extension SignInOutcome {
         return { (row) throws(StoreError) in
             let page = try row[said].flatMap(PageOutcome.init)
             if page == .profile { return .profileDue }
+            if page == .secondProof { return .secondProofDue }
             guard case .signedIn(let user, let now, let expiresAt) = try decode(row), let page else {
                 return try decode(row)
             }

@@ -37,12 +37,15 @@ public struct SignInRequestStore: Sendable {
         let hint: (user: UUIDValue, session: UUIDValue)?
         /// The language that was asked for.
         let locale: String?
+        /// The proof that came with it.
+        let proof: ProofUse?
 
         /// Takes the parts as they are.
         public init(
             realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, address: String, addressKey: String, channel: Channel?,
             region: String?, client: UUIDValue?, app: String?, source: String, lifetime: Int32, sends: Int32,
-            hint: (user: UUIDValue, session: UUIDValue)?, locale: String? = nil
+            hint: (user: UUIDValue, session: UUIDValue)?, locale: String? = nil,
+            proof: ProofUse? = nil
         ) {
             self.realm = realm
             self.id = id
@@ -58,6 +61,7 @@ public struct SignInRequestStore: Sendable {
             self.sends = sends
             self.hint = hint
             self.locale = locale
+            self.proof = proof
         }
 
         /// What is asked for.
@@ -72,15 +76,16 @@ public struct SignInRequestStore: Sendable {
 
         static let arguments: [Argument] = [
             "realm", "id", "resend_of", "email", "email_key", "channel", "region", "client", "app",
-            Argument("source", of: ["source", "locale"]) { "postern.requested_in(\($0[0]), \($0[1]))" }, "lifetime",
-            "sends", "hint_user", "hint_session",
+            Argument("source", of: ["source", "locale", "proof"]) {
+                "postern.with_proof(postern.requested_in(\($0[0]), \($0[1])), \($0[2]))"
+            }, "lifetime", "sends", "hint_user", "hint_session",
         ]
 
         var arguments: Arguments {
             [
                 "realm": realm, "id": id, "resend_of": resendOf, "email": address, "email_key": addressKey,
                 "channel": channel?.rawValue, "region": region, "client": client, "app": app, "source": source,
-                "locale": locale, "lifetime": lifetime, "sends": sends, "hint_user": hint?.user,
+                "locale": locale, "proof": proof?.packed, "lifetime": lifetime, "sends": sends, "hint_user": hint?.user,
                 "hint_session": hint?.session,
             ]
         }

@@ -16,6 +16,11 @@ public enum StoreError: Error, Equatable, Sendable {
     case violation(sqlstate: String, constraint: String?)
     /// Not executed: PostgreSQL refused it for another reason; a defect of ours (42501, 22P02 and the like).
     case rejected(sqlstate: String)
+    /// Not executed: the proof of possession of the request was used before (RFC 9449 §11.1).
+    case proofUsed
+    /// Not executed: the proof is from before the store of used proofs was emptied, by a crash of PostgreSQL or a
+    /// failover. A proof with a new nonce is accepted, once ``ProofStore/begin()`` was called.
+    case proofForgotten
     /// The answer has another shape than the statement's decoder expects.
     case malformedResult
 

@@ -63,7 +63,7 @@ struct AccountRoutes: Sendable {
             source: exchange.source)
         return switch deletion {
         case .deleted: Answer(.noContent)
-        case .stepUp: .stepUp(maximumAge: BearerAuthentication.stepUpAge)
+        case .stepUp: .stepUp(after: verified.session, maximumAge: BearerAuthentication.stepUpAge)
         case .signedOut: .bearerChallenge(invalidToken: true)
         }
     }

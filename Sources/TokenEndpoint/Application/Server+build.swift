@@ -53,7 +53,9 @@ extension Server {
         if let listen = configuration.operationsListen {
             let queues = QueueGauges()
             metrics.watch { queues.gauges() }
-            services.append(QueueWatch(queues: QueueStore(database), gauges: queues, logger: logger))
+            services.append(
+                QueueWatch(
+                    queues: QueueStore(database), webhooks: WebhookStore(database), gauges: queues, logger: logger))
             services.append(
                 operations(
                     listen, metrics, transport,

@@ -54,6 +54,8 @@ extension Server {
         let linkFactor = MagicLinkFactor(links: links, keyring: keyring)
         let passkeyFactor = PasskeyFactor(passkeys: passkeyStore, keyring: keyring)
         let refreshes = RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring)
+        let proofs = Proofs(
+            verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database))
         let service = TokenService(
             [
                 SignInGrant(codeFactor, signIn, issuer: issuer),
@@ -63,7 +65,7 @@ extension Server {
                     codes: authorizationCodes, addresses: addressTokens, issuer: issuer, limiter: limiter),
                 refreshes,
                 ClientCredentialsGrant(accounts: accounts, issuer: issuer, limiter: limiter),
-            ], clients: clients, databaseClock: databaseClock)
+            ], clients: clients, databaseClock: databaseClock, proofs: proofs)
         let verifier = AccessTokenVerifier(
             keyring: keyring, signingKeys: signingKeys, sessions: sessions, accounts: accounts,
             addresses: addressTokens)
@@ -80,7 +82,7 @@ extension Server {
             store: IdentifierStore(database), limiter: limiter, keyring: keyring,
             wakeDelivery: wakeDelivery.signal)
         let undo = UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring)
-        let bearer = BearerAuthentication(verifier: verifier, clock: clock)
+        let bearer = BearerAuthentication(verifier: verifier, proofs: proofs, clock: clock)
 
         let authorizations = Authorizations(
             codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring)
@@ -99,7 +101,7 @@ extension Server {
                 limiter: limiter, keyring: keyring, deadline: configuration.uniformDeadline, clock: clock))
 
         let authorizationRoutes = AuthorizationRoutes(
-            authorizations: authorizations, clients: clients,
+            authorizations: authorizations, clients: clients, proofs: proofs,
             limit: LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) }), pages: pages)
         let routes =
             TokenRoutes(service: service, metrics: metrics).routes
@@ -112,17 +114,21 @@ extension Server {
                 countMissingKey: transport.countMissingAPIKey
             ).routes
             + pages.routes
-            + SignInRequestRoutes(requests: requests, code: code, registration: registration, link: link).routes
+            + SignInRequestRoutes(
+                requests: requests, proofs: proofs, code: code, registration: registration, link: link
+            ).routes
             + AppInfoRoutes().routes
             + UserInfoRoutes(bearer: bearer, identifiers: identifiers).routes
-            + PasskeyRoutes(passkeys: passkeys, bearer: bearer).routes
+            + PasskeyRoutes(passkeys: passkeys, proofs: proofs, bearer: bearer).routes
             + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
             + AccountRoutes(account: OwnAccount(AccountStore(database)), bearer: bearer).routes
             + IdentifierRoutes(identifiers: identifiers, bearer: bearer).routes
             + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
-            + IntrospectionRoutes(clients: clients, verifier: verifier, refreshTokens: refreshTokens, clock: clock)
-            .routes
+            + IntrospectionRoutes(
+                clients: clients, verifier: verifier, refreshTokens: refreshTokens, signingKeys: signingKeys,
+                databaseClock: databaseClock, clock: clock
+            ).routes
             + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + SignOutRoutes(signOut: signOut, pages: pages).routes
@@ -158,6 +164,11 @@ extension Server {
                     tokens: LogoutTokens(
                         LogoutTokenStore(database), realms: realms, signingKeys: signingKeys,
                         post: parts.postLogoutToken, clock: clock), logger: logger),
+                EventService(
+                    sender: EventSender(
+                        WebhookStore(database),
+                        tokens: EventTokens(realms: realms, signingKeys: signingKeys, clock: clock),
+                        post: parts.postEvent, count: { metrics.countEvent(outcome: $0) }, logger: logger)),
                 KeyLineService(
                     resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
                     lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),

@@ -20,6 +20,8 @@ package struct ServerParts {
     package let delivery: ((DeliveryParts) throws -> any Service)?
     /// Posts a form to a client.
     package let postLogoutToken: LogoutTokens.Post
+    /// Posts an event to a webhook.
+    package let postEvent: EventSender.Post
     /// The dev outbox under `postern dev`.
     package let routes: [Route]
 
@@ -27,11 +29,12 @@ package struct ServerParts {
     package init(
         pages: @escaping (PageParts) throws -> any ComposedPages,
         delivery: ((DeliveryParts) throws -> any Service)? = nil, postLogoutToken: @escaping LogoutTokens.Post,
-        routes: [Route] = []
+        postEvent: @escaping EventSender.Post, routes: [Route] = []
     ) {
         self.pages = pages
         self.delivery = delivery
         self.postLogoutToken = postLogoutToken
+        self.postEvent = postEvent
         self.routes = routes
     }
 }

@@ -8,6 +8,7 @@ import Persistence
 struct AuthorizationRoutes: Sendable {
     let authorizations: Authorizations
     let clients: ClientAuthenticator
+    let proofs: Proofs
     let limit: LocalLimit
     let pages: any AuthorizationPages
 
@@ -16,7 +17,7 @@ struct AuthorizationRoutes: Sendable {
             Route(
                 "/connect/authorize",
                 [.get: { try await authorize($0, by: request) }, .post: { try await redirect($0) }]
-            ).logged(as: "authorize").unavailable(pages.unavailable),
+            ).logged(as: "authorize").unavailable(pages.unavailable).outage { silentAnswer($0) },
             Route("/connect/par", [.post: { try await push($0) }]).logged(as: "par"),
         ]
     }
@@ -29,14 +30,17 @@ struct AuthorizationRoutes: Sendable {
     }
 
     /// Answers an authorization request.
-    /// - Parameter read: reads it from the query; throws `AuthorizationRefusal`.
+    /// - Parameters:
+    ///   - lists: parameters that may repeat; the first value counts.
+    ///   - read: reads it from the query; throws `AuthorizationRefusal`.
     func authorize(
-        _ exchange: Exchange, by read: (FormParameters, Exchange) async throws -> AuthorizationRequest
+        _ exchange: Exchange, lists: Set<String> = [],
+        by read: (FormParameters, Exchange) async throws -> AuthorizationRequest
     ) async throws -> Answer {
         let query = exchange.request.query.utf8
         guard query.count <= Self.maximumQuery else { return Answer(.uriTooLong) }
         return try await answering(exchange) {
-            guard let form = try? FormParameters(parsing: query) else {
+            guard let form = try? FormParameters(parsing: query, lists: lists) else {
                 throw AuthorizationRefusal.page(.invalidRequest)
             }
             let request = try await read(form, exchange)
@@ -49,6 +53,19 @@ struct AuthorizationRoutes: Sendable {
                 return response(request.temporarilyUnavailable, exchange)
             }
         }
+    }
+
+    /// While the configuration cannot be read: a request that wants no page gets its error at the redirect URI, if that
+    /// was the client's before.
+    private func silentAnswer(_ exchange: Exchange) -> Answer? {
+        let query = exchange.request.query.utf8
+        guard query.count <= Self.maximumQuery,
+            limit.refusal(.authorize, exchange.source, realm: exchange.realm) == nil,
+            let form = try? FormParameters(parsing: query),
+            let request = authorizations.requestWithoutDatabase(form, realm: exchange.realm),
+            request.prompts.contains(.none)
+        else { return nil }
+        return response(request.temporarilyUnavailable, exchange)
     }
 
     private func answer(_ request: AuthorizationRequest, _ exchange: Exchange) async throws -> Answer {
@@ -128,8 +145,11 @@ struct AuthorizationRoutes: Sendable {
             throw TokenError(.invalidRequest, "The parameter request_uri cannot be pushed.", reason: "request_uri")
         }
         do {
-            let uri = try await authorizations.push(
-                form, by: client, realm: exchange.realm, source: exchange.source)
+            let proof = try exchange.proof(by: proofs)
+            let uri = try await proofs.using(in: exchange.realm) {
+                try await authorizations.push(
+                    form, by: client, realm: exchange.realm, source: exchange.source, proof: proof)
+            }
             var object = JSONWriter(reserving: 192)
             object.member("request_uri", uri)
             object.member("expires_in", Authorizations.pushedLifetime)

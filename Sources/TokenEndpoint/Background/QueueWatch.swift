@@ -3,10 +3,11 @@ import Persistence
 import ServiceLifecycle
 import Synchronization
 
-/// Looks every ten seconds how long mail and undecided requests wait, for the metrics. At most twenty realms are named
-/// per queue.
+/// Looks every ten seconds how long mail, undecided requests and events wait, for the metrics. At most twenty realms
+/// are named per queue, and twenty webhooks.
 struct QueueWatch: Service {
     let queues: QueueStore
+    let webhooks: WebhookStore
     let gauges: QueueGauges
     let logger: Logger
 
@@ -17,10 +18,11 @@ struct QueueWatch: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 do {
-                    gauges.set(try await queues.figures(top: Self.top))
+                    gauges.set(
+                        try await queues.figures(top: Self.top), try await webhooks.figures(top: Self.top))
                 } catch {
                     // An old figure would be taken for a new one.
-                    gauges.set([])
+                    gauges.set([], [])
                     logger.debug("queues cannot be measured", metadata: ["error": "\(error)"])
                 }
                 try? await Task.sleep(for: Self.interval)
@@ -29,17 +31,17 @@ struct QueueWatch: Service {
     }
 }
 
-/// The figures of the queues. Labels are the names of queues and realms' slugs.
+/// The figures of the queues. Labels are the names of queues and webhooks, and realms' slugs.
 final class QueueGauges: Sendable {
-    private let figures = Mutex<[QueueStore.Figure]>([])
+    private let figures = Mutex<(queues: [QueueStore.Figure], webhooks: [WebhookStore.Figure])>(([], []))
 
-    func set(_ figures: [QueueStore.Figure]) {
-        self.figures.withLock { $0 = figures }
+    func set(_ queues: [QueueStore.Figure], _ webhooks: [WebhookStore.Figure]) {
+        figures.withLock { $0 = (queues, webhooks) }
     }
 
     /// All of one name one after another.
     func gauges() -> [Metrics.Gauge] {
-        let figures = figures.withLock { $0 }
+        let (figures, webhooks) = figures.withLock { $0 }
         let (realms, totals) = (figures.filter { $0.realm != nil }, figures.filter { $0.realm == nil })
         func gauges(
             _ name: String, _ figures: [QueueStore.Figure], _ value: (QueueStore.Figure) -> Double
@@ -53,5 +55,16 @@ final class QueueGauges: Sendable {
             + gauges("postern_queue_oldest_seconds", totals, \.oldest)
             + gauges("postern_queue_realm_entries", realms) { Double($0.queued) }
             + gauges("postern_queue_realm_oldest_seconds", realms, \.oldest)
+            + Self.gauges("postern_webhook_lag_seconds", webhooks, \.lag)
+            + Self.gauges("postern_webhook_pending_events", webhooks) { Double($0.pending) }
+            + Self.gauges("postern_webhook_refused_events", webhooks) { Double($0.setAside) }
+    }
+
+    private static func gauges(
+        _ name: String, _ figures: [WebhookStore.Figure], _ value: (WebhookStore.Figure) -> Double
+    ) -> [Metrics.Gauge] {
+        figures.map {
+            Metrics.Gauge(name: name, labels: "realm=\"\($0.realm)\",webhook=\"\($0.name)\"", value: value($0))
+        }
     }
 }

@@ -2,14 +2,15 @@ import Grants
 import HTTPTypes
 import Persistence
 
-/// Who calls a protected endpoint (RFC 6750): the one place where a bearer token becomes a user, and where it is
-/// decided what that user's app may manage and how recent the sign-in must be.
+/// Who calls a protected endpoint (RFC 6750, RFC 9449 §7): the one place where an access token becomes a user, and
+/// where it is decided what that user's app may manage and how recent the sign-in must be.
 ///
 /// A token opens only what it was made for (decision 28). An access token with a resource in its `aud` was made for an
 /// API, which must not be able to use it against its user: ``authenticate(_:for:signedInWithin:)``, which every account
 /// endpoint calls, does not take it.
 struct BearerAuthentication: Sendable {
     private let verifier: AccessTokenVerifier
+    private let proofs: Proofs
     /// Seconds since the epoch.
     private let clock: @Sendable () -> Double
 
@@ -34,8 +35,9 @@ struct BearerAuthentication: Sendable {
         }
     }
 
-    init(verifier: AccessTokenVerifier, clock: @escaping @Sendable () -> Double) {
+    init(verifier: AccessTokenVerifier, proofs: Proofs, clock: @escaping @Sendable () -> Double) {
         self.verifier = verifier
+        self.proofs = proofs
         self.clock = clock
     }
 
@@ -51,7 +53,7 @@ struct BearerAuthentication: Sendable {
         guard verified.isForClientAlone else { throw Refusal(.bearerChallenge(invalidToken: true)) }
         guard purpose.admits(verified.client) else { throw Refusal(.insufficientScope()) }
         if let age, verified.session.now - verified.session.authTime > Double(age) {
-            throw Refusal(.stepUp(maximumAge: age))
+            throw Refusal(.stepUp(after: verified.session, maximumAge: age))
         }
         return verified
     }
@@ -76,21 +78,53 @@ struct BearerAuthentication: Sendable {
     }
 
     private func holder(of exchange: Exchange, _ bearer: Exchange.Bearer) async throws -> Person {
+        let holder: AccessTokenVerifier.Holder?
         switch bearer {
         case .none: throw Refusal(.bearerChallenge(invalidToken: false))
         case .malformed: throw Refusal(.bearerChallenge(invalidToken: true))
         case .token(let text):
-            switch try await verifier.identify(text, realm: exchange.realm, now: clock()) {
-            case .user(let verified):
-                exchange.namedClient?.note(verified.client)
-                return .user(verified)
-            case .address(let verified):
-                exchange.namedClient?.note(verified.client)
-                return .address(verified)
-            // A valid token of a service account: there is no user.
-            case .service: throw Refusal(.insufficientScope())
-            case nil: throw Refusal(.bearerChallenge(invalidToken: true))
+            holder = try await verifier.identify(text, as: .bearer, realm: exchange.realm, now: clock())
+            if holder == nil, verifier.isBound(text, realm: exchange.realm, now: clock()) {
+                throw Refusal(.dpopTokenChallenge)
             }
+        case .proven(let text): holder = try await self.holder(of: exchange, proving: text)
         }
+        switch holder {
+        case .user(let verified):
+            exchange.namedClient?.note(verified.client)
+            return .user(verified)
+        case .address(let verified):
+            exchange.namedClient?.note(verified.client)
+            return .address(verified)
+        // A valid token of a service account: there is no user.
+        case .service: throw Refusal(.insufficientScope())
+        case nil: throw Refusal(.bearerChallenge(invalidToken: true))
+        }
+    }
+
+    /// The proof is checked before the token is looked at, so that the answer to a bad one tells nothing about a token.
+    private func holder(
+        of exchange: Exchange, proving text: String
+    ) async throws -> AccessTokenVerifier.Holder? {
+        do {
+            guard let presented = exchange.presentedProof else {
+                throw TokenError(DPoPRefusal.invalid(reason: "no proof"))
+            }
+            let proof = try proofs.verify(presented, accessToken: text, realm: exchange.realm)
+            exchange.nextNonce?.note(proof.freshNonce)
+            return try await proofs.using(in: exchange.realm) {
+                try await verifier.identify(text, as: .proven(proof.use), realm: exchange.realm, now: clock())
+            }
+        } catch let error as TokenError where error.code == .invalidDPoPProof || error.code == .useDPoPNonce {
+            throw Refusal(.dpopChallenge(error), because: error)
+        }
+    }
+}
+extension Answer {
+    /// A more recent sign-in is wanted (RFC 9470 §3). An account with a second factor will need that factor again,
+    /// which the app learns now. A passkey proves as much by itself.
+    static func stepUp(after session: LiveSession, maximumAge: Int) -> Answer {
+        let proven = AuthenticationContext(amr: session.amr)
+        return .stepUp(maximumAge: maximumAge, context: proven == .twoFactors ? .twoFactors : nil)
     }
 }

@@ -1,6 +1,7 @@
 import Encoding
 import Grants
 import HTTPTypes
+import Persistence
 
 /// Cotter's web wire (docs/wire.md): `/app` is the authorization endpoint, `get_identity` and `token` are the token
 /// endpoint in other words. Without a client that uses it there is none of it.
@@ -21,7 +22,7 @@ struct CotterRoutes: Sendable {
 
     private func authorize(_ exchange: Exchange) async throws -> Answer {
         guard exchange.realm.offersCotter else { return Answer(.notFound) }
-        return try await authorization.authorize(exchange) { form, exchange in
+        return try await authorization.authorize(exchange, lists: Channel.cotterLists) { form, exchange in
             try AuthorizationRequest(cotter: form, realm: exchange.realm)
         }
     }

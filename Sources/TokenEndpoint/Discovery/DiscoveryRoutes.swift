@@ -21,6 +21,8 @@ struct DiscoveryRoutes: Sendable {
             Route("/.well-known/openid-configuration", [.get: { metadata($0) }]),
             Route("/.well-known/oauth-authorization-server", [.get: { metadata($0) }]),
             Route("/.well-known/jwks", [.get: { try await jwks($0) }]).logged(as: "jwks"),
+            // Where some libraries look without discovery.
+            Route("/.well-known/jwks.json", [.get: { try await jwks($0) }]).logged(as: "jwks"),
         ].map { $0.cors(.all) }
     }
 
@@ -47,7 +49,14 @@ struct DiscoveryRoutes: Sendable {
         // Required, and it may not be empty where there is no authorization endpoint (RFC 8414 §2, §3.2).
         object.member("response_types_supported", [realm.hosted.isEnabled ? "code" : "none"])
         object.member("subject_types_supported", ["public"])
-        object.member("id_token_signing_alg_values_supported", SigningKeys.algorithms(of: realm, now: now))
+        let algorithms = SigningKeys.algorithms(of: realm, now: now)
+        object.member("id_token_signing_alg_values_supported", algorithms)
+        object.member("introspection_signing_alg_values_supported", algorithms)
+        object.member(
+            "acr_values_supported",
+            realm.hosted.isEnabled
+                ? AuthorizationRequest.acrValuesSupported : AuthenticationContext.allCases.map(\.rawValue))
+        object.member("dpop_signing_alg_values_supported", ClientKey.Algorithm.allCases.map(\.rawValue))
         object.member("token_endpoint_auth_methods_supported", ["none"] + authMethods)
         object.member("introspection_endpoint_auth_methods_supported", authMethods)
         object.member("revocation_endpoint_auth_methods_supported", ["none"] + authMethods)
@@ -63,11 +72,11 @@ struct DiscoveryRoutes: Sendable {
         object.member(
             "claims_supported",
             [
-                "iss", "sub", "aud", "exp", "iat", "auth_time", "amr", "sid", "realm", "at_hash", "email",
+                "iss", "sub", "aud", "exp", "iat", "auth_time", "amr", "acr", "sid", "realm", "at_hash", "email",
                 "email_verified",
                 "name", "given_name", "family_name",
             ] + (realm.scopes["phone"]?.enabled == true ? ["phone_number", "phone_number_verified"] : [])
-                + (realm.hosted.isEnabled ? ["nonce", "acr"] : []))
+                + (realm.hosted.isEnabled ? ["nonce"] : []))
         service.describe(in: &object, for: realm)
         return object.finish()
     }

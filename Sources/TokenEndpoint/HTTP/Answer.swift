@@ -13,6 +13,8 @@ public struct Answer: Sendable, Equatable {
     public var headers: HTTPFields
     /// The body's bytes.
     public var body: [UInt8]
+    /// Whether it counts against its source like 401 and 403 (``RefusalLimit``).
+    var isRefusal = false
 
     /// An answer without a body.
     public init(_ status: HTTPResponse.Status, headers: HTTPFields = [:]) {
@@ -95,6 +97,8 @@ extension HTTPField.Name {
     static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
     static let xRobotsTag = HTTPField.Name("X-Robots-Tag")!
     static let origin = HTTPField.Name("Origin")!
+    static let dpop = HTTPField.Name("DPoP")!
+    static let dpopNonce = HTTPField.Name("DPoP-Nonce")!
     static let host = HTTPField.Name("Host")!
     static let xForwardedFor = HTTPField.Name("X-Forwarded-For")!
     static let posternForwardedFor = HTTPField.Name("Postern-Forwarded-For")!

@@ -12,6 +12,16 @@ struct Document: Sendable {
         self.json = json
         tag = "\"\(Base64.urlEncode(Array(SHA256.hash(data: json).prefix(12))))\""
     }
+
+    /// Whether `If-None-Match` names this document: as a list of tags, weak or strong, or `*` (RFC 9110 §13.1.2). Our
+    /// tags hold no comma, so that a tag of others which holds one matches nothing.
+    func matches(_ fields: [String]) -> Bool {
+        fields.contains { field in
+            field.split(separator: ",").map(\.trimmingSpaces).contains { named in
+                named == "*" || (named.hasPrefix("W/") ? named.dropFirst(2) : named) == tag
+            }
+        }
+    }
 }
 
 extension Answer {
@@ -20,7 +30,9 @@ extension Answer {
         let headers: HTTPFields = [
             .cacheControl: "public, max-age=\(seconds)", .eTag: document.tag, .vary: exchange.vary,
         ]
-        if exchange.request.headers[.ifNoneMatch] == document.tag { return Answer(.notModified, headers: headers) }
+        if document.matches(exchange.request.headers[values: .ifNoneMatch]) {
+            return Answer(.notModified, headers: headers)
+        }
         return Answer(json: document.json, headers: headers)
     }
 

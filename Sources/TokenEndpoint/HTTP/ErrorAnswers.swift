@@ -84,7 +84,7 @@ extension TokenError {
         switch code {
         case .invalidGrant, .authorizationPending, .slowDown, .accessDenied: true
         case .invalidRequest, .invalidClient, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget,
-            .temporarilyUnavailable, .rateLimited:
+            .unmetAuthenticationRequirements, .invalidDPoPProof, .useDPoPNonce, .temporarilyUnavailable, .rateLimited:
             false
         }
     }
@@ -103,8 +103,13 @@ extension Answer {
             if basicUsed { answer.headers[.wwwAuthenticate] = "Basic realm=\"postern\", charset=\"UTF-8\"" }
             return answer
         case .invalidRequest, .invalidGrant, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget,
-            .authorizationPending, .slowDown, .accessDenied:
+            .unmetAuthenticationRequirements, .authorizationPending, .slowDown, .accessDenied:
             return Answer(.badRequest, json: body(error))
+        case .invalidDPoPProof, .useDPoPNonce:
+            var answer = Answer(.badRequest, json: body(error))
+            answer.headers[.dpopNonce] = error.nonce
+            answer.isRefusal = true
+            return answer
         }
     }
 
@@ -144,13 +149,16 @@ extension Answer {
     }
 
     /// The sign-in is too long ago for this (RFC 9470 §3).
-    /// - Parameter maximumAge: seconds.
-    static func stepUp(maximumAge: Int) -> Answer {
+    /// - Parameters:
+    ///   - maximumAge: seconds.
+    ///   - context: what the new sign-in must prove; `nil`: any factor will do.
+    static func stepUp(maximumAge: Int, context: AuthenticationContext? = nil) -> Answer {
+        let wanted = context.map { ", acr_values=\"\($0.rawValue)\"" } ?? ""
         var answer = Answer.error(.unauthorized, "insufficient_user_authentication")
         answer.headers[.wwwAuthenticate] = """
             Bearer \
             error=\"insufficient_user_authentication\", error_description=\"A more recent sign-in is required.\", \
-            max_age=\"\(maximumAge)\"
+            max_age=\"\(maximumAge)\"\(wanted)
             """
         return answer
     }
@@ -161,6 +169,41 @@ extension Answer {
         answer.headers[.wwwAuthenticate] =
             invalidToken
             ? "Bearer error=\"invalid_token\", error_description=\"The access token is invalid.\"" : "Bearer"
+        if !invalidToken {
+            answer.headers.append(HTTPField(name: .wwwAuthenticate, value: "DPoP algs=\"\(ClientKey.algorithms)\""))
+        }
+        return answer
+    }
+
+    /// A protected resource's 401 for what is bound to a key, or should be (RFC 9449 §7.1). `error` stands first in one
+    /// field: clients read no other place.
+    static func dpopChallenge(_ error: String, _ description: String, nonce: String? = nil) -> Answer {
+        var object = JSONWriter(reserving: 160)
+        object.member("error", error)
+        object.member("error_description", description)
+        var answer = Answer(.unauthorized, json: object.finish())
+        answer.headers[.wwwAuthenticate] =
+            "DPoP error=\"\(error)\", error_description=\"\(description)\", algs=\"\(ClientKey.algorithms)\""
+        answer.headers[.dpopNonce] = nonce
+        return answer
+    }
+
+    /// The same for a refused proof.
+    static func dpopChallenge(_ error: TokenError) -> Answer {
+        dpopChallenge(error.code.rawValue, error.description, nonce: error.nonce)
+    }
+
+    /// A token that is dead, foreign, or bound to another key.
+    static var dpopTokenChallenge: Answer { dpopChallenge("invalid_token", "The access token is invalid.") }
+
+    /// The challenge in the scheme that the token came by.
+    func challenging(_ request: Request) -> Answer {
+        guard let challenge = headers[.wwwAuthenticate], challenge.hasPrefix("Bearer error="),
+            request.headers[.authorization]?.prefix(5).lowercased() == "dpop "
+        else { return self }
+        if challenge.hasPrefix("Bearer error=\"invalid_token\"") { return .dpopTokenChallenge }
+        var answer = self
+        answer.headers[.wwwAuthenticate] = "DPoP" + challenge.dropFirst("Bearer".count)
         return answer
     }
 }

@@ -2,6 +2,8 @@ public import Grants
 import HTTPTypes
 public import Logging
 package import NIOCore
+import Persistence
+import Synchronization
 
 /// One request on its way through a handler, with the realm its host named.
 public struct Exchange: Sendable {
@@ -24,6 +26,8 @@ public struct Exchange: Sendable {
     let baseLogger: Logger
     /// The client that the request names; only kept where it decides about the web origin.
     var namedClient: NamedClient?
+    /// Only kept for a request with a proof of possession.
+    var nextNonce: NextNonce?
 
     /// Carries the request's number; made when something is to be logged.
     public var logger: Logger {
@@ -97,14 +101,34 @@ public struct Exchange: Sendable {
     /// Whether the client tried to authenticate in the header, so that a 401 must answer in kind (RFC 6749 §5.2).
     var usedAuthorization: Bool { request.headers[.authorization] != nil }
 
-    /// The token of `Authorization: Bearer` (RFC 6750 §2.1).
+    /// The proof of possession that came with the request; `nil` when there is no `DPoP` field at all.
+    var presentedProof: PresentedProof? {
+        guard request.headers.has(.dpop) else { return nil }
+        return PresentedProof(
+            fields: request.headers[values: .dpop], method: request.method.rawValue,
+            url: RequestedURL(realm: realm, host: host, path: request.path ?? ""))
+    }
+
+    /// Verifies the proof of a request that presents no access token, if there is one.
+    /// - Throws: `invalid_dpop_proof`, `use_dpop_nonce`.
+    func proof(by proofs: Proofs) throws(TokenError) -> ProofUse? {
+        guard let presentedProof else { return nil }
+        let proof = try proofs.verify(presentedProof, realm: realm)
+        nextNonce?.note(proof.freshNonce)
+        return proof.use
+    }
+
+    /// The token of `Authorization: Bearer` (RFC 6750 §2.1) or `DPoP` (RFC 9449 §7.1).
     func bearer() -> Bearer {
         let values = request.headers[values: .authorization]
         guard let value = values.first else { return .none }
         let parts = value.split(separator: " ", omittingEmptySubsequences: true)
         guard values.count == 1 else { return .malformed }
-        guard parts.first?.lowercased() == "bearer" else { return .none }
-        return parts.count == 2 ? .token(String(parts[1])) : .malformed
+        switch parts.first?.lowercased() {
+        case "bearer": return parts.count == 2 ? .token(String(parts[1])) : .malformed
+        case "dpop": return parts.count == 2 ? .proven(String(parts[1])) : .malformed
+        default: return .none
+        }
     }
 
     enum Bearer {
@@ -113,6 +137,23 @@ public struct Exchange: Sendable {
         /// A scheme without exactly one token, or more than one header.
         case malformed
         case token(String)
+        /// Of scheme `DPoP`: worth nothing without a proof.
+        case proven(String)
+    }
+}
+
+/// The nonce that a client uses next, noted by whatever verifies its proof.
+final class NextNonce: Sendable {
+    private let nonce = Mutex<String?>(nil)
+
+    func note(_ nonce: String?) { self.nonce.withLock { $0 = nonce } }
+
+    /// Every 2xx answer carries it (RFC 9449 §8.2).
+    func applied(to answer: Answer) -> Answer {
+        guard answer.status.kind == .successful, let nonce = nonce.withLock({ $0 }) else { return answer }
+        var answer = answer
+        answer.headers[.dpopNonce] = nonce
+        return answer
     }
 }
 

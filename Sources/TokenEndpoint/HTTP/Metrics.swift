@@ -43,6 +43,7 @@ public final class Metrics: Sendable {
         var grants: [Redeemed: UInt64] = [:]
         var excesses: [Exceeded: UInt64] = [:]
         var messages: [Delivered: UInt64] = [:]
+        var events: [String: UInt64] = [:]
         var wrongCodes: UInt64 = 0
         var codeLockouts: UInt64 = 0
         var codeBrakes: UInt64 = 0
@@ -91,6 +92,11 @@ public final class Metrics: Sendable {
     /// Counts how an attempt at a message ended: `sent`, `retried`, `dead` or `denied`.
     func countMessage(channel: String, outcome: String) {
         state.withLock { $0.messages[Delivered(channel: channel, outcome: outcome), default: 0] += 1 }
+    }
+
+    /// Counts how an attempt at an event for a webhook ended: `delivered`, `failed` or `refused`.
+    func countEvent(outcome: String) {
+        state.withLock { $0.events[outcome, default: 0] += 1 }
     }
 
     /// Asks `source` for gauges whenever the text is asked for; all of one name come one after another.
@@ -158,6 +164,8 @@ public final class Metrics: Sendable {
         lines += Self.counter(
             "postern_messages_total",
             state.messages.map { ("channel=\"\($0.channel)\",outcome=\"\($0.outcome)\"", $1) })
+        lines += Self.counter(
+            "postern_webhook_events_total", state.events.map { ("outcome=\"\($0)\"", $1) })
         lines += Self.counter(
             "postern_rate_limit_exceeded_total",
             state.excesses.map { exceeded, count in

@@ -69,7 +69,8 @@ public final class Responder: Sendable {
             }
         } catch {
             logger.warning("realm configuration is not available", metadata: ["error": "\(error)"])
-            return route?.unavailable ?? .unavailable
+            guard let route else { return .unavailable }
+            return outage(request, peer, host, route, parameter) ?? route.unavailable
         }
         guard let realm, let route else { return Answer(.notFound) }
         if let preflight = route.crossOrigin.preflight(request, route, realm) { return preflight }
@@ -79,14 +80,35 @@ public final class Responder: Sendable {
         if let expectation = request.headers[.expect], expectation.lowercased() != "100-continue" {
             return Answer(.expectationFailed)
         }
-        var exchange = Exchange(
+        var exchange = exchange(request, realm, host, peer, parameter)
+        if case .clients = route.crossOrigin, request.headers.has(.origin) { exchange.namedClient = NamedClient() }
+        if realm.dpop.requiresNonce, request.headers.has(.dpop) { exchange.nextNonce = NextNonce() }
+        var found = await run(handler, of: route, exchange).challenging(request)
+        if let nextNonce = exchange.nextNonce { found = nextNonce.applied(to: found) }
+        let answer = route.crossOrigin.applied(
+            to: await refusals.counted(found, exchange), request, realm, exchange.namedClient)
+        return answer.isPage && realm.issuer.hasPrefix("https:") ? answer.withStrictTransportSecurity : answer
+    }
+
+    private func exchange(
+        _ request: Request, _ realm: Realm, _ host: String, _ peer: Peer, _ parameter: String
+    ) -> Exchange {
+        Exchange(
             request: request, realm: realm, host: host, vary: peer.vary, pathParameter: parameter, source: peer.source,
             arrivedAt: request.arrivedAt, number: lastNumber.add(1, ordering: .relaxed).newValue, baseLogger: logger)
-        if case .clients = route.crossOrigin, request.headers.has(.origin) { exchange.namedClient = NamedClient() }
-        let answer = route.crossOrigin.applied(
-            to: await refusals.counted(await run(handler, of: route, exchange), exchange), request, realm,
-            exchange.namedClient)
-        return answer.isPage && realm.issuer.hasPrefix("https:") ? answer.withStrictTransportSecurity : answer
+    }
+
+    /// What a route answers of its own while the configuration cannot be read.
+    private func outage(
+        _ request: Request, _ peer: Peer, _ host: String, _ route: Route, _ parameter: String
+    ) -> Answer? {
+        guard [.get, .head].contains(request.method), let realm = realms.remembered(forHost: host) else { return nil }
+        if peer.forwardedHost != nil, let own = peer.authority.flatMap({ HostName.canonical($0) }), own != host,
+            let other = realms.remembered(forHost: own), other.id != realm.id
+        {
+            return nil
+        }
+        return route.outage(exchange(request, realm, host, peer, parameter))
     }
 
     /// The handler's answer, or the one that goes with what it threw.

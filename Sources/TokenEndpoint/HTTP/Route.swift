@@ -19,6 +19,8 @@ public struct Route: Sendable {
     private(set) var logName = "request"
     /// What it answers while the realm's configuration cannot be read.
     private(set) var unavailable = Answer.unavailable
+    /// What it answers then to a GET instead, for a realm as it was before; `nil`: ``unavailable``.
+    private(set) var outage: @Sendable (Exchange) -> Answer? = { _ in nil }
 
     /// Which answers of a route leave at the fixed deadline, so that their time tells nothing about an account.
     enum UniformAnswers: Sendable {
@@ -75,6 +77,14 @@ public struct Route: Sendable {
     package func unavailable(_ answer: Answer) -> Route {
         var route = self
         route.unavailable = answer
+        return route
+    }
+
+    /// The route with answers of its own to some GETs while the realm's configuration cannot be read.
+    /// - Parameter answer: gets an exchange with the realm as it was before; grants nothing.
+    func outage(_ answer: @escaping @Sendable (Exchange) -> Answer?) -> Route {
+        var route = self
+        route.outage = answer
         return route
     }
 

@@ -1,14 +1,15 @@
-import Encoding
 import Grants
 import HTTPTypes
 import Persistence
 
 /// `POST /connect/introspect` (RFC 7662): confidential clients only; without `ept:introspection` only a client's own
-/// tokens.
+/// tokens. As a JWT where the client asks for it (RFC 9701).
 struct IntrospectionRoutes: Sendable {
     let clients: ClientAuthenticator
     let verifier: AccessTokenVerifier
     let refreshTokens: RefreshTokenVerifier
+    let signingKeys: SigningKeys
+    let databaseClock: DatabaseClock
     let clock: @Sendable () -> Double
 
     var routes: [Route] {
@@ -16,6 +17,7 @@ struct IntrospectionRoutes: Sendable {
     }
 
     private static let inactive = Array(#"{"active":false}"#.utf8)
+    private static let signedType = "application/token-introspection+jwt"
 
     private func introspect(_ exchange: Exchange) async throws -> Answer {
         let (form, client) = try await clients.authenticate(exchange)
@@ -23,91 +25,53 @@ struct IntrospectionRoutes: Sendable {
             throw TokenError(.invalidClient, "Client authentication failed.", reason: "public client")
         }
         guard let token = form["token"] else { throw TokenError.missing("token") }
-        return Answer(json: try await describe(token, exchange.realm, client) ?? Self.inactive)
+        let wantsJWT = Self.wantsJWT(exchange.request.headers[values: .accept])
+        guard !wantsJWT || !databaseClock.isWrong else {
+            throw TokenError.unavailable("the process clock differs from the database's by more than 60 s")
+        }
+        let answer = try await answer(token, exchange.realm, client)?.json(for: exchange.realm) ?? Self.inactive
+        guard wantsJWT else { return Answer(json: answer) }
+        var signed = Answer(.ok, headers: [.contentType: Self.signedType])
+        signed.body = try await signingKeys.introspection(answer, for: client, realm: exchange.realm, now: clock())
+        return signed
     }
 
-    private func describe(_ text: String, _ realm: Realm, _ client: Client) async throws -> [UInt8]? {
-        let seesAll = client.permissions.contains("ept:introspection")
-        switch try await verifier.identify(text, realm: realm, now: clock()) {
+    /// Only a client that names the type gets a JWT, and only one that does not like JSON as much (RFC 9701 §4).
+    static func wantsJWT(_ accept: [String]) -> Bool {
+        guard !accept.isEmpty else { return false }
+        let ranges = MediaRanges(accept)
+        return ranges.weight(of: signedType, isNamed: true) > ranges.weight(of: "application/json")
+    }
+
+    /// - Returns: `nil` for a token that is not active, or not the client's to see.
+    private func answer(
+        _ text: String, _ realm: Realm, _ client: Client
+    ) async throws(StoreError) -> IntrospectionAnswer? {
+        switch try await verifier.identify(text, as: .mention, realm: realm, now: clock()) {
         case .user(let verified):
-            guard seesAll || verified.session.client == client.key else { return nil }
-            return Self.active(
-                realm, verified.session, session: verified.token.owner, scope: verified.token.scope,
-                audience: verified.token.audience, issuedAt: verified.token.issuedAt,
-                expiresAt: verified.token.expiresAt,
-                tokenType: "Bearer")
+            return Self.visible(verified.token.audience, of: verified.session.client, to: client)
+                .map { IntrospectionAnswer(verified, audience: $0) }
         case .service(let verified):
-            guard seesAll || verified.account.client == client.key else { return nil }
-            return Self.active(realm, verified)
+            return Self.visible(verified.token.audience, of: verified.account.client, to: client)
+                .map { IntrospectionAnswer(verified, audience: $0) }
         case .address(let verified):
-            guard seesAll || verified.client.key == client.key else { return nil }
-            return Self.active(realm, verified)
+            return Self.visible(verified.token.audience, of: verified.client.key, to: client)
+                .map { IntrospectionAnswer(verified, audience: $0) }
         case nil: break
         }
-        if let (token, session) = try await refreshTokens.verify(text, realm: realm) {
-            guard seesAll || session.client == client.key else { return nil }
-            return Self.active(
-                realm, session, session: token.session, scope: session.scope, audience: session.resources,
-                issuedAt: nil,
-                expiresAt: Int(session.refreshExpiresAt ?? session.expiresAt), tokenType: nil)
+        guard let (token, session) = try await refreshTokens.verify(text, realm: realm) else { return nil }
+        return Self.visible(session.resources, of: session.client, to: client)
+            .map { IntrospectionAnswer(token, session, audience: $0) }
+    }
+
+    /// What a client may see of a token's audience; `nil`: nothing, not even that the token is active.
+    /// - Parameter owner: the client that the token was made for, which sees it whatever its audience.
+    static func visible(_ audience: [String], of owner: UUIDValue, to client: Client) -> [String]? {
+        if client.permissions.contains("ept:introspection") {
+            guard !client.resources.isEmpty else { return audience }
+            let served = audience.filter(client.resources.contains)
+            if !served.isEmpty { return served }
         }
-        return nil
-    }
-
-    /// RFC 7662 §2.2.
-    private static func active(
-        _ realm: Realm, _ live: LiveSession, session: UUIDValue, scope: [String], audience: [String], issuedAt: Int?,
-        expiresAt: Int, tokenType: String?
-    ) -> [UInt8] {
-        var object = JSONWriter()
-        object.member("active", true)
-        object.member("scope", scope.joined(separator: " "))
-        object.member("client_id", live.clientID)
-        object.member("sub", live.user.description)
-        object.audience(audience)
-        object.member("iss", realm.issuer)
-        object.member("exp", expiresAt)
-        if let issuedAt { object.member("iat", issuedAt) }
-        object.member("token_type", tokenType)
-        object.member("auth_time", Int(live.authTime))
-        object.member("amr", live.amr)
-        object.member("sid", session.description)
-        object.member("realm", realm.slug)
-        object.testIdentity(live.user)
-        return object.finish()
-    }
-
-    /// The answer for the token of a proven address, which belongs to no account and to no session.
-    private static func active(_ realm: Realm, _ verified: VerifiedAddressToken) -> [UInt8] {
-        var object = JSONWriter()
-        object.member("active", true)
-        object.member("scope", verified.token.scope.joined(separator: " "))
-        object.member("client_id", verified.client.clientID)
-        object.member("sub", verified.address.subject.description)
-        object.audience(verified.token.audience)
-        object.member("iss", realm.issuer)
-        object.member("exp", verified.token.expiresAt)
-        object.member("iat", verified.token.issuedAt)
-        object.member("token_type", "Bearer")
-        object.member("auth_time", verified.authTime)
-        object.member("amr", verified.amr)
-        object.member("realm", realm.slug)
-        return object.finish()
-    }
-
-    /// A service account's token: without a sign-in there is no `auth_time`, `amr` or `sid`.
-    private static func active(_ realm: Realm, _ verified: VerifiedServiceToken) -> [UInt8] {
-        var object = JSONWriter()
-        object.member("active", true)
-        object.member("scope", verified.token.scope.joined(separator: " "))
-        object.member("client_id", verified.account.clientID)
-        object.member("sub", verified.token.owner.description)
-        object.audience(verified.token.audience)
-        object.member("iss", realm.issuer)
-        object.member("exp", verified.token.expiresAt)
-        object.member("iat", verified.token.issuedAt)
-        object.member("token_type", "Bearer")
-        object.member("realm", realm.slug)
-        return object.finish()
+        return owner == client.key ? audience : nil
     }
 }

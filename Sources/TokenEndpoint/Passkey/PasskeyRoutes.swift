@@ -7,6 +7,7 @@ import Persistence
 /// exist.
 struct PasskeyRoutes: Sendable {
     let passkeys: Passkeys
+    let proofs: Proofs
     let bearer: BearerAuthentication
 
     var routes: [Route] {
@@ -27,9 +28,13 @@ struct PasskeyRoutes: Sendable {
         guard let clientID = form["client_id"] else { throw TokenError.missing("client_id") }
         exchange.nameClient(clientID)
         let client = try passkeys.client(named: clientID, realm: exchange.realm)
-        let options = try await passkeys.beginLogin(
-            realm: exchange.realm, client: client, rpID: try rpID(exchange.realm, client),
-            source: try exchange.sourceOfAnonymous())
+        let proof = try exchange.proof(by: proofs)
+        let rpID = try rpID(exchange.realm, client)
+        let options = try await proofs.using(in: exchange.realm) {
+            try await passkeys.beginLogin(
+                realm: exchange.realm, client: client, rpID: rpID, source: try exchange.sourceOfAnonymous(),
+                proof: proof)
+        }
         return Answer(json: options.json)
     }
 

@@ -58,7 +58,8 @@ extension SecondFactors.Failure: AnswerableError {
         switch self {
         case .session: .message(.badRequest, "Enrollment session expired. Please try again.")
         case .code: .message(.badRequest, "TOTP enrollment failed.")
-        case .stepUp: .stepUp(maximumAge: BearerAuthentication.stepUpAge)
+        // The account has a second factor, which this session has not proven.
+        case .stepUp: .stepUp(maximumAge: BearerAuthentication.stepUpAge, context: .twoFactors)
         case .signedOut: .bearerChallenge(invalidToken: true)
         case .none: Answer(.notFound)
         }

@@ -30,6 +30,8 @@ struct SessionRoutes: Sendable {
             object.nullable("UserAgent", item.userAgent)
             object.member("CreatedAt", Timestamp.text(item.createdAt))
             object.member("LastUsedAt", Timestamp.text(item.lastUsedAt))
+            object.member("DPoP", item.isBound)
+            object.member("Acr", item.acr ?? AuthenticationContext(amr: item.amr).rawValue)
             object.member("Current", item.id == verified.token.owner)
             return object.finish()
         }

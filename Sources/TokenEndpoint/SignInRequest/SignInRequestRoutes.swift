@@ -7,6 +7,7 @@ import Texts
 /// at a fixed time, whether the address has an account or not.
 struct SignInRequestRoutes: Sendable {
     let requests: SignInRequests
+    let proofs: Proofs
     let code: any SentFactor
     let registration: any SentFactor
     let link: any SentFactor
@@ -36,8 +37,11 @@ struct SignInRequestRoutes: Sendable {
         let form = try await Self.decode(exchange, factor)
         let receipt: SignInRequests.Receipt
         do {
-            receipt = try await requests.record(
-                form, for: factor, realm: exchange.realm, source: try exchange.sourceOfAnonymous())
+            let proof = try exchange.proof(by: proofs)
+            receipt = try await proofs.using(in: exchange.realm) {
+                try await requests.record(
+                    form, for: factor, realm: exchange.realm, source: try exchange.sourceOfAnonymous(), proof: proof)
+            }
         } catch is SignInRequests.SendLimit {
             throw Refusal(.error(.badRequest, "send_limit"))
         }

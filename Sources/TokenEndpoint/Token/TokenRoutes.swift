@@ -24,7 +24,7 @@ struct TokenRoutes: Sendable {
         do {
             let response = try await service.token(
                 form, credentials: credentials, realm: exchange.realm, source: exchange.source,
-                userAgent: exchange.userAgent)
+                userAgent: exchange.userAgent, proof: exchange.presentedProof)
             metrics.countGrant(grantType, outcome: "ok")
             if exchange.logs(.debug) {
                 exchange.logger.debug(
@@ -34,6 +34,7 @@ struct TokenRoutes: Sendable {
                         "outcome": "ok",
                     ])
             }
+            exchange.nextNonce?.note(response.nonce)
             return Answer(json: response.json)
         } catch {
             metrics.countGrant(grantType, outcome: error.code.rawValue)

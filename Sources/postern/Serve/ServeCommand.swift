@@ -106,7 +106,8 @@ struct ServerRun: Redacted {
                             signer: RealmCallSigner(tokens: parts.hookTokens), secrets: secrets, outbox: memory),
                         wakes: parts.wakes, configuration: pace, logger: logger, observe: parts.count)
                 },
-                postLogoutToken: Self.logoutTokenPost(), routes: extraRoutes),
+                postLogoutToken: Self.logoutTokenPost(), postEvent: Self.eventPost(secrets),
+                routes: extraRoutes),
             onServing: { onStarted() }, logger: logger)
         var groupConfiguration = ServiceGroupConfiguration(
             services: server.services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
@@ -135,6 +136,29 @@ struct ServerRun: Redacted {
             case .answered(let status, _, _, _): return "HTTP \(status)"
             case .failed(let failure): return failure.description
             case .inDoubt: return "in doubt"
+            }
+        }
+    }
+
+    /// Posts events; no redirect is followed. The credential is read for each call.
+    private static func eventPost(_ secrets: SecretFiles) -> EventSender.Post {
+        let caller = HTTPCaller(sessions: EventSender.concurrency)
+        return { url, secretName, token in
+            var headers = [("Content-Type", "application/secevent+jwt"), ("Accept", "application/json")]
+            if let secretName {
+                do {
+                    headers.append(("Authorization", try await secrets.secret(secretName)))
+                } catch {
+                    return .failed("\(error)")
+                }
+            }
+            var call = HTTPCall(url: url, headers: headers, body: token)
+            call.total = .seconds(10)
+            switch await caller.post(call, before: .now + .seconds(12)) {
+            case .answered(let status, let body, _, let retryAfter):
+                return .answered(status: status, body: body, retryAfter: retryAfter)
+            case .failed(let failure): return .failed(failure.description)
+            case .inDoubt: return .failed("no answer")
             }
         }
     }

@@ -52,7 +52,17 @@ extension HeadlessApp {
 
     func newestCodeMail() async throws -> Outbox {
         guard let mails: [CodeMail] = try await quietly(get: "/dev/outbox.json") else { return .none }
-        return .newest(mails.first { $0.code != nil && $0.to.lowercased() == options.email.lowercased() })
+        return .newest(mails.first { $0.code != nil && isAddressed($0.to) })
+    }
+
+    /// Whether a message went to the address of the options. A number may be typed in any way, also without the code of
+    /// its country.
+    private func isAddressed(_ recipient: String) -> Bool {
+        guard recipient.hasPrefix("+"), !recipient.contains("@") else {
+            return recipient.lowercased() == options.email.lowercased()
+        }
+        let typed = options.email.filter { $0.isASCII && $0.isNumber }.drop { $0 == "0" }
+        return !typed.isEmpty && recipient.hasSuffix(typed)
     }
 
     /// The code given, or the one that came into the dev outbox since, or what the user types.

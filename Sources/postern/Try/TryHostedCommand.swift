@@ -20,7 +20,7 @@ struct TryHostedCommand: AsyncParsableCommand {
     @Option(name: .long, help: "The user's address: fill in the pages with it.")
     var email: String?
 
-    @Option(name: .long, help: "The user's phone number: the same.")
+    @Option(name: .long, help: "The user's phone number, as it may be typed on the page: the same.")
     var phone: String?
 
     @Option(name: .long, help: "The code that is sent; read from the dev outbox, else asked for, when not given.")

@@ -131,9 +131,18 @@ class Page:
     def wait(self, expression, timeout=15.0):
         """Waits until an expression is true."""
         deadline = time.monotonic() + timeout
-        while not self.evaluate(expression):
+        while not self._holds(expression):
             assert time.monotonic() < deadline, f"not within {timeout} s: {expression}\n{self.text('body')}"
             time.sleep(0.05)
+
+    def _holds(self, expression):
+        """Whether an expression is true; not while the page gives way to another."""
+        try:
+            return self.evaluate(expression)
+        except BrowserError as error:
+            if "context" in str(error) or "navigated" in str(error):
+                return False
+            raise
 
     def text(self, selector):
         """What an element says."""

@@ -22,7 +22,7 @@ struct RealmDocument: Sendable {
         """
         {"key": "\(key)", "client_id": "\(clientID)", "display_name": "", "type": "public", "enabled": true,
          "access_token_type": "reference", "require_dpop": false, "permissions": [\(list(permissions))], "origins": [],
-         "ios_apps": [], "android_apps": [], "consent": "systematic", "require_pkce": true, "require_par": false,
+         "resources": [], "ios_apps": [], "android_apps": [], "consent": "systematic", "require_pkce": true, "require_par": false,
          "redirect_uris": [], "logout_uris": []}
         """
     }
@@ -64,6 +64,7 @@ struct RealmDocument: Sendable {
                  "hosted": {"enabled": false, "methods": ["email-code"], "default_locale": "en", "sso_idle": 2592000,
                    "sign_in_lifetime": 1800, "code_lifetime": 60, "offer_passkey": false},
                  "access_token_lifetime": 900, "otp_digits": 6, "channels": [], "address_rules": [],
+                 "dpop": {"nonce": "auto", "nonce_lifetime": 300},
                  "refresh_token_lifetime": 1209600, "refresh_retry_window": 120, "session_lifetime": 31536000,
                  "otp_lifetime": 600, "magic_link_lifetime": 900, "otp_attempts": 5, "resend_cooldown": 60,
                  "ceremony_lifetime": 300, "registration_firstname": "Off", "registration_lastname": "Off",

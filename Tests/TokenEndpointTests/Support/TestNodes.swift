@@ -24,7 +24,9 @@ struct TestNodes: Sendable {
             return try Server.compose(
                 configuration, database: database.database, databaseConfiguration: database.configuration,
                 keyring: .fixture(),
-                parts: ServerParts(pages: HostedPages.init, postLogoutToken: { _, _ in "not sent" }), logger: quiet)
+                parts: ServerParts(
+                    pages: HostedPages.init, postLogoutToken: { _, _ in "not sent" },
+                    postEvent: { _, _, _ in .failed("not sent") }), logger: quiet)
         }
         self.database = database
         (one, two) = (try node(), try node())

@@ -80,6 +80,7 @@ BEGIN
             'enabled', r.hosted_enabled, 'methods', r.hosted_methods, 'default_locale', r.default_locale,
             'sso_idle', postern.seconds(r.sso_idle), 'sign_in_lifetime', postern.seconds(r.sign_in_lifetime),
             'code_lifetime', postern.seconds(r.code_lifetime), 'offer_passkey', r.offer_passkey),
+        'dpop', postern.dpop_config(r.id),
         'channels', postern.configured_channels(r.id),
         'address_rules', postern.configured_address_rules(r.id),
         'domains', (SELECT coalesce(jsonb_agg(d.domain ORDER BY d.domain), '[]')
@@ -100,7 +101,7 @@ BEGIN
                                'previous_secret_hash', CASE WHEN c.previous_secret_expires_at > now()
                                    THEN encode(c.previous_secret_hash, 'hex') END,
                                'previous_secret_expires_at', extract(epoch FROM c.previous_secret_expires_at),
-                               'permissions', c.permissions,
+                               'permissions', c.permissions, 'resources', c.resources,
                                'consent', c.consent, 'require_pkce', c.require_pkce, 'require_par', c.require_par,
                                'home_uri', c.home_uri,
                                'redirect_uris', (SELECT coalesce(jsonb_agg(x.uri ORDER BY x.uri), '[]')

@@ -43,6 +43,7 @@ BEGIN
                                    WHERE d.state = 'queued' AND d.not_before <= now()
                                      AND d.expires_at <= now() LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);
     PERFORM postern.end_test_identities();
+    PERFORM postern.empty_proof_slots();
     -- A replaced client secret whose overlap has ended.
     UPDATE postern.client AS c SET previous_secret_hash = NULL, previous_secret_expires_at = NULL
      WHERE c.previous_secret_expires_at <= now();

@@ -103,7 +103,7 @@ BEGIN
            code_hash = decode(p_request ->> 'code', 'hex'), redirect_uri = p_request ->> 'redirect_uri',
            code_challenge = p_request ->> 'challenge', nonce = p_request ->> 'nonce',
            scope = postern.texts(p_request -> 'scope'), resource = postern.texts(p_request -> 'resource'),
-           code_mac = NULL, code_salt = NULL
+           code_mac = NULL, code_salt = NULL, jkt = decode(p_request ->> 'jkt', 'hex')
      WHERE p.realm_id = p_realm AND p.id = p_id;
     INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
     SELECT p_realm, 'address_proven', p_client, p_source,

@@ -24,6 +24,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
     UPDATE postern.address_proof AS p
        SET used_at = now(), session = p_session, token_salt = p_token_salt, expires_at = now() + interval '10 minutes',
@@ -31,6 +32,7 @@ BEGIN
                            ELSE ARRAY(SELECT x FROM unnest(p.resource) AS x WHERE x = ANY (p_resource)) END
       FROM postern.client AS k, postern.realm AS r
      WHERE p.realm_id = p_realm AND p.code_hash = p_code_hash AND p.client = p_client AND p.used_at IS NULL
+       AND (p.jkt IS NULL OR p.jkt = postern.proof_key())
        AND p.expires_at > now() AND p.code_challenge IS NOT DISTINCT FROM p_challenge
        AND (p.redirect_uri = p_redirect_uri OR p_redirect_uri IS NULL AND p.code_challenge IS NOT NULL)
        AND coalesce(p_resource <@ p.resource, true)
@@ -52,6 +54,8 @@ BEGIN
             reason := 'unknown';
         ELSIF v_proof.client <> p_client THEN
             reason := 'client';
+        ELSIF v_proof.jkt <> coalesce(postern.proof_key(), '') THEN
+            reason := 'key';
         ELSIF v_proof.code_challenge IS DISTINCT FROM p_challenge THEN
             reason := 'verifier';
         ELSIF v_proof.session = p_session AND v_proof.revoked_at IS NULL THEN
@@ -110,6 +114,21 @@ END
 $$;
 COMMENT ON FUNCTION postern.introspect_address IS 'What a live access token of a proven address stands for';
 GRANT EXECUTE ON FUNCTION postern.introspect_address TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.introspect_address_by_proof(p_realm uuid, p_session uuid)
+RETURNS TABLE (client_id text, client uuid, subject uuid, kind text, sealed_address bytea, amr text[], acr text,
+               auth_time double precision, token_salt bytea, db_now double precision)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    PERFORM postern.use_proof(p_realm);
+    RETURN QUERY SELECT a.* FROM postern.introspect_address(p_realm, p_session) AS a;
+END
+$$;
+COMMENT ON FUNCTION postern.introspect_address_by_proof IS
+    'introspect_address for a statement that comes with a proof, which is used up';
+GRANT EXECUTE ON FUNCTION postern.introspect_address_by_proof TO postern_app;
 
 -- False when it is another client's, or has ended.
 CREATE OR REPLACE FUNCTION postern.revoke_address_token(p_realm uuid, p_client uuid, p_session uuid) RETURNS boolean

@@ -13,12 +13,9 @@ INSERT INTO postern.known_permission (permission, purpose) VALUES
 CREATE OR REPLACE FUNCTION postern.meets_acr(b postern.browser_session, p_acr text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 RETURN CASE p_acr
-    WHEN 'phr' THEN b.amr && '{hwk,swk}'
-    WHEN 'urn:postern:acr:2' THEN 'mfa' = ANY (b.amr)
-    WHEN 'urn:postern:acr:1' THEN true
     WHEN 'urn:postern:acr:email' THEN b.email_proved_at IS NOT NULL
     WHEN 'urn:postern:acr:phone' THEN b.phone_proved_at IS NOT NULL
-    ELSE false END;
+    ELSE coalesce(postern.level_of_acr(p_acr) <= postern.acr_level(b.amr), false) END;
 COMMENT ON FUNCTION postern.meets_acr IS 'Whether a browser session meets an authentication context class';
 GRANT EXECUTE ON FUNCTION postern.meets_acr TO postern_app;
 
@@ -103,13 +100,14 @@ BEGIN
     END IF;
     INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, browser_session, security_stamp,
                                             auth_time, expires_at, redirect_uri, code_challenge, nonce, acr, scope,
-                                            resource, amr, proof)
+                                            resource, amr, proof, jkt)
     VALUES (p_realm, decode(p_request ->> 'code', 'hex'), p_session.user_id, (p_request ->> 'client')::uuid,
             p_session.id, p_session.security_stamp, p_session.auth_time,
             now() + CASE WHEN p_request ->> 'proof' IS NULL THEN v_client.code_lifetime ELSE interval '5 minutes' END,
             p_request ->> 'redirect_uri', p_request ->> 'challenge', p_request ->> 'nonce', v_acr, v_scope,
             v_resource, p_session.amr,
-            p_session.proofs -> (p_request ->> 'proof') || jsonb_build_object('kind', p_request ->> 'proof'));
+            p_session.proofs -> (p_request ->> 'proof') || jsonb_build_object('kind', p_request ->> 'proof'),
+            decode(p_request ->> 'jkt', 'hex'));
     RETURN 'issued';
 END
 $$;
@@ -118,8 +116,9 @@ COMMENT ON FUNCTION postern.answer_request IS
 GRANT EXECUTE ON FUNCTION postern.answer_request TO postern_app;
 
 -- The authorization endpoint and the pages of a browser that shows a session cookie. outcome: see answer_request.
--- user_id is NULL without a live session. The session's use is noted once a second at most, and not while another
--- transaction holds the row, so that parallel requests of one browser do not wait for each other.
+-- user_id is NULL without a live session. email: what names the account to its user: the address of the kind that the
+-- request wants proven, the e-mail address, or the phone number. The session's use is noted once a second at most, and
+-- not while another transaction holds the row, so that parallel requests of one browser do not wait for each other.
 CREATE OR REPLACE FUNCTION postern.continue_browser_session(
     p_realm uuid, p_cookie_hash bytea, p_host text, p_request jsonb,
     OUT outcome text, OUT session uuid, OUT user_id uuid, OUT email text, OUT first_name text, OUT last_name text,
@@ -145,7 +144,12 @@ BEGIN
     auth_time := date_part('epoch', v_session.auth_time);
     email_proved_at := date_part('epoch', v_session.email_proved_at);
     phone_proved_at := date_part('epoch', v_session.phone_proved_at);
-    SELECT u.id, u.email, u.first_name, u.last_name INTO user_id, email, first_name, last_name
+    SELECT u.id,
+           coalesce(v_session.proofs -> (p_request ->> 'proof') ->> 'value', u.email,
+                    (SELECT i.value FROM postern.user_identifier AS i
+                      WHERE i.realm_id = p_realm AND i.user_id = u.id AND i.primary_kind = 'phone')),
+           u.first_name, u.last_name
+      INTO user_id, email, first_name, last_name
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = v_session.user_id;
     IF outcome = 'issued' AND v_session.last_used_at < now() - interval '1 second' THEN
         UPDATE postern.browser_session AS b

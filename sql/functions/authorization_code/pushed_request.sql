@@ -21,6 +21,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'stored';
     INSERT INTO postern.pushed_request (realm_id, id_hash, client, sealed, expires_at)
     VALUES (p_realm, p_id_hash, p_client, p_sealed, now() + make_interval(secs => p_lifetime));

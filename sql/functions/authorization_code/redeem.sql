@@ -29,6 +29,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
     -- A sign-out at this moment ends the browser session before this statement, or finds the session that it opens.
     PERFORM FROM postern.authorization_code AS a
@@ -39,6 +40,7 @@ BEGIN
        SET used_at = now(), session = p_session
       FROM postern.user_account AS u, postern.browser_session AS b, postern.client AS k, postern.realm AS r
      WHERE a.realm_id = p_realm AND a.code_hash = p_code_hash AND a.client = p_client AND a.used_at IS NULL
+       AND (a.jkt IS NULL OR a.jkt = postern.proof_key())
        AND a.expires_at > now() AND a.code_challenge IS NOT DISTINCT FROM p_challenge
        AND (a.redirect_uri = p_redirect_uri OR p_redirect_uri IS NULL AND a.code_challenge IS NOT NULL)
        AND coalesce(p_resource <@ a.resource, true)
@@ -73,7 +75,7 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT a.client, a.used_at, a.session, a.user_id, a.nonce, a.expires_at > now() AS live, a.resource,
+    SELECT a.client, a.jkt, a.used_at, a.session, a.user_id, a.nonce, a.expires_at > now() AS live, a.resource,
            a.code_challenge IS NOT DISTINCT FROM p_challenge AS verified,
            a.redirect_uri = p_redirect_uri OR p_redirect_uri IS NULL AND a.code_challenge IS NOT NULL AS redirected
       INTO v_code
@@ -83,6 +85,8 @@ BEGIN
         reason := 'unknown';
     ELSIF v_code.client <> p_client THEN
         reason := 'client';
+    ELSIF v_code.jkt <> coalesce(postern.proof_key(), '') THEN
+        reason := 'key';
     ELSIF NOT v_code.verified THEN
         reason := 'verifier';
     ELSIF v_code.session = p_session THEN

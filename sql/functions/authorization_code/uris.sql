@@ -114,6 +114,35 @@ COMMENT ON FUNCTION admin.delete_redirect_uri IS
 error.
 Example: SELECT admin.delete_redirect_uri(''acme'', ''acme-web'', ''https://app.acme.example/callback'');';
 
+-- Called after cap:cotter was revoked: schemes without a dot were registrable by it alone.
+CREATE OR REPLACE FUNCTION postern.drop_dotless_uris(p_realm uuid, p_client uuid) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_dropped record;
+BEGIN
+    FOR v_dropped IN
+        WITH redirect AS (
+            DELETE FROM postern.redirect_uri AS x USING postern.client AS c
+             WHERE x.realm_id = p_realm AND x.client = p_client AND c.realm_id = p_realm AND c.id = p_client
+               AND postern.client_uri_refusal(x.uri, 'redirect', c.client_type = 'public', c.permissions) IS NOT NULL
+            RETURNING x.uri),
+        logout AS (
+            DELETE FROM postern.logout_uri AS x USING postern.client AS c
+             WHERE x.realm_id = p_realm AND x.client = p_client AND c.realm_id = p_realm AND c.id = p_client
+               AND postern.client_uri_refusal(x.uri, x.kind, c.client_type = 'public', c.permissions) IS NOT NULL
+            RETURNING x.uri, x.kind)
+        SELECT 'redirect_uri_deleted' AS event, jsonb_build_object('uri', r.uri) AS detail FROM redirect AS r
+         UNION ALL
+        SELECT 'logout_uri_deleted', jsonb_build_object('uri', l.uri, 'kind', l.kind) FROM logout AS l
+    LOOP
+        PERFORM postern.admin_audit(p_realm, v_dropped.event, client => p_client, detail => v_dropped.detail);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.drop_dotless_uris IS
+    'Takes away the URIs of a client that its permissions no longer let it have, and audits each';
+
 CREATE OR REPLACE FUNCTION admin.put_logout_uri(realm text, client_id text, uri text, kind text)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp

@@ -11,6 +11,10 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('address-passkey', 'Sign in with a passkey'),
     ('address-register', 'Create an account'),
     ('address-title', 'Sign in'),
+    ('again-lead',
+     'This number has not been used here for a long time, so it may have passed to somebody '
+     'else. Confirm that it is your account: with its email address, or with a passkey.'),
+    ('again-register', 'I am new here: create an account'),
     ('back', 'Back to {client}'),
     ('cancel', 'Cancel'),
     ('code-hint', 'It can take a minute. Look in the spam folder too.'),
@@ -121,6 +125,7 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('link-page-unknown', 'unknown'),
     ('link-pending', 'The link has not been opened yet.'),
     ('link-title', 'Open the link in your mail'),
+    ('link-title-phone', 'Open the link we sent you'),
     ('link-waiting', 'Waiting until the link is opened.'),
     ('mail-account-deleted-effect', 'Nothing needs to be done. This is the last mail about this account.'),
     ('mail-account-deleted-lead', 'Your {name} account was deleted, with its passkeys and sessions.'),

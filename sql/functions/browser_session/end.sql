@@ -31,10 +31,11 @@ COMMENT ON FUNCTION postern.end_browser_session IS
     'Ends a browser session and the sessions opened through it that lack offline_access; false when it had ended';
 GRANT EXECUTE ON FUNCTION postern.end_browser_session TO postern_app;
 
--- Live sessions of both kinds, newest first. browser: a browser session; client_id is NULL then.
-CREATE OR REPLACE FUNCTION postern.all_live_sessions(p_realm uuid, p_user uuid)
+-- Live sessions of both kinds, newest first. browser: a browser session; client_id is NULL then. acr NULL: what
+-- amr says. is_bound: its refresh tokens are bound to a key.
+CREATE OR REPLACE FUNCTION postern.listed_sessions(p_realm uuid, p_user uuid)
 RETURNS TABLE (id uuid, browser boolean, client_id text, user_agent text, created_at double precision,
-               last_used_at double precision)
+               last_used_at double precision, amr text[], acr text, is_bound boolean)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -42,10 +43,15 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     RETURN QUERY
     SELECT x.* FROM (
-        SELECT l.id, false AS browser, l.client_id, l.user_agent, l.created_at, l.last_used_at
-          FROM postern.live_sessions(p_realm, p_user) AS l
+        SELECT s.id, false AS browser, s.client_id, s.user_agent, date_part('epoch', s.created_at) AS created_at,
+               date_part('epoch', s.last_used_at), s.amr, s.acr, s.jkt IS NOT NULL
+          FROM postern.session AS s, postern.user_account AS u
+         WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL AND s.expires_at > now()
+           AND (s.refresh_expires_at IS NULL OR s.refresh_expires_at > now())
+           AND u.realm_id = p_realm AND u.id = p_user AND u.enabled AND u.security_stamp = s.security_stamp
         UNION ALL
-        SELECT b.id, true, NULL, b.user_agent, date_part('epoch', b.created_at), date_part('epoch', b.last_used_at)
+        SELECT b.id, true, NULL, b.user_agent, date_part('epoch', b.created_at), date_part('epoch', b.last_used_at),
+               b.amr, NULL, false
           FROM postern.browser_session AS b, postern.user_account AS u, postern.realm AS r
          WHERE b.realm_id = p_realm AND b.user_id = p_user AND b.ended_at IS NULL AND b.expires_at > now()
            AND b.idle_expires_at > now() AND r.id = p_realm AND r.sso_idle > interval '0'
@@ -53,7 +59,19 @@ BEGIN
      ORDER BY x.created_at DESC, x.id;
 END
 $$;
-COMMENT ON FUNCTION postern.all_live_sessions IS 'The live sessions and browser sessions of a user, newest first';
+COMMENT ON FUNCTION postern.listed_sessions IS 'The live sessions and browser sessions of a user, newest first';
+GRANT EXECUTE ON FUNCTION postern.listed_sessions TO postern_app;
+
+-- Kept for older binaries.
+CREATE OR REPLACE FUNCTION postern.all_live_sessions(p_realm uuid, p_user uuid)
+RETURNS TABLE (id uuid, browser boolean, client_id text, user_agent text, created_at double precision,
+               last_used_at double precision)
+LANGUAGE sql
+AS $$
+    SELECT l.id, l.browser, l.client_id, l.user_agent, l.created_at, l.last_used_at
+      FROM postern.listed_sessions(p_realm, p_user) AS l
+$$;
+COMMENT ON FUNCTION postern.all_live_sessions IS 'listed_sessions without how the user signed in';
 GRANT EXECUTE ON FUNCTION postern.all_live_sessions TO postern_app;
 
 -- p_by: the session that asked.

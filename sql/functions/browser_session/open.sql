@@ -8,6 +8,8 @@ SET LOCAL ROLE postern_owner;
 --   host: whose page it is; proves: email, phone or passkey; address: the key of the address that is proven, or null;
 --   proofs: {"email" or "phone": {"value", "method"}}, the same address as it was typed, or null;
 --   profile_handle: of the code, where a new user is asked for names first; or null;
+--   number_handle: of the code of a phone number, which waits there for one more proof if it is stale; or null;
+--   held_handle: of a number that waits for this proof; or null;
 --   request: the authorization request, as postern.answer_request takes it, or null.
 CREATE OR REPLACE FUNCTION postern.opened_on_page(p_source text, p_user_agent text, p_page jsonb) RETURNS text
 LANGUAGE plpgsql
@@ -51,6 +53,22 @@ $$;
 COMMENT ON FUNCTION postern.live_browser_session IS 'The live browser session that a cookie names on a host';
 GRANT EXECUTE ON FUNCTION postern.live_browser_session TO postern_app;
 
+-- Live or ended: as long as its row is kept, the account knows the browser (docs/decisions/0025).
+CREATE OR REPLACE FUNCTION postern.browser_device(
+    p_realm uuid, p_cookie_hash bytea, p_host text, OUT session uuid, OUT user_id uuid)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT b.id, b.user_id INTO session, user_id
+      FROM postern.browser_session AS b
+     WHERE b.realm_id = p_realm AND b.cookie_hash = p_cookie_hash AND b.host = p_host;
+END
+$$;
+COMMENT ON FUNCTION postern.browser_device IS
+    'The browser session that a cookie names or named on a host, live or ended, and its user';
+GRANT EXECUTE ON FUNCTION postern.browser_device TO postern_app;
+
 -- Without single sign-on a browser session lives as long as one sign-in may take, and only the page knows its cookie.
 CREATE OR REPLACE FUNCTION postern.browser_session_idle(r postern.realm) RETURNS interval
 LANGUAGE sql IMMUTABLE
@@ -72,10 +90,23 @@ DECLARE
     v_proves text := p_page ->> 'proves';
     v_proofs jsonb := coalesce(p_page -> 'proofs', '{}');
     v_identifier uuid;
+    v_held record;
+    v_phone uuid;
+    v_amr text[] := p_new.amr;
 BEGIN
     SELECT i.id INTO v_identifier
       FROM postern.user_identifier AS i
      WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.proven_key = p_page ->> 'address';
+    v_phone := CASE WHEN v_proves = 'phone' THEN v_identifier END;
+    IF p_page ->> 'held_handle' IS NOT NULL THEN
+        v_held := postern.use_held_number(p_realm, p_user, decode(p_page ->> 'held_handle', 'hex'));
+        IF v_held.identifier IS NOT NULL THEN
+            v_phone := v_held.identifier;
+            v_amr := v_amr || ARRAY(SELECT m FROM unnest(v_held.amr) AS m WHERE m <> ALL (v_amr));
+            v_proofs := v_proofs || jsonb_build_object(
+                'phone', jsonb_build_object('value', v_held.value, 'method', 'OTP'));
+        END IF;
+    END IF;
     SELECT r.* INTO v_realm FROM postern.realm AS r WHERE r.id = p_realm;
     IF p_page ->> 'former' IS NOT NULL THEN
         SELECT b.* INTO v_session
@@ -89,11 +120,12 @@ BEGIN
         UPDATE postern.browser_session AS b
            SET cookie_hash = decode(p_page ->> 'cookie', 'hex'), auth_time = now(), last_used_at = now(),
                idle_expires_at = now() + postern.browser_session_idle(v_realm),
-               amr = b.amr || ARRAY(SELECT m FROM unnest(p_new.amr) AS m WHERE m <> ALL (b.amr)),
+               amr = b.amr || ARRAY(SELECT m FROM unnest(v_amr) AS m WHERE m <> ALL (b.amr)),
                email_proved_at = CASE WHEN v_proves = 'email' THEN now() ELSE b.email_proved_at END,
-               phone_proved_at = CASE WHEN v_proves = 'phone' THEN now() ELSE b.phone_proved_at END,
+               phone_proved_at = CASE WHEN v_proves = 'phone' OR v_phone IS NOT NULL THEN now()
+                                      ELSE b.phone_proved_at END,
                email_proved = CASE WHEN v_proves = 'email' THEN v_identifier ELSE b.email_proved END,
-               phone_proved = CASE WHEN v_proves = 'phone' THEN v_identifier ELSE b.phone_proved END,
+               phone_proved = CASE WHEN v_proves = 'phone' OR v_phone IS NOT NULL THEN v_phone ELSE b.phone_proved END,
                proofs = b.proofs || v_proofs
          WHERE b.realm_id = p_realm AND b.id = v_session.id
         RETURNING b.* INTO v_session;
@@ -101,10 +133,11 @@ BEGIN
         INSERT INTO postern.browser_session AS b (realm_id, id, user_id, security_stamp, cookie_hash, host, amr,
                                                   idle_expires_at, expires_at, email_proved_at, phone_proved_at,
                                                   email_proved, phone_proved, user_agent, proofs)
-        VALUES (p_realm, p_new.id, p_user, p_stamp, decode(p_page ->> 'cookie', 'hex'), p_page ->> 'host', p_new.amr,
+        VALUES (p_realm, p_new.id, p_user, p_stamp, decode(p_page ->> 'cookie', 'hex'), p_page ->> 'host', v_amr,
                 now() + postern.browser_session_idle(v_realm), now() + v_realm.sso_absolute,
-                CASE WHEN v_proves = 'email' THEN now() END, CASE WHEN v_proves = 'phone' THEN now() END,
-                CASE WHEN v_proves = 'email' THEN v_identifier END, CASE WHEN v_proves = 'phone' THEN v_identifier END,
+                CASE WHEN v_proves = 'email' THEN now() END,
+                CASE WHEN v_proves = 'phone' OR v_phone IS NOT NULL THEN now() END,
+                CASE WHEN v_proves = 'email' THEN v_identifier END, v_phone,
                 NULLIF(current_setting('postern.user_agent', true), ''), v_proofs)
         RETURNING b.* INTO v_session;
     END IF;

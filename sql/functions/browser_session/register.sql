@@ -29,7 +29,8 @@ COMMENT ON FUNCTION postern.asks_profile IS
     'Whether the page asks for names before this registration code makes an account; then the code is spent';
 GRANT EXECUTE ON FUNCTION postern.asks_profile TO postern_app;
 
--- Makes the account of a handle whose address was proven, once, and opens the browser session of the statement.
+-- Makes the account of a handle whose address was proven, once, and opens the browser session of the statement. A phone
+-- number that another account has not used for long moves to it, where the posture or the client registers.
 -- Accepted terms are noted in the audit log. Outcomes: ok, refused (reason is for logs only).
 CREATE OR REPLACE FUNCTION postern.register_on_page(
     p_realm uuid, p_client uuid, p_handle bytea, p_first text, p_last text, p_accepts_terms boolean,
@@ -54,6 +55,9 @@ BEGIN
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.proved_at IS NOT NULL AND a.expires_at > now()
        AND a.client = p_client
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:authorization_code' = ANY (k.permissions)
+       AND (postern.speaks_cotter(k) OR EXISTS (SELECT FROM postern.app AS p
+                                                 WHERE p.realm_id = p_realm AND p.slug = a.app
+                                                   AND p.registration <> 'Off'))
        AND r.id = p_realm AND r.enabled AND r.hosted_enabled
     RETURNING a.email, a.app, k.client_id, now() + r.session_lifetime AS session_end INTO v_asked;
     IF NOT FOUND THEN

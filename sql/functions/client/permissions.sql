@@ -112,6 +112,9 @@ BEGIN
         PERFORM postern.check_cotter(v_realm, v_client);
         PERFORM postern.admin_audit(v_realm, 'permission_revoked', client => v_client,
                                     detail => jsonb_build_object('permissions', permissions));
+        IF 'cap:cotter' = ANY (permissions) THEN
+            PERFORM postern.drop_dotless_uris(v_realm, v_client);
+        END IF;
     ELSE
         SELECT c.permissions INTO v_rest FROM postern.client AS c WHERE c.realm_id = v_realm AND c.id = v_client;
     END IF;
@@ -120,6 +123,7 @@ END
 $$;
 COMMENT ON FUNCTION admin.revoke_permission IS
 'Takes permissions from a client and returns what it still holds; what it does not hold is no error.
+With cap:cotter its redirect URIs go whose scheme has no dot: no other client may have such.
 Example: SELECT admin.revoke_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:magic'');';
 
 CREATE OR REPLACE VIEW admin.known_permissions AS

@@ -26,6 +26,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
     v_polled := postern.poll_approval(p_realm, p_client, 'magic', p_handle);
     IF v_polled.outcome <> 'approved' THEN
@@ -50,7 +51,7 @@ BEGIN
         RETURN;
     END IF;
     -- What is refused up to here leaves the confirmation alive.
-    IF v_user.has_totp OR p_factor IS NOT NULL THEN
+    IF v_user.has_totp OR p_factor IS NOT NULL OR postern.falls_short(p_amr) THEN
         SELECT s.outcome, s.factor, s.sealed_seed, s.last_step_at INTO outcome, factor, sealed_seed, last_step_at
           FROM postern.check_second_factor(p_realm, v_user.id, v_user.has_totp, p_factor, p_totp_step, p_recovery,
                                            p_client, p_session, p_source) AS s;

@@ -28,6 +28,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
     -- A request without a valid link takes no lock, so that a stranger cannot block the owner of a link.
     IF NOT EXISTS (SELECT FROM postern.login_link AS l
@@ -58,7 +59,7 @@ BEGIN
         RETURN;
     END IF;
     -- What is refused up to here leaves the link alive.
-    IF v_link.id IS NOT NULL AND (v_link.has_totp OR p_factor IS NOT NULL) THEN
+    IF v_link.id IS NOT NULL AND (v_link.has_totp OR p_factor IS NOT NULL OR postern.falls_short(p_amr)) THEN
         SELECT s.outcome, s.factor, s.sealed_seed, s.last_step_at INTO outcome, factor, sealed_seed, last_step_at
           FROM postern.check_second_factor(p_realm, v_link.id, v_link.has_totp, p_factor, p_totp_step, p_recovery,
                                            p_client, p_session, p_source) AS s;

@@ -32,6 +32,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     IF p_resend_of IS NOT NULL AND NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
         outcome := 'busy';
         RETURN;

@@ -9,7 +9,8 @@ SET LOCAL ROLE postern_owner;
 -- more than the number of tries left of the hundred. An account with a second factor takes two calls. The first call
 -- consumes nothing and returns second_factor with the data to compare the presented code with. The second call
 -- (p_factor and the result of the comparison) repeats everything and consumes both factors, or returns
--- second_factor_wrong. Neither outcome counts as a try at the first factor.
+-- second_factor_wrong. Neither outcome counts as a try at the first factor, and neither does unmet: the account lacks
+-- the second factor that acr_values asks for (postern.falls_short).
 CREATE OR REPLACE FUNCTION postern.redeem_code(
     p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_keyed bytea[], p_session uuid,
     p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
@@ -43,6 +44,7 @@ DECLARE
     v_refusal record;
     v_region text;
     v_asked_from text;
+    v_falls_short boolean := postern.falls_short(p_amr);
 BEGIN
     db_now := date_part('epoch', now());
     compared := 0;
@@ -54,6 +56,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
 
     -- One try at a time per address, so that the next try sees the effects of this one. Known devices do not wait for
@@ -80,6 +83,7 @@ BEGIN
                  ON g.realm_id = p_realm AND g.user_id = i.user_id AND g.device = v_device
          WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device = v_device
+           AND (a.jkt IS NULL OR a.jkt = postern.proof_key())
            AND r.id = p_realm AND a.attempts < r.otp_attempts AND coalesce(g.locked_until <= now(), true)
         RETURNING a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
                   g.locked_until
@@ -92,6 +96,7 @@ BEGIN
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
          WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device IS NULL
+           AND (a.jkt IS NULL OR a.jkt = postern.proof_key())
            AND r.id = p_realm AND coalesce(g.locked_until <= now(), true)
            AND a.attempts < CASE WHEN postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
                                  THEN 1 ELSE r.otp_attempts END
@@ -106,6 +111,7 @@ BEGIN
                ARRAY(SELECT c.id FROM postern.login_code AS c
                       WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.expires_at > now()
                         AND (c.client IS NULL OR c.client = p_client)
+                        AND (c.jkt IS NULL OR c.jkt = postern.proof_key())
                       ORDER BY c.created_at DESC, c.id LIMIT 3)
           INTO reason, v_consecutive, v_locked_until, v_codes
           FROM (VALUES (p_realm, p_email_key)) AS k (realm_id, email_key)
@@ -159,6 +165,7 @@ BEGIN
                              LIMIT 1) AS hit
                      -- Accounts with a second factor, and requests that present one, are handled below.
                      WHERE d.realm_id = p_realm AND d.email_key = p_email_key AND NOT hit.has_totp AND p_factor IS NULL
+                       AND NOT v_falls_short
                     RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at,
                               hit.region, hit.source)
                 SELECT s.id, s.security_stamp, s.email, s.email_verified, s.client_id, s.expires_at, s.region, s.source
@@ -188,7 +195,7 @@ BEGIN
            AND u.realm_id = p_realm AND u.id = c.user_id AND u.enabled
            AND (c.is_test OR EXISTS (SELECT FROM postern.user_identifier AS i
                                       WHERE i.realm_id = p_realm AND i.proven_key = p_email_key AND i.user_id = u.id))
-           AND (u.has_totp OR p_factor IS NOT NULL)
+           AND (u.has_totp OR p_factor IS NOT NULL OR v_falls_short)
            AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
            AND r.id = p_realm AND r.enabled
            AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)

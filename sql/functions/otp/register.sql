@@ -56,6 +56,9 @@ DECLARE
     v_code record;
     v_user uuid;
 BEGIN
+    IF postern.asks_second_proof(p_realm, p_client, p_permission, p_email_key, p_codes, p_keyed) THEN
+        RETURN false;
+    END IF;
     SELECT c.id, c.email, c.app, postern.person_name(c.first_name) AS first_name,
            postern.person_name(c.last_name) AS last_name
       INTO v_code

@@ -39,6 +39,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     outcome := CASE WHEN postern.spend_ceremony(p_realm, p_ceremony, p_expires) THEN 'spent' ELSE 'refused' END;
     SELECT p.id, u.user_handle, p.public_key, p.sign_count, p.backup_eligible
       INTO passkey, user_handle, public_key, sign_count, backup_eligible

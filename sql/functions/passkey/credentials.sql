@@ -79,7 +79,7 @@ BEGIN
                                  || postern.offer_undo(p_realm, v_user.id, 'passkey', v_id, p_aaguid::text, p_source));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'passkey_added', v_user.client, v_user.id, p_session, p_source,
-            jsonb_build_object('passkey', v_id));
+            jsonb_build_object('passkey', v_id, 'transports', p_transports));
     RETURN v_id;
 END
 $$;
@@ -129,10 +129,11 @@ AS $$
 DECLARE
     v_client uuid;
     v_aaguid uuid;
+    v_transports text[];
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     DELETE FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = p_user AND p.id = p_id
-    RETURNING p.aaguid INTO v_aaguid;
+    RETURNING p.aaguid, p.transports INTO v_aaguid, v_transports;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -140,7 +141,8 @@ BEGIN
     PERFORM postern.queue_notice(p_realm, p_user, 'passkey-removed', postern.app_named(p_realm, v_client)
                                  || jsonb_strip_nulls(jsonb_build_object('aaguid', v_aaguid)));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    VALUES (p_realm, 'passkey_deleted', v_client, p_user, p_session, p_source, jsonb_build_object('passkey', p_id));
+    VALUES (p_realm, 'passkey_deleted', v_client, p_user, p_session, p_source,
+            jsonb_build_object('passkey', p_id, 'transports', v_transports));
     RETURN true;
 END
 $$;
@@ -156,10 +158,10 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_passkey record;
 BEGIN
-    DELETE FROM postern.passkey AS p WHERE p.realm_id = v_realm AND p.id = id RETURNING p.user_id, p.aaguid
-        INTO v_passkey;
+    DELETE FROM postern.passkey AS p WHERE p.realm_id = v_realm AND p.id = id
+    RETURNING p.user_id, p.aaguid, p.transports INTO v_passkey;
     PERFORM postern.admin_removed(v_realm, FOUND, 'passkey_deleted', user_id => v_passkey.user_id,
-        detail => jsonb_build_object('passkey', id),
+        detail => jsonb_build_object('passkey', id, 'transports', v_passkey.transports),
         p_missing => format('id %s is not a passkey of this realm', postern.shown(id::text)),
         p_hint => 'SELECT id FROM admin.passkeys WHERE realm = … AND email = … lists them.');
     PERFORM postern.queue_notice(v_realm, v_passkey.user_id, 'passkey-removed',

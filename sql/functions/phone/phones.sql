@@ -26,24 +26,33 @@ COMMENT ON FUNCTION postern.stale_before IS 'Phone numbers proven before this ti
 GRANT EXECUTE ON FUNCTION postern.stale_before TO postern_app;
 
 -- A redeemed code gives back the permits that its message took of source, prefix and country: traffic that converts is
--- not limited. What it cost stays spent. A bucket that another transaction holds keeps its permit: nobody waits here.
+-- not limited. What it cost stays spent. Waits for other transactions at the buckets, which hold them for a moment, in
+-- the order in which requests take permits, so that two never wait for each other. After a lock timeout the permit
+-- stays taken: a sign-in does not fail for it.
 CREATE OR REPLACE FUNCTION postern.give_back(p_realm uuid, p_phone text, p_region text, p_source text) RETURNS void
-LANGUAGE sql
+LANGUAGE plpgsql
 AS $$
-    UPDATE postern.rate_bucket AS b SET tat = b.tat - w.step
-      FROM (SELECT l.dimension, make_interval(secs => extract(epoch FROM l.per)::float8 / l.permits) AS step
-              FROM postern.effective_rate_limits(p_realm) AS l
-             WHERE l.policy = 'phone-otp' AND l.dimension IN ('source', 'prefix', 'country')) AS w
-     WHERE b.realm_id = p_realm
-       AND b.key = 'phone-otp|' || w.dimension || '|'
-                   || CASE w.dimension WHEN 'source' THEN p_source WHEN 'country' THEN p_region
-                           ELSE left(p_phone, -4) END
-       AND (b.realm_id, b.key) IN (
-           SELECT x.realm_id, x.key FROM postern.rate_bucket AS x
-            WHERE x.realm_id = p_realm
-              AND x.key IN ('phone-otp|source|' || p_source, 'phone-otp|country|' || p_region,
-                            'phone-otp|prefix|' || left(p_phone, -4))
-              FOR NO KEY UPDATE SKIP LOCKED)
+DECLARE
+    v_bucket record;
+BEGIN
+    FOR v_bucket IN
+        SELECT 'phone-otp|' || l.dimension || '|' || k.subject AS key,
+               make_interval(secs => extract(epoch FROM l.per)::float8 / l.permits) AS step
+          FROM (VALUES (1, 'source', p_source), (2, 'prefix', left(p_phone, -4)), (3, 'country', p_region))
+               AS k (place, dimension, subject)
+          JOIN postern.effective_rate_limits(p_realm) AS l
+            ON l.policy = 'phone-otp' AND l.dimension = k.dimension
+         WHERE k.subject IS NOT NULL
+         ORDER BY k.place
+    LOOP
+        BEGIN
+            UPDATE postern.rate_bucket AS b SET tat = b.tat - v_bucket.step
+             WHERE b.realm_id = p_realm AND b.key = v_bucket.key;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            RETURN;
+        END;
+    END LOOP;
+END
 $$;
 COMMENT ON FUNCTION postern.give_back IS 'Gives back the permits of a message to a phone whose code was redeemed';
 GRANT EXECUTE ON FUNCTION postern.give_back TO postern_app;
@@ -68,8 +77,9 @@ BEGIN
     SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = p_realm
      WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
-       AND a.expires_at > now();
+       AND a.jkt IS NOT DISTINCT FROM postern.proof_key() AND a.expires_at > now();
     IF v_before.cools AND p_channel IS NOT NULL THEN
+        PERFORM postern.use_proof(p_realm);
         outcome := 'accepted';
         handle := p_resend_of;
         sends_left := greatest(p_sends - v_before.sends, 0);
@@ -84,6 +94,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     IF p_resend_of IS NOT NULL AND NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
         outcome := 'busy';
         RETURN;

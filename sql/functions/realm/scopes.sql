@@ -1,6 +1,23 @@
 -- Provisioning: scopes.
 SET LOCAL ROLE postern_owner;
 
+CREATE OR REPLACE FUNCTION postern.check_resources(resources text[]) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_resource text;
+BEGIN
+    FOREACH v_resource IN ARRAY coalesce(resources, '{}') LOOP
+        IF v_resource IS NULL OR octet_length(v_resource) > 500
+           OR v_resource COLLATE "C" !~ '\A[A-Za-z][A-Za-z0-9+.-]*:[!-~]+\Z' OR v_resource ~ '[#"\\]' THEN
+            PERFORM postern.refuse(format('resources %s is not a resource', postern.shown(v_resource)),
+                'Allowed are absolute URIs without fragment (RFC 8707), for example https://api.example.com.');
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.check_resources IS 'Refuses what is not a list of resources (RFC 8707)';
+
 CREATE OR REPLACE FUNCTION admin.put_scope(
     realm text, scope text, description text DEFAULT NULL, resources text[] DEFAULT NULL,
     in_discovery boolean DEFAULT NULL, enabled boolean DEFAULT NULL)
@@ -10,7 +27,6 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     v_realm uuid := postern.admin_realm(realm);
-    v_resource text;
 BEGIN
     IF scope IS NULL OR NOT postern.is_scope(scope) THEN
         PERFORM postern.refuse(format('scope %s is not a scope name', postern.shown(scope)),
@@ -20,13 +36,7 @@ BEGIN
     IF description <> '' THEN
         PERFORM postern.check_text('description', description, 500);
     END IF;
-    FOREACH v_resource IN ARRAY coalesce(resources, '{}') LOOP
-        IF v_resource IS NULL OR octet_length(v_resource) > 500
-           OR v_resource COLLATE "C" !~ '\A[A-Za-z][A-Za-z0-9+.-]*:[!-~]+\Z' OR v_resource ~ '[#"\\]' THEN
-            PERFORM postern.refuse(format('resources %s is not a resource', postern.shown(v_resource)),
-                'Allowed are absolute URIs without fragment (RFC 8707), for example https://api.example.com.');
-        END IF;
-    END LOOP;
+    PERFORM postern.check_resources(resources);
     UPDATE postern.scope AS s
        SET description = CASE WHEN description = '' THEN NULL ELSE coalesce(description, s.description) END,
            resources = coalesce(resources, s.resources),

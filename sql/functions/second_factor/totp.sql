@@ -43,6 +43,8 @@ BEGIN
             VALUES (p_realm, 'recovery_code_used', p_client, p_user, p_session, p_source,
                     jsonb_build_object('left', v_left));
             IF v_left = 0 THEN
+                INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
+                VALUES (p_realm, 'recovery_codes_used_up', p_client, p_user, p_session, p_source);
                 PERFORM postern.queue_notice(p_realm, p_user, 'recovery-codes-used-up',
                                              postern.app_named(p_realm, p_client));
             END IF;
@@ -111,7 +113,8 @@ GRANT EXECUTE ON FUNCTION postern.second_factor_material TO postern_app;
 
 -- Called by a statement that has verified the first factor of p_user and not consumed it. Without p_factor:
 -- second_factor, with the data to compare the presented code with. With p_factor: proved (spent, in the caller's
--- transaction), second_factor_wrong (counted), or second_factor_gone when it was removed between two calls.
+-- transaction), second_factor_wrong (counted), or second_factor_gone when it was removed between two calls. unmet: the
+-- request asks for a second factor (postern.falls_short), and the account has none.
 CREATE OR REPLACE FUNCTION postern.check_second_factor(
     p_realm uuid, p_user uuid, p_has_totp boolean,
     p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid, p_session uuid, p_source text,
@@ -129,7 +132,8 @@ BEGIN
     SELECT f.id, postern.second_factor_material(p_realm, p_user, f.sealed_seed), date_part('epoch', f.last_step_at)
       INTO factor, sealed_seed, last_step_at
       FROM postern.totp_factor AS f WHERE f.realm_id = p_realm AND f.user_id = p_user;
-    outcome := CASE WHEN FOUND THEN 'second_factor' ELSE 'second_factor_gone' END;
+    outcome := CASE WHEN FOUND THEN 'second_factor' WHEN p_has_totp OR p_factor IS NOT NULL THEN 'second_factor_gone'
+                    ELSE 'unmet' END;
 END
 $$;
 COMMENT ON FUNCTION postern.check_second_factor IS

@@ -27,6 +27,7 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM postern.use_proof(p_realm);
     -- A token of the second in which the account got its salt is dated with the next one (tokens_since).
     SELECT a.id, a.token_salt, date_part('epoch', a.created_at), greatest(db_now, date_part('epoch', a.tokens_since))
       INTO account, token_salt, created_at, db_now
@@ -77,6 +78,21 @@ $$;
 COMMENT ON FUNCTION postern.live_service_account IS
     'The service account behind an access token, when it may still act and the token was not revoked; else no row';
 GRANT EXECUTE ON FUNCTION postern.live_service_account TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.live_service_account_by_proof(p_realm uuid, p_account uuid, p_jti bytea)
+RETURNS TABLE (client uuid, client_id text, token_salt bytea, created_at double precision, db_now double precision,
+               since double precision)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    PERFORM postern.use_proof(p_realm);
+    RETURN QUERY SELECT a.* FROM postern.live_service_account(p_realm, p_account, p_jti) AS a;
+END
+$$;
+COMMENT ON FUNCTION postern.live_service_account_by_proof IS
+    'live_service_account for a statement that comes with a proof, which is used up';
+GRANT EXECUTE ON FUNCTION postern.live_service_account_by_proof TO postern_app;
 
 CREATE OR REPLACE FUNCTION postern.revoke_service_token(
     p_realm uuid, p_client uuid, p_account uuid, p_jti bytea, p_expires double precision)

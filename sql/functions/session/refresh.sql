@@ -10,15 +10,21 @@ INSERT INTO postern.known_permission (permission, purpose) VALUES
 -- that rotated (p_mark) gets it also outside the window, because only the server repeats a request with the same mark.
 -- Any older generation ends the family. The server has checked the token's tag, so an old generation here is proof of
 -- reuse and not a guess. A row that another transaction holds is waited for 100 ms (error 55P03); callers then use
--- rotate_unless_busy.
-CREATE OR REPLACE FUNCTION postern.rotate_refresh_token(
+-- rotate_session_unless_busy.
+-- p_proof: of a key (postern.with_proof says its form); NULL: none came. A family that is bound to a key is refused
+-- without a proof of it, and nothing else happens. p_level: the least that the sign-in must have proven; p_max_age: its
+-- greatest age in seconds. Outcomes: rotated, retried, refused (reason is for logs), reuse, invalid_scope,
+-- invalid_target, unmet, proof_used, proof_old, rate_limited; nothing is done but in the first two and for reuse.
+CREATE OR REPLACE FUNCTION postern.rotate_session(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
-    p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint,
+    p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint, p_proof bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL,
+    p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL, p_level integer DEFAULT NULL,
+    p_max_age integer DEFAULT NULL,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
-    OUT auth_time double precision, OUT token_salt bytea, OUT current_hash bytea, OUT db_now double precision,
-    OUT expires_at double precision, OUT refresh_expires_at double precision, OUT email text,
+    OUT acr text, OUT auth_time double precision, OUT token_salt bytea, OUT current_hash bytea,
+    OUT db_now double precision, OUT expires_at double precision, OUT refresh_expires_at double precision,
+    OUT email text,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
@@ -26,6 +32,10 @@ AS $$
 DECLARE
     v_set text;
     v_session record;
+    v_repeats boolean;
+    v_proof text := 'none';
+    v_key bytea := substr(p_proof, 1, 32);
+    v_binding bytea := CASE WHEN get_byte(p_proof, 80) & 2 > 0 THEN substr(p_proof, 1, 32) END;
 BEGIN
     v_set := set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
@@ -33,6 +43,14 @@ BEGIN
         SELECT t.* INTO outcome, limit_ord, retry_after, granted
           FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
         IF outcome = 'rate_limited' THEN
+            RETURN;
+        END IF;
+    END IF;
+
+    IF p_proof IS NOT NULL THEN
+        v_proof := postern.mark_proof(p_realm, p_proof);
+        IF v_proof = 'old' THEN
+            outcome := 'proof_old';
             RETURN;
         END IF;
     END IF;
@@ -45,18 +63,22 @@ BEGIN
            rotation_mark = p_mark,
            rotated_at = now(),
            last_used_at = now(),
-           refresh_expires_at = least(s.expires_at, now() + make_interval(secs => p_lifetime))
+           refresh_expires_at = least(s.expires_at, now() + make_interval(secs => p_lifetime)),
+           jkt = coalesce(s.jkt, v_binding)
       FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
      WHERE s.realm_id = p_realm AND s.id = p_session AND s.generation = p_generation AND s.current_hash = p_hash
-       AND s.client = p_client
+       AND s.client = p_client AND (s.jkt IS NULL OR s.jkt = v_key) AND v_proof <> 'used'
        AND s.revoked_at IS NULL AND s.refresh_expires_at > now() AND s.expires_at > now()
        AND u.realm_id = p_realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:refresh_token' = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
        AND (p_scope IS NULL OR p_scope <@ s.scope) AND (p_resource IS NULL OR p_resource <@ s.resource)
-    RETURNING s.user_id, s.scope, s.resource, s.amr, date_part('epoch', s.auth_time), s.token_salt, s.current_hash,
-              date_part('epoch', s.expires_at), date_part('epoch', s.refresh_expires_at), u.email
-         INTO user_id, scope, resource, amr, auth_time, token_salt, current_hash, expires_at, refresh_expires_at, email;
+       AND (p_level IS NULL OR p_level <= postern.acr_level(s.amr))
+       AND (p_max_age IS NULL OR s.auth_time >= now() - make_interval(secs => p_max_age))
+    RETURNING s.user_id, s.scope, s.resource, s.amr, s.acr, date_part('epoch', s.auth_time), s.token_salt,
+              s.current_hash, date_part('epoch', s.expires_at), date_part('epoch', s.refresh_expires_at), u.email
+         INTO user_id, scope, resource, amr, acr, auth_time, token_salt, current_hash, expires_at,
+              refresh_expires_at, email;
     IF FOUND THEN
         outcome := 'rotated';
         RETURN;
@@ -64,7 +86,8 @@ BEGIN
 
     outcome := 'refused';
     SELECT s.client, s.generation, s.current_hash, s.user_id, s.scope, s.resource, s.amr, s.auth_time, s.token_salt,
-           s.expires_at, s.refresh_expires_at, s.rotated_at, s.revoked_at, s.security_stamp, s.rotation_mark
+           s.expires_at, s.refresh_expires_at, s.rotated_at, s.revoked_at, s.security_stamp, s.rotation_mark, s.jkt,
+           s.acr
       INTO v_session
       FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session
        FOR NO KEY UPDATE OF s;
@@ -79,6 +102,14 @@ BEGIN
     ELSIF v_session.generation < p_generation
           OR (v_session.generation = p_generation AND v_session.current_hash <> p_hash) THEN
         reason := 'mismatch';
+    ELSIF v_session.jkt IS NOT NULL AND v_session.jkt IS DISTINCT FROM v_key THEN
+        -- Whatever the generation: who lacks the key gets neither tokens nor a way to sign the owner out.
+        reason := 'key';
+        IF v_proof <> 'used' THEN
+            INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+            VALUES (p_realm, 'refresh_key_mismatch', p_client, v_session.user_id, p_session, p_source,
+                    jsonb_build_object('presented', p_generation, 'current', v_session.generation));
+        END IF;
     ELSE
         SELECT u.email INTO email
           FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
@@ -88,13 +119,19 @@ BEGIN
            AND r.id = p_realm AND r.enabled;
         IF NOT FOUND THEN
             reason := 'disabled';
+        END IF;
+        v_repeats := v_session.generation = p_generation + 1 AND v_session.current_hash = ANY (p_successor_hashes)
+            AND (coalesce(v_session.rotation_mark = p_mark, false)
+                 OR EXISTS (SELECT FROM postern.realm AS r
+                             WHERE r.id = p_realm AND r.refresh_retry_window > interval '0'
+                               AND now() <= v_session.rotated_at + r.refresh_retry_window));
+        IF reason IS NOT NULL THEN
+            NULL;
+        -- A used proof moves nothing and ends nothing: an observer of a request could repeat it otherwise.
+        ELSIF v_proof = 'used' AND NOT v_repeats THEN
+            reason := 'proof';
         -- Reuse is checked before the scope, so that a wide scope in a stolen token's request does not hide the reuse.
-        ELSIF v_session.generation > p_generation
-              AND NOT (v_session.generation = p_generation + 1 AND v_session.current_hash = ANY (p_successor_hashes)
-                       AND (coalesce(v_session.rotation_mark = p_mark, false)
-                            OR EXISTS (SELECT FROM postern.realm AS r
-                                        WHERE r.id = p_realm AND r.refresh_retry_window > interval '0'
-                                          AND now() <= v_session.rotated_at + r.refresh_retry_window))) THEN
+        ELSIF v_session.generation > p_generation AND NOT v_repeats THEN
             UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.id = p_session;
             INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
             VALUES (p_realm, 'refresh_token_reuse', p_client, v_session.user_id, p_session, p_source,
@@ -105,6 +142,9 @@ BEGIN
             outcome := 'invalid_scope';
         ELSIF NOT coalesce(p_resource <@ v_session.resource, true) THEN
             outcome := 'invalid_target';
+        ELSIF p_level > postern.acr_level(v_session.amr)
+              OR v_session.auth_time < now() - make_interval(secs => p_max_age) THEN
+            outcome := 'unmet';
         ELSIF v_session.generation = p_generation THEN
             reason := 'mismatch';
         ELSE
@@ -113,6 +153,7 @@ BEGIN
             scope := v_session.scope;
             resource := v_session.resource;
             amr := v_session.amr;
+            acr := v_session.acr;
             auth_time := date_part('epoch', v_session.auth_time);
             token_salt := v_session.token_salt;
             current_hash := v_session.current_hash;
@@ -122,22 +163,27 @@ BEGIN
         END IF;
         email := NULL;
     END IF;
+    IF v_proof = 'used' THEN
+        outcome := 'proof_used';
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.rotate_refresh_token IS
+COMMENT ON FUNCTION postern.rotate_session IS
     'Rotates a refresh token, or hands out the same successor again, or ends the family';
-GRANT EXECUTE ON FUNCTION postern.rotate_refresh_token TO postern_app;
+GRANT EXECUTE ON FUNCTION postern.rotate_session TO postern_app;
 
 -- The same without waiting: outcome "busy", and nothing done, while another transaction holds the row. It costs an
 -- extra lock, so it is used for realms in which a row was found locked within the last seconds.
-CREATE OR REPLACE FUNCTION postern.rotate_unless_busy(
+CREATE OR REPLACE FUNCTION postern.rotate_session_unless_busy(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
-    p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint,
+    p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint, p_proof bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL,
+    p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL, p_level integer DEFAULT NULL,
+    p_max_age integer DEFAULT NULL,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
-    OUT auth_time double precision, OUT token_salt bytea, OUT current_hash bytea, OUT db_now double precision,
-    OUT expires_at double precision, OUT refresh_expires_at double precision, OUT email text,
+    OUT acr text, OUT auth_time double precision, OUT token_salt bytea, OUT current_hash bytea,
+    OUT db_now double precision, OUT expires_at double precision, OUT refresh_expires_at double precision,
+    OUT email text,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
@@ -148,47 +194,18 @@ BEGIN
         outcome := 'busy';
         RETURN;
     END IF;
-    SELECT t.outcome, t.reason, t.user_id, t.scope, t.resource, t.amr, t.auth_time, t.token_salt, t.current_hash,
-           t.db_now, t.expires_at, t.refresh_expires_at, t.email, t.limit_ord, t.retry_after, t.granted
-      INTO outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now,
-           expires_at, refresh_expires_at, email, limit_ord, retry_after, granted
-      FROM postern.rotate_refresh_token(
+    SELECT t.outcome, t.reason, t.user_id, t.scope, t.resource, t.amr, t.acr, t.auth_time, t.token_salt,
+           t.current_hash, t.db_now, t.expires_at, t.refresh_expires_at, t.email, t.limit_ord, t.retry_after, t.granted
+      INTO outcome, reason, user_id, scope, resource, amr, acr, auth_time, token_salt, current_hash,
+           db_now, expires_at, refresh_expires_at, email, limit_ord, retry_after, granted
+      FROM postern.rotate_session(
                p_realm, p_client, p_session, p_generation, p_hash, p_successor_hashes, p_lifetime, p_source,
-               p_server_key, p_mark, p_keys, p_wanted, p_permits, p_per, p_burst, p_scope, p_resource) AS t;
+               p_server_key, p_mark, p_proof, p_keys, p_wanted, p_permits, p_per, p_burst, p_scope, p_resource, p_level,
+               p_max_age) AS t;
 END
 $$;
-COMMENT ON FUNCTION postern.rotate_unless_busy IS
-    'rotate_refresh_token that says "busy" instead of waiting for the row';
-GRANT EXECUTE ON FUNCTION postern.rotate_unless_busy TO postern_app;
-
--- Kept for older binaries.
-
--- These binaries wait for the row up to their own lock timeout, and do not name the line of the key file
--- they use.
-CREATE OR REPLACE FUNCTION postern.refresh(
-    p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
-    p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL,
-    OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
-    OUT auth_time double precision, OUT token_salt bytea, OUT current_hash bytea, OUT db_now double precision,
-    OUT expires_at double precision, OUT refresh_expires_at double precision, OUT email text,
-    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    PERFORM FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session FOR NO KEY UPDATE;
-    SELECT t.outcome, t.reason, t.user_id, t.scope, t.resource, t.amr, t.auth_time, t.token_salt, t.current_hash,
-           t.db_now, t.expires_at, t.refresh_expires_at, t.email, t.limit_ord, t.retry_after, t.granted
-      INTO outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now,
-           expires_at, refresh_expires_at, email, limit_ord, retry_after, granted
-      FROM postern.rotate_refresh_token(
-               p_realm, p_client, p_session, p_generation, p_hash, p_successor_hashes, p_refresh_lifetime, p_source,
-               NULL, NULL, p_keys, p_wanted, p_permits, p_per, p_burst, p_scope, p_resource) AS t;
-END
-$$;
-COMMENT ON FUNCTION postern.refresh IS 'rotate_refresh_token of version 0';
-GRANT EXECUTE ON FUNCTION postern.refresh TO postern_app;
+COMMENT ON FUNCTION postern.rotate_session_unless_busy IS
+    'rotate_session that says "busy" instead of waiting for the row';
+GRANT EXECUTE ON FUNCTION postern.rotate_session_unless_busy TO postern_app;
 
 RESET ROLE;

@@ -16,31 +16,55 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 -- a set), so that it costs one plan and no function call. LATERAL and OFFSET 0 fix the order: the realm is set before
 -- any row is looked at.
 -- Whether the client is enabled the server knows from its configuration, which is never older than a second.
-CREATE OR REPLACE FUNCTION postern.introspect(p_realm uuid, p_session uuid, p_jti bytea)
+CREATE OR REPLACE FUNCTION postern.live_session(p_realm uuid, p_session uuid, p_jti bytea)
 RETURNS TABLE (active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[], amr text[],
     auth_time double precision, token_salt bytea, created_at double precision, email text, email_verified boolean,
     first_name text, last_name text, db_now double precision,
-    expires_at double precision, refresh_expires_at double precision, current_hash bytea)
+    expires_at double precision, refresh_expires_at double precision, current_hash bytea, acr text, jkt bytea)
 LANGUAGE sql STABLE ROWS 1
 AS $$
     SELECT f.user_id IS NOT NULL, f.user_id, f.client_id, f.client, f.scope, f.resource, f.amr, f.auth_time,
            f.token_salt, f.created_at, f.email, f.email_verified, f.first_name, f.last_name, date_part('epoch', now()),
-           f.expires_at, f.refresh_expires_at, f.current_hash
+           f.expires_at, f.refresh_expires_at, f.current_hash, f.acr, f.jkt
       FROM (SELECT set_config('postern.realm', p_realm::text, true)::uuid AS realm OFFSET 0) AS tenant
       LEFT JOIN LATERAL (
           SELECT s.user_id, s.client_id, s.client, s.scope, s.resource, s.amr,
                  date_part('epoch', s.auth_time) AS auth_time, s.token_salt,
                  date_part('epoch', s.created_at) AS created_at, date_part('epoch', s.expires_at) AS expires_at,
-                 date_part('epoch', s.refresh_expires_at) AS refresh_expires_at, s.current_hash, u.email,
-                     u.email_verified, u.first_name, u.last_name
+                 date_part('epoch', s.refresh_expires_at) AS refresh_expires_at, s.current_hash, s.acr,
+                 s.jkt, u.email, u.email_verified, u.first_name, u.last_name
             FROM postern.session AS s, postern.user_account AS u
            WHERE s.realm_id = tenant.realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
              AND (s.revoked_jtis IS NULL OR p_jti <> ALL (s.revoked_jtis))
              AND u.realm_id = tenant.realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp
           OFFSET 0) AS f ON true
 $$;
-COMMENT ON FUNCTION postern.introspect IS 'Whether an access token''s session is alive, and its user';
-GRANT EXECUTE ON FUNCTION postern.introspect TO postern_app;
+COMMENT ON FUNCTION postern.live_session IS 'Whether an access token''s session is alive, and its user';
+GRANT EXECUTE ON FUNCTION postern.live_session TO postern_app;
+
+-- The same for a request that comes with a proof (postern.with_proof says its form), which is used up. proof: fresh,
+-- used or old; with the latter two active is false. Not run again by itself: a proof is fresh once.
+CREATE OR REPLACE FUNCTION postern.live_session_by_proof(p_realm uuid, p_session uuid, p_jti bytea, p_proof bytea)
+RETURNS TABLE (proof text, active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[],
+    amr text[], auth_time double precision, token_salt bytea, created_at double precision, email text,
+    email_verified boolean, first_name text, last_name text, db_now double precision,
+    expires_at double precision, refresh_expires_at double precision, current_hash bytea, acr text, jkt bytea)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    proof := postern.mark_proof(p_realm, p_proof);
+    IF proof = 'fresh' THEN
+        RETURN QUERY SELECT proof, s.* FROM postern.live_session(p_realm, p_session, p_jti) AS s;
+    ELSE
+        active := false;
+        RETURN NEXT;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.live_session_by_proof IS
+    'Uses up a proof of possession, then live_session';
+GRANT EXECUTE ON FUNCTION postern.live_session_by_proof TO postern_app;
 
 CREATE OR REPLACE FUNCTION postern.session_owner(
     p_realm uuid, p_session uuid,
@@ -109,5 +133,22 @@ $$;
 COMMENT ON FUNCTION postern.revoke_access_token IS
     'Revokes one access token of a session of this client; false when it is foreign, expired or already revoked';
 GRANT EXECUTE ON FUNCTION postern.revoke_access_token TO postern_app;
+
+-- Kept for older binaries.
+
+CREATE OR REPLACE FUNCTION postern.introspect(p_realm uuid, p_session uuid, p_jti bytea)
+RETURNS TABLE (active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[], amr text[],
+    auth_time double precision, token_salt bytea, created_at double precision, email text, email_verified boolean,
+    first_name text, last_name text, db_now double precision,
+    expires_at double precision, refresh_expires_at double precision, current_hash bytea)
+LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT s.active, s.user_id, s.client_id, s.client, s.scope, s.resource, s.amr, s.auth_time, s.token_salt,
+           s.created_at, s.email, s.email_verified, s.first_name, s.last_name, s.db_now, s.expires_at,
+           s.refresh_expires_at, s.current_hash
+      FROM postern.live_session(p_realm, p_session, p_jti) AS s
+$$;
+COMMENT ON FUNCTION postern.introspect IS 'live_session without acr';
+GRANT EXECUTE ON FUNCTION postern.introspect TO postern_app;
 
 RESET ROLE;

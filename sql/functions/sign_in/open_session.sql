@@ -26,7 +26,7 @@ BEGIN
     expires_at := date_part('epoch', postern.open_browser_session(p_realm, p_user, p_stamp, p_new, v_page));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source,
-            coalesce(p_detail, '{}') || jsonb_build_object('page', v_page ->> 'host'));
+            coalesce(p_detail, '{}') || jsonb_build_object('page', v_page ->> 'host', 'amr', p_new.amr));
 END
 $$;
 COMMENT ON FUNCTION postern.open_session IS
@@ -34,7 +34,7 @@ COMMENT ON FUNCTION postern.open_session IS
 GRANT EXECUTE ON FUNCTION postern.open_session TO postern_app;
 
 -- The session of a client: lifetimes, row and audit. p_auth_time: when the user signed in. p_browser_session, p_acr: of
--- a session that an authorization code opens, else NULL.
+-- a session that an authorization code opens, else NULL; then acr is what postern.opened_for says.
 CREATE OR REPLACE FUNCTION postern.open_client_session(
     p_realm uuid, p_client uuid, p_client_id text, p_user uuid, p_stamp uuid, p_end timestamptz,
     p_new postern.new_session, p_detail jsonb, p_auth_time timestamptz, p_browser_session uuid, p_acr text,
@@ -44,6 +44,7 @@ AS $$
 DECLARE
     v_expires_at timestamptz := p_end;
     v_refresh_expires_at timestamptz;
+    v_acr text;
 BEGIN
     IF p_new.refresh_hash IS NULL THEN
         -- Nothing can prolong it: the session ends with its access token.
@@ -56,9 +57,12 @@ BEGIN
                                  browser_session, acr)
     VALUES (p_realm, p_new.id, p_user, p_client, p_client_id, p_stamp, p_auth_time, v_expires_at,
             v_refresh_expires_at, p_new.token_salt, p_new.refresh_hash, p_new.scope, p_new.resource, p_new.amr,
-            p_new.server_key, p_browser_session, p_acr);
+            p_new.server_key, p_browser_session,
+            coalesce(p_acr, NULLIF(current_setting('postern.acr', true), '')))
+    RETURNING acr INTO v_acr;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source, p_detail);
+    VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source,
+            jsonb_strip_nulls(coalesce(p_detail, '{}') || jsonb_build_object('amr', p_new.amr, 'acr', v_acr)));
     expires_at := date_part('epoch', v_expires_at);
     refresh_expires_at := date_part('epoch', v_refresh_expires_at);
 END
@@ -79,5 +83,23 @@ $$;
 COMMENT ON FUNCTION postern.opened_from IS
     'The source as it is; the session opened by this statement notes the user agent';
 GRANT EXECUTE ON FUNCTION postern.opened_from TO postern_app;
+
+-- The same for a sign-in that can be asked for a context. p_acr: what the session says if its methods suffice; NULL:
+-- what amr says. p_level: the least that will do (postern.acr_level); NULL: anything.
+CREATE OR REPLACE FUNCTION postern.opened_for(p_source text, p_user_agent text, p_acr text, p_level integer)
+RETURNS text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF p_level IS NOT NULL THEN
+        PERFORM set_config('postern.acr', coalesce(p_acr, ''), true),
+                set_config('postern.level', p_level::text, true);
+    END IF;
+    RETURN postern.opened_from(p_source, p_user_agent);
+END
+$$;
+COMMENT ON FUNCTION postern.opened_for IS
+    'The source as it is; the session opened by this statement notes the user agent and the context asked for';
+GRANT EXECUTE ON FUNCTION postern.opened_for TO postern_app;
 
 RESET ROLE;

@@ -27,6 +27,7 @@ BEGIN
           FROM postern.realm AS r
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
          WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
+           AND a.jkt IS NOT DISTINCT FROM postern.proof_key()
            AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
            AND r.id = p_realm
            -- A handle that was answered, or has no tries left, would open nothing: the request gets a new handle.

@@ -17,6 +17,7 @@ DECLARE
     v_id uuid;
     v_created boolean := false;
     v_changed boolean := false;
+    v_was_enabled boolean;
     v_taken text;
     v_name text;
 BEGIN
@@ -64,6 +65,8 @@ BEGIN
     -- A concurrent registration by code may commit between the two statements.
     LOOP
         v_id := coalesce(v_id, postern.find_user(v_realm, coalesce(email, phone)));
+        SELECT u.enabled INTO v_was_enabled
+          FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.id = v_id FOR NO KEY UPDATE;
         UPDATE postern.user_account AS u
            SET first_name = CASE WHEN first_name = '' THEN NULL ELSE coalesce(first_name, u.first_name) END,
                last_name = CASE WHEN last_name = '' THEN NULL ELSE coalesce(last_name, u.last_name) END,
@@ -99,6 +102,10 @@ BEGIN
     PERFORM postern.admin_audit(v_realm, CASE WHEN v_created THEN 'user_created' ELSE 'user_updated' END,
                                 user_id => v_id,
         detail => jsonb_build_object('email_verified', email_verified, 'enabled', enabled));
+    IF enabled <> v_was_enabled THEN
+        PERFORM postern.admin_audit(v_realm, CASE WHEN enabled THEN 'user_enabled' ELSE 'user_disabled' END,
+                                    user_id => v_id);
+    END IF;
     RETURN v_id;
 END
 $$;

@@ -14,6 +14,7 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' has the published 
                         'NULL::integer, otp_digits integer DEFAULT NULL::integer, magic_link_lifetime interval DEFAULT '
                         'NULL::interval, resend_cooldown interval DEFAULT NULL::interval, ceremony_lifetime interval '
                         'DEFAULT NULL::interval'),
+    ('set_dpop', 'realm text, nonce text DEFAULT NULL::text, nonce_lifetime interval DEFAULT NULL::interval'),
     ('put_client', 'realm text, client_id text, client_type text DEFAULT NULL::text, display_name text DEFAULT '
                    'NULL::text, access_token_type text DEFAULT NULL::text, rp_id text DEFAULT NULL::text, '
                    'access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT '

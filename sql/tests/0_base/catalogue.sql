@@ -31,7 +31,8 @@ SELECT results_eq($$
      WHERE c.relnamespace = 'postern'::regnamespace AND x.contype IN ('p', 'u') AND c.relname NOT LIKE 'schema\_%'
        AND (SELECT a.attname FROM pg_attribute AS a WHERE a.attrelid = x.conrelid
             AND a.attnum = x.conkey[1]) <> 'realm_id' ORDER BY 1$$,
-    ARRAY['postern.known_permission', 'postern.rate_limit_policy', 'postern.realm', 'postern.realm',
+    ARRAY['postern.event_type', 'postern.known_permission', 'postern.rate_limit_policy', 'postern.realm',
+          'postern.realm',
           'postern.realm_domain', 'postern.sweep_cursor', 'postern.sweep_rule', 'postern.text_key'],
     'every key but those of realm, of the host directory and of registries begins with realm_id');
 SELECT is_empty($$

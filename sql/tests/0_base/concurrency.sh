@@ -182,6 +182,20 @@ check "48 times one recovery code at once: good per round" 1 "$(count recovery t
 check "48 wrong TOTP codes at once: counted, never more than five" "5,5" "$(q -c "SELECT min(wrong_in_a_row) || ',' || max(wrong_in_a_row) FROM postern.totp_factor WHERE user_id IN (SELECT race.account(n) FROM generate_series($rounds + 1, 2 * $rounds) AS n)")"
 check "and of the others, good" 0 "$(count wrong true)"
 
+# Messages to phones of one prefix: what redeemed codes give back arrives, however many take and give at once.
+q >/dev/null <<'SQL'
+CREATE FUNCTION race.take() RETURNS void LANGUAGE sql AS $$
+    SELECT FROM race.fixed AS f, postern.take_realm_permits(
+        f.realm, '{phone-otp|source|192.0.2.1,phone-otp|prefix|+436641234,phone-otp|country|AT}', '{1,1,1}', '{300,25,300}',
+        '{3600,3600,3600}', '{10000,10000,10000}') $$;
+CREATE FUNCTION race.give() RETURNS void LANGUAGE sql AS $$
+    SELECT set_config('postern.realm', f.realm::text, true), postern.give_back(f.realm, '+4366412345678', 'AT', '192.0.2.1')
+      FROM race.fixed AS f $$;
+SQL
+printf 'SELECT race.take();\nSELECT race.give();\n' >"$work/give.sql"
+pgbench -U app_login -n -c 48 -j 2 -t 20 -f "$work/give.sql" >"$work/out" 2>&1 || { cat "$work/out"; failures=$((failures + 1)); }
+check "48 times 20 redeemed messages to one prefix: permits still taken" 0 "$(q -c "SELECT count(*) FROM postern.rate_bucket WHERE key LIKE 'phone-otp|%' AND tat > now() + interval '1 second'")"
+
 # With no retry window losers are reuse, and the family is dead.
 q -c "SELECT admin.set_native_grants('race', refresh_retry_window => '0')" >/dev/null
 cat >"$work/refresh.sql" <<<"SELECT race.refresh(900);"

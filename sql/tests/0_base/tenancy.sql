@@ -14,7 +14,8 @@ SELECT admin.put_scope(r, 'x'), admin.set_rate_limit(r, 'token', 'client', 1, '1
        admin.put_test_identity(r, 'review@example.com', 'app'), admin.suppress_address(r, 'eve@example.com'),
        admin.put_channel(r, 'sms', 'gateway', 'webhook', 'https://hooks.example/sms'),
        admin.put_address_rule(r, 'example.org', 'deny'), admin.set_pre_send_hook(r, 'https://hooks.example/check'),
-       admin.set_phone_policy(r, '{AT}'), admin.put_phone_prefix(r, '+437', 'deny')
+       admin.set_phone_policy(r, '{AT}'), admin.put_phone_prefix(r, '+437', 'deny'),
+       admin.put_webhook(r, 'crm', 'https://hooks.example/events')
            FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
 INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private) SELECT id, 'k', 'ES256', '{}', '\x00'
     FROM postern.realm;
@@ -73,6 +74,12 @@ INSERT INTO postern.consent (realm_id, user_id, client, scope, resource)
 SELECT realm_id, user_id, client, '{}', '{}' FROM postern.authorization_code;
 INSERT INTO postern.logout_token (realm_id, id, client, user_id, session, uri)
 SELECT realm_id, pg_temp.uu('o'), client, user_id, pg_temp.uu('s'), 'https://a.example' FROM postern.authorization_code;
+
+INSERT INTO postern.used_proof (realm_id, slot, id, mark)
+SELECT r.id, n, pg_temp.h('proof'), '\x00' FROM postern.realm AS r, generate_series(0, 9) AS n;
+INSERT INTO postern.webhook_subject (realm_id, webhook, subject) SELECT realm_id, id, 's' FROM postern.webhook;
+INSERT INTO postern.webhook_delivery (realm_id, webhook, event, xid, event_at, subject)
+SELECT realm_id, id, 1, '1', now(), 's' FROM postern.webhook;
 
 INSERT INTO postern.undo_link (realm_id, user_id, target, kind, label)
 SELECT realm_id, id, id, 'totp', '' FROM postern.user_account WHERE email_key = 'ada@example.com';

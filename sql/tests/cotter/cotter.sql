@@ -27,6 +27,20 @@ SELECT is(postern.speaks_cotter(k), k.client_id = 'cotter', k.client_id)
   FROM postern.client AS k WHERE k.realm_id = pg_temp.realm() AND k.client_id IN ('app', 'cotter', 'events');
 SELECT is(postern.speaks_cotter(NULL), false, 'no client');
 
+-- What the permission alone allows goes with it.
+SELECT admin.put_client('a', 'former', access_token_type => 'jwt'),
+       admin.grant_permission('a', 'former', 'cap:cotter', 'gt:refresh_token', 'gt:authorization_code'),
+       admin.put_redirect_uri('a', 'former', uri) FROM unnest('{yourapp://,com.example.app:cb}'::text[]) AS uri \g /dev/null
+SELECT admin.put_logout_uri('a', 'former', 'yourapp://bye', 'post-logout'),
+       admin.revoke_permission('a', 'former', 'scp:email') \g /dev/null
+SELECT is((SELECT count(*) FROM admin.redirect_uris WHERE client_id = 'former'), 2::bigint, 'URIs stay with the permission');
+SELECT is(admin.revoke_permission('a', 'former', 'cap:cotter'), '{gt:authorization_code,gt:refresh_token}', 'it is revoked');
+SELECT is((SELECT string_agg(uri, ',') FROM admin.redirect_uris WHERE client_id = 'former'), 'com.example.app:cb',
+          'with the URIs whose scheme has no dot');
+SELECT is((SELECT count(*) FROM admin.logout_uris WHERE client_id = 'former'), 0::bigint, 'of both kinds');
+SELECT is((SELECT string_agg(event, ',' ORDER BY event) FROM postern.audit_event WHERE event LIKE '%uri_deleted'),
+          'logout_uri_deleted,redirect_uri_deleted', 'which is audited');
+
 -- Codes.
 CREATE FUNCTION pg_temp.prove(cookie text, address text, value text, method text DEFAULT 'OTP') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER AS $$

@@ -1,0 +1,57 @@
+import Encoding
+
+/// A JWS in compact form (RFC 7515 §7.1) whose header and payload are JSON objects. Nothing of it is verified yet.
+struct DPoPJWS {
+    let header: JOSEObject
+    let payload: JOSEObject
+    /// What the signature is over.
+    let input: [UInt8]
+    let signature: [UInt8]
+
+    /// The longest proof.
+    static let maximumBytes = 4096
+
+    /// `nil` for anything but three parts of canonical base64url without padding, of which two are JSON objects without
+    /// a repeated member.
+    init?(_ text: String) {
+        let parts = text.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Base64.urlDecode(parts[0]).flatMap(JOSEObject.init),
+            let payload = Base64.urlDecode(parts[1]).flatMap(JOSEObject.init),
+            let signature = Base64.urlDecode(parts[2])
+        else { return nil }
+        self.header = header
+        self.payload = payload
+        self.signature = signature
+        input = Array(text[..<parts[1].endIndex].utf8)
+    }
+}
+
+/// The claims of a proof (RFC 9449 §4.2), of the types that they have to have.
+struct DPoPClaims {
+    let jti: String
+    let htm: String
+    let htu: String
+    let iat: Double
+    let exp: Double?
+    let nbf: Double?
+    let nonce: String?
+    let ath: String?
+
+    /// `nil` where a claim is missing or of another type.
+    init?(_ payload: JOSEObject) {
+        guard let jti = payload.text("jti"), let htm = payload.text("htm"), let htu = payload.text("htu"),
+            let iat = payload.date("iat")
+        else { return nil }
+        self.jti = jti
+        self.htm = htm
+        self.htu = htu
+        self.iat = iat
+        exp = payload.date("exp")
+        nbf = payload.date("nbf")
+        nonce = payload.text("nonce")
+        ath = payload.text("ath")
+        guard payload.has("exp") == (exp != nil), payload.has("nbf") == (nbf != nil),
+            payload.has("nonce") == (nonce != nil), payload.has("ath") == (ath != nil)
+        else { return nil }
+    }
+}

@@ -1,0 +1,149 @@
+import Crypto
+import Encoding
+import Persistence
+
+/// Verifies proofs of possession (RFC 9449 §4.3) as far as that needs no database. There is no other definition of a
+/// right proof.
+///
+/// The checks run in the order of ``DPoPCheck``: those that cost nothing come before the signature, and those that a
+/// nonce can mend come last. Single use and the binding of what is presented beside the proof are the statement's.
+public struct DPoPVerifier: Sendable {
+    /// The nonces that it accepts and hands out.
+    public let nonces: DPoPNonces
+    private let clock: @Sendable () -> Double
+
+    /// How far a client's clock may be off, in seconds.
+    static let leeway = 60.0
+
+    /// - Parameter clock: seconds since the epoch.
+    public init(nonces: DPoPNonces, clock: @escaping @Sendable () -> Double) {
+        self.nonces = nonces
+        self.clock = clock
+    }
+
+    /// Checks a proof for one request.
+    /// - Parameters:
+    ///   - fields: the values of all `DPoP` fields, as received.
+    ///   - method: of the request.
+    ///   - url: of the request.
+    ///   - accessToken: the token that is presented with the proof; `nil` where none is, for example at the token
+    ///     endpoint.
+    ///   - realm: whose nonces and policy count.
+    public func verify(
+        _ fields: [String], method: String, url: RequestedURL, accessToken: String?, realm: Realm
+    ) throws(DPoPRefusal) -> DPoPProof {
+        let now = clock()
+        let text = try Self.checkField(fields)
+        let jws = try Self.checkFormat(text)
+        try Self.checkType(jws)
+        let algorithm = try Self.checkAlgorithm(jws)
+        let key = try Self.checkKey(jws, algorithm)
+        let claims = try Self.checkClaims(jws, now)
+        try Self.checkSignature(jws, key)
+        try Self.checkMethod(claims, method)
+        try Self.checkURL(claims, url)
+        try Self.checkAccessToken(claims, accessToken)
+        let madeAt = try checkNonce(claims, realm, now)
+        try checkTime(claims, isByNonce: madeAt != nil, realm, now)
+        let id = SHA256.hash(data: key.thumbprint + Array(claims.jti.utf8))
+        return DPoPProof(
+            thumbprint: key.thumbprint, id: Array(id), time: madeAt ?? claims.iat, isByNonce: madeAt != nil,
+            freshNonce: madeAt.flatMap { freshNonce(after: $0, realm, now) })
+    }
+
+    /// What answers a proof that a nonce can mend: `use_dpop_nonce` with a new one.
+    /// - Parameters:
+    ///   - reason: for the log.
+    ///   - earliest: a time, in seconds since the epoch, that the nonce must not be older than.
+    public func nonceDue(_ reason: String, realm: Realm, notBefore earliest: Double = 0) -> DPoPRefusal {
+        .nonceDue(reason: reason, nonce: nonces.make(realm: realm.id, at: max(clock(), earliest)))
+    }
+
+    /// The nonce that a client uses next, so that it need not be refused for one.
+    private func freshNonce(after time: Double, _ realm: Realm, _ now: Double) -> String? {
+        guard realm.dpop.requiresNonce, now - time > Double(realm.dpop.nonceLifetime) / 2 else { return nil }
+        return nonces.make(realm: realm.id, at: now)
+    }
+
+    // MARK: The checks, one function each
+
+    private static func checkField(_ fields: [String]) throws(DPoPRefusal) -> String {
+        try DPoPCheck.field.require(fields.count == 1, "fields")
+        let text = fields.first ?? ""
+        try DPoPCheck.field.require(!text.utf8.contains(UInt8(ascii: ",")), "comma")
+        return String(text.prefix { $0 != "," })
+    }
+
+    private static func checkFormat(_ text: String) throws(DPoPRefusal) -> DPoPJWS {
+        try DPoPCheck.format.require(text.utf8.count <= DPoPJWS.maximumBytes, "length")
+        guard let jws = DPoPJWS(text) else { throw DPoPCheck.format.refusal("format") }
+        return jws
+    }
+
+    private static func checkType(_ jws: DPoPJWS) throws(DPoPRefusal) {
+        let type = jws.header.text("typ")?.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
+        try DPoPCheck.type.require(type == Array("dpop+jwt".utf8), "typ")
+        // Either would change what the rest means (RFC 7515 §4.1.11, RFC 7797 §3).
+        try DPoPCheck.type.require(!jws.header.has("crit") && !jws.header.has("b64"), "crit or b64")
+    }
+
+    private static func checkAlgorithm(_ jws: DPoPJWS) throws(DPoPRefusal) -> ClientKey.Algorithm {
+        let algorithm = jws.header.text("alg").flatMap(ClientKey.Algorithm.init)
+        try DPoPCheck.algorithm.require(algorithm != nil, "alg")
+        return algorithm ?? .es256
+    }
+
+    private static func checkKey(_ jws: DPoPJWS, _ algorithm: ClientKey.Algorithm) throws(DPoPRefusal) -> DPoPKey {
+        guard let jwk = jws.header.object("jwk") else { throw DPoPCheck.key.refusal("jwk") }
+        try DPoPCheck.key.require(DPoPKey.privateMembers.allSatisfy { !jwk.has($0) }, "private key")
+        try DPoPCheck.key.require(jwk.isAbsent("alg", or: algorithm.rawValue), "alg of the key")
+        try DPoPCheck.key.require(jwk.isAbsent("use", or: "sig"), "use of the key")
+        guard let key = DPoPKey(jwk, algorithm) else { throw DPoPCheck.key.refusal("key") }
+        return key
+    }
+
+    private static func checkClaims(_ jws: DPoPJWS, _ now: Double) throws(DPoPRefusal) -> DPoPClaims {
+        guard let claims = DPoPClaims(jws.payload) else { throw DPoPCheck.claims.refusal("claims") }
+        try DPoPCheck.claims.require((1...256).contains(claims.jti.utf8.count), "length of jti")
+        try DPoPCheck.claims.require(!claims.jti.utf8.contains(0), "NUL in jti")
+        try DPoPCheck.claims.require(claims.exp.map { $0 > now - leeway } ?? true, "exp")
+        try DPoPCheck.claims.require(claims.nbf.map { $0 <= now + leeway } ?? true, "nbf")
+        return claims
+    }
+
+    private static func checkSignature(_ jws: DPoPJWS, _ key: DPoPKey) throws(DPoPRefusal) {
+        try DPoPCheck.signature.require(key.material.isValidJWSSignature(jws.signature, for: jws.input), "signature")
+    }
+
+    private static func checkMethod(_ claims: DPoPClaims, _ method: String) throws(DPoPRefusal) {
+        try DPoPCheck.method.require(claims.htm.utf8.elementsEqual(method.utf8), "htm")
+    }
+
+    private static func checkURL(_ claims: DPoPClaims, _ url: RequestedURL) throws(DPoPRefusal) {
+        try DPoPCheck.url.require(url.isNamed(by: claims.htu), "htu")
+    }
+
+    private static func checkAccessToken(_ claims: DPoPClaims, _ accessToken: String?) throws(DPoPRefusal) {
+        guard let accessToken else { return }
+        let hash = Base64.urlEncode(Array(SHA256.hash(data: Array(accessToken.utf8))))
+        try DPoPCheck.accessToken.require(claims.ath?.utf8.elementsEqual(hash.utf8) ?? false, "ath")
+    }
+
+    /// - Returns: when the nonce was made; `nil` for a proof without one.
+    private func checkNonce(_ claims: DPoPClaims, _ realm: Realm, _ now: Double) throws(DPoPRefusal) -> Double? {
+        guard let nonce = claims.nonce else { return nil }
+        let time = nonces.time(of: nonce, realm: realm.id, at: now)
+        let lives = time.map { now - $0 <= Double(realm.dpop.nonceLifetime) } ?? false
+        guard DPoPCheck.nonce.holds(lives) else { throw nonceDue(time == nil ? "nonce" : "old nonce", realm: realm) }
+        return time ?? now
+    }
+
+    /// With a nonce, `iat` is not compared with the clock: so one retry mends a phone whose clock is wrong.
+    private func checkTime(
+        _ claims: DPoPClaims, isByNonce: Bool, _ realm: Realm, _ now: Double
+    ) throws(DPoPRefusal) {
+        if isByNonce { return }
+        guard DPoPCheck.time.holds(!realm.dpop.requiresNonce) else { throw nonceDue("no nonce", realm: realm) }
+        guard DPoPCheck.time.holds(abs(now - claims.iat) <= Self.leeway) else { throw nonceDue("iat", realm: realm) }
+    }
+}

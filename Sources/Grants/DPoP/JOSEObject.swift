@@ -1,0 +1,55 @@
+import WebAuthnVerify
+
+/// One JSON object of a JOSE header or a set of claims. Strict (``JSONReader``): no repeated member at any level, and
+/// bounded.
+struct JOSEObject {
+    private enum Value {
+        case string(String)
+        /// Anything else, as it was written.
+        case other(ArraySlice<UInt8>)
+    }
+
+    private var values: [String: Value] = [:]
+
+    /// `nil` unless the bytes are one object.
+    init?(_ bytes: [UInt8]) {
+        guard (try? read(bytes)) != nil else { return nil }
+    }
+
+    private mutating func read(_ bytes: [UInt8]) throws(JSONError) {
+        try JSONReader.validate(bytes.span, maximumLength: DPoPJWS.maximumBytes)
+        var json = JSONReader(validated: bytes.span)
+        var members = try json.object()
+        while let name = try json.key(of: &members) {
+            values[name] = json.nextIsString ? .string(try json.string()) : .other(bytes[try json.skip(in: members)])
+        }
+        try json.finish()
+    }
+
+    func has(_ name: String) -> Bool { values[name] != nil }
+
+    /// Whether the member is absent or this string.
+    func isAbsent(_ name: String, or expected: String) -> Bool { !has(name) || text(name) == expected }
+
+    /// `nil` where the member is absent or no string.
+    func text(_ name: String) -> String? {
+        if case .string(let value) = values[name] { value } else { nil }
+    }
+
+    /// `nil` where the member is absent or no object.
+    func object(_ name: String) -> JOSEObject? {
+        if case .other(let text) = values[name] { JOSEObject(Array(text)) } else { nil }
+    }
+
+    /// NumericDate (RFC 7519 §2) from 1970 to 9999; `nil` where the member is absent or anything else.
+    func date(_ name: String) -> Double? {
+        guard case .other(let text) = values[name], text.count <= 32, text.first.map(Self.beginsNumber) == true,
+            let value = Double(String(decoding: text, as: UTF8.self)), (0...253_402_300_799).contains(value)
+        else { return nil }
+        return value
+    }
+
+    private static func beginsNumber(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    }
+}

@@ -1,0 +1,79 @@
+public import Persistence
+
+/// The proof of possession that a request brings (RFC 9449 §4), not verified yet.
+public struct PresentedProof: Sendable {
+    let fields: [String]
+    let method: String
+    let url: RequestedURL
+
+    /// - Parameters:
+    ///   - fields: the values of all `DPoP` fields, as received; there is one at least.
+    ///   - method: of the request.
+    ///   - url: of the request.
+    public init(fields: [String], method: String, url: RequestedURL) {
+        self.fields = fields
+        self.method = method
+        self.url = url
+    }
+}
+
+/// Proofs of possession from the request to the statement that uses them up.
+public struct Proofs: Sendable {
+    private let verifier: DPoPVerifier
+    private let store: ProofStore
+
+    /// Creates the service.
+    public init(verifier: DPoPVerifier, store: ProofStore) {
+        self.verifier = verifier
+        self.store = store
+    }
+
+    /// What a request does with a proof that holds.
+    public struct Verified: Sendable {
+        /// For the statement.
+        public let use: ProofUse
+        /// For a 2xx answer, where the realm requires nonces and the presented one is past half its life.
+        public let freshNonce: String?
+    }
+
+    /// Checks a proof as far as that needs no database.
+    /// - Parameters:
+    ///   - accessToken: the token that is presented with it; `nil` where none is.
+    ///   - binds: whether a session that the request opens or refreshes is bound to the key.
+    /// - Throws: `invalid_dpop_proof`, `use_dpop_nonce`.
+    public func verify(
+        _ presented: PresentedProof, accessToken: String? = nil, realm: Realm, binds: Bool = false
+    ) throws(TokenError) -> Verified {
+        let proof: DPoPProof
+        do {
+            proof = try verifier.verify(
+                presented.fields, method: presented.method, url: presented.url, accessToken: accessToken, realm: realm)
+        } catch {
+            throw TokenError(error)
+        }
+        return Verified(
+            use: ProofUse(
+                thumbprint: proof.thumbprint, id: proof.id, time: proof.time, isByNonce: proof.isByNonce,
+                binds: binds),
+            freshNonce: proof.freshNonce)
+    }
+
+    /// Runs what uses a proof up, and turns what the database says about the proof into the client's error.
+    /// - Throws: `invalid_dpop_proof`, `use_dpop_nonce`, or what the body threw.
+    public func using<R>(in realm: Realm, _ body: () async throws -> R) async throws -> R {
+        do {
+            return try await body()
+        } catch {
+            switch error {
+            case StoreError.proofUsed: throw TokenError(error)
+            case StoreError.proofForgotten: break
+            case let error as TokenError where error.code == .useDPoPNonce && error.nonce == nil: break
+            default: throw error
+            }
+            // Of the crash, PostgreSQL's own clock knows best.
+            let since = try await store.begin()
+            throw TokenError(
+                verifier.nonceDue("older than the store of used proofs", realm: realm, notBefore: since + 0.001))
+        }
+    }
+}

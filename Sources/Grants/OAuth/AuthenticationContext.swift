@@ -1,0 +1,74 @@
+/// How strong a sign-in was, as one value: `acr` (OpenID Connect Core §2). The one table of it is in
+/// docs/decisions/0039; `postern.acr_level` holds the same.
+public enum AuthenticationContext: String, Sendable, CaseIterable, Comparable {
+    /// One factor: a code, a link.
+    case oneFactor = "urn:postern:acr:1"
+    /// One factor, and TOTP or a recovery code.
+    case twoFactors = "urn:postern:acr:2"
+    /// A passkey (OpenID Connect EAP ACR Values 1.0). `phrh` is never said: a passkey that is not backed up may still
+    /// be in software, and no attestation is asked for.
+    case phishingResistant = "phr"
+
+    /// The highest one that a session with these authentication methods (RFC 8176) meets.
+    public init(amr: [String]) {
+        self =
+            amr.contains { $0 == "hwk" || $0 == "swk" }
+            ? .phishingResistant : amr.contains("mfa") ? .twoFactors : .oneFactor
+    }
+
+    /// 1 to 3. A session meets its own level and every lower one.
+    public var level: Int {
+        switch self {
+        case .oneFactor: 1
+        case .twoFactors: 2
+        case .phishingResistant: 3
+        }
+    }
+
+    public static func < (one: AuthenticationContext, other: AuthenticationContext) -> Bool { one.level < other.level }
+}
+
+/// `acr_values` of a token request. To meet one of them is enough.
+public struct RequestedContexts: Sendable, Equatable {
+    /// In the order of the request, each once; empty: nothing was asked for.
+    public let values: [AuthenticationContext]
+
+    /// Nothing was asked for.
+    public static let none = RequestedContexts(values: [])
+
+    private init(values: [AuthenticationContext]) {
+        self.values = values
+    }
+
+    /// Keeps what a grant can reach. Unknown values cannot be met.
+    /// - Parameters:
+    ///   - text: the parameter; without a value it counts as absent.
+    ///   - highest: the highest that the grant can reach; `nil`: it ignores the parameter.
+    /// - Throws: `unmet_authentication_requirements` when no value is left.
+    public init(_ text: String?, upTo highest: AuthenticationContext?) throws(TokenError) {
+        let asked = (text ?? "").split(separator: " ")
+        guard let highest, !asked.isEmpty else {
+            self = .none
+            return
+        }
+        var reachable: [AuthenticationContext] = []
+        for value in asked {
+            guard let known = AuthenticationContext(rawValue: String(value)), known <= highest,
+                !reachable.contains(known)
+            else { continue }
+            reachable.append(known)
+        }
+        guard !reachable.isEmpty else { throw .unmetAuthenticationRequirements("no value of acr_values is in reach") }
+        values = reachable
+    }
+
+    /// The `acr` of an answer: the first value that a session with these authentication methods meets; without values
+    /// the highest that it meets. `nil`: it meets none of them.
+    public func met(by amr: [String]) -> AuthenticationContext? {
+        let proven = AuthenticationContext(amr: amr)
+        return values.isEmpty ? proven : values.first { $0 <= proven }
+    }
+
+    /// The least that will do; `nil`: anything.
+    public var least: AuthenticationContext? { values.min() }
+}

@@ -1,0 +1,56 @@
+import Grants
+import Persistence
+import Texts
+import TokenEndpoint
+
+extension SignInFlow {
+    /// Sends a code or a link to the address of a transaction.
+    func send(
+        _ factor: any SentFactor, by channel: Channel?, resends: Bool, _ first: PersonName?, _ last: PersonName?,
+        _ transaction: inout SignInTransaction, _ context: SignInContext
+    ) async throws {
+        guard let address = transaction.messageAddress(context, channel, parts.keyring) else {
+            throw TokenError(.invalidRequest, "The request is malformed.")
+        }
+        let receipt = try await parts.requests.record(
+            SignInRequests.Form(
+                address: address, firstName: first, lastName: last, clientID: context.request.client.clientID,
+                authSession: resends ? transaction.handle : nil, idTokenHint: nil,
+                locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,
+                device: try await device(transaction, context)),
+            for: factor, realm: context.realm, source: context.exchange.source)
+        transaction.countSend()
+        if handle(receipt.authSession, context) != handle(transaction.handle, context) { transaction.wrongCodes = 0 }
+        transaction.handle = receipt.authSession
+    }
+
+    /// The device that a request comes from, as its account may know it: the browser session that the cookie names,
+    /// live or ended, or the one that `id_token_hint` was made for. The hint counts where the two name different users,
+    /// since the client expects that one.
+    private func device(
+        _ transaction: SignInTransaction, _ context: SignInContext
+    ) async throws -> (user: UUIDValue, session: UUIDValue)? {
+        let hinted = context.request.hintedDevice
+        guard let cookie = context.cookies.session ?? BrowserCookie(transaction.ownSession),
+            let known = try await parts.browserSessions.device(
+                realm: context.realm.id, cookieHash: cookie.hash, host: context.exchange.host),
+            hinted == nil || hinted?.user == known.user
+        else { return hinted }
+        return known
+    }
+
+    /// The page's state goes with the link, so that the browser that asked can go on where the link is opened.
+    func keep(_ transaction: SignInTransaction, _ context: SignInContext) async throws {
+        guard let handle = handle(transaction.handle, context) else { return }
+        try await parts.pageStates.keep(
+            realm: context.realm.id, handle: handle, browser: transaction.browser,
+            state: Array(
+                try transaction.text(realm: context.realm, host: context.exchange.host, keyring: parts.keyring).utf8))
+    }
+
+    func handle(_ text: String, _ context: SignInContext) -> [UInt8]? { opened(text, context)?.id }
+
+    func opened(_ text: String, _ context: SignInContext) -> AuthSessionHandle? {
+        AuthSessionHandle(text, realm: context.realm.id, keyring: parts.keyring)
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Testing
+
+@testable import Grants
+@testable import Persistence
+
+@Suite("Events")
+struct EventTests {
+    private func due(
+        _ event: String, _ type: String, detail: String = "{}", session: UUIDValue? = nil, source: String? = "192.0.2.1",
+        user: UUIDValue? = nil
+    ) -> WebhookStore.Due {
+        WebhookStore.Due(
+            realm: .random(), webhook: .random(), name: "crm", url: "https://crm.example", audience: "crm",
+            secretName: nil, subject: "s", lease: .random(), id: 7, event: event, type: type, tokenID: "7.1",
+            transaction: "5.1", at: 1_000.5, user: user, session: session, clientID: nil, source: source,
+            detail: detail, address: nil, isTestIdentity: false, attempts: 0)
+    }
+
+    private func object(_ due: WebhookStore.Due) throws -> [String: Any] {
+        let data = Data(SecurityEvent.object(of: due))
+        return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    }
+
+    @Test(arguments: [
+        (#"{"amr":["otp"]}"#, "urn:postern:acr:1"), (#"{"amr":["otp","mfa"]}"#, "urn:postern:acr:2"),
+        (#"{"amr":["hwk","user"]}"#, "phr"), (#"{"amr":["otp","mfa"],"acr":"urn:postern:acr:1"}"#, "urn:postern:acr:1"),
+        (#"{"page":"a.example"}"#, "urn:postern:acr:1"), ("no JSON", "urn:postern:acr:1"),
+    ])
+    func `a sign-in has the level that was recorded, else that of amr`(_ detail: String, _ acr: String) throws {
+        let type = "https://schemas.openid.net/secevent/caep/event-type/session-established"
+        #expect(try object(due("sign_in", type, detail: detail))["acr"] as? String == acr)
+    }
+
+    @Test func `a revoked session names its session, and the end of all names none`() throws {
+        let type = "https://schemas.openid.net/secevent/caep/event-type/session-revoked"
+        let session = UUIDValue.random()
+        let one = try object(due("session_revoked", type, detail: #"{"reason":"administrator"}"#, session: session))
+        #expect(one["ext_id"] as? String == session.description)
+        #expect(one["reason_admin"] as? [String: String] == ["en": "administrator"])
+        let all = try object(due("user_signed_out", type, session: session, source: "sql:root"))
+        #expect(all["ext_id"] == nil)
+        #expect(all["initiating_entity"] as? String == "admin")
+    }
+
+    @Test(arguments: [
+        ("passkey_added", #"{"transports":["usb","nfc"]}"#, "fido2-roaming", "create"),
+        ("passkey_added", #"{"transports":["internal","hybrid"]}"#, "fido2-platform", "create"),
+        ("passkey_deleted", #"{"transports":[]}"#, "fido2-platform", "delete"),
+        ("totp_enrolled", "{}", "app", "create"), ("totp_removed", "{}", "app", "delete"),
+        ("recovery_codes_used_up", "{}", "recovery-code", "delete"),
+        ("factor_undone", #"{"kind":"totp"}"#, "app", "delete"),
+        ("factor_undone", #"{"kind":"identifier"}"#, "identifier", "delete"),
+    ])
+    func `a factor has its type and what happened`(
+        _ event: String, _ detail: String, _ credential: String, _ change: String
+    ) throws {
+        let type = "https://schemas.openid.net/secevent/caep/event-type/credential-change"
+        let object = try object(due(event, type, detail: detail))
+        #expect(object["credential_type"] as? String == credential)
+        #expect(object["change_type"] as? String == change)
+    }
+
+    @Test func `there is neither sub nor exp, and one event without a user has an opaque subject`() throws {
+        let claims = EventTokens.claims(
+            of: due("code_lockout", "urn:postern:event:code_lockout"), issuer: "https://a.example", now: 2_000)
+        let json = try #require(try JSONSerialization.jsonObject(with: Data(claims)) as? [String: Any])
+        #expect(Set(json.keys) == ["iss", "aud", "iat", "toe", "jti", "txn", "sub_id", "events"])
+        #expect(json["sub_id"] as? [String: String] == ["format": "opaque", "id": "s"])
+        #expect((json["events"] as? [String: Any])?.keys.first == "urn:postern:event:code_lockout")
+    }
+
+    @Test(arguments: [
+        (200, "", WebhookStore.Outcome.delivered), (202, "", .delivered), (204, "", .delivered),
+        (400, #"{"err":"invalid_key"}"#, .refused("invalid_key")), (400, #"{"err":"eyJhbGciOiJ\n"}"#, .refused("other")),
+        (400, "<html>", .failed("HTTP 400", retryAfter: 1)), (400, #"{"err":7}"#, .failed("HTTP 400", retryAfter: 1)),
+        (301, "", .failed("HTTP 301", retryAfter: 1)), (401, "", .failed("HTTP 401", retryAfter: 1)),
+        (201, "", .failed("HTTP 201", retryAfter: 1)),
+    ])
+    func `an answer decides what is recorded`(_ status: Int, _ body: String, _ outcome: WebhookStore.Outcome) {
+        #expect(WebhookAnswer.answered(status: status, body: Array(body.utf8), retryAfter: nil).outcome(attempt: 1) == outcome)
+    }
+
+    @Test func `pauses double up to five minutes, and a receiver may ask for an hour`() {
+        #expect((1...12).map(WebhookAnswer.pause) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
+        #expect(WebhookAnswer.pause(afterAttempt: .max) == 300 && WebhookAnswer.pause(afterAttempt: .min) == 1)
+        let asked = WebhookAnswer.answered(status: 503, body: [], retryAfter: .seconds(86_400))
+        #expect(asked.outcome(attempt: 1) == .failed("HTTP 503", retryAfter: 3600))
+    }
+}

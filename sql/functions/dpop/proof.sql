@@ -1,0 +1,146 @@
+-- Proofs of possession of a key (RFC 9449): which one a statement came with, and that each is used once.
+--
+-- A packed proof has 81 bytes: thumbprint of the key (32), id (32), its own time in milliseconds (8), mark of the
+-- request (8), flags (1): 1 = its time is a nonce's, 2 = what the request opens is bound to the key.
+SET LOCAL ROLE postern_owner;
+
+-- Used in place of an argument of a statement, as opened_from is. Columns of what the statement writes read the keys.
+CREATE OR REPLACE FUNCTION postern.with_proof(p_value text, p_proof bytea) RETURNS text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF p_proof IS NOT NULL THEN
+        PERFORM set_config('postern.proof', encode(p_proof, 'hex'), true),
+                set_config('postern.proof_key', encode(substr(p_proof, 1, 32), 'hex'), true),
+                set_config('postern.binding_key',
+                           CASE WHEN get_byte(p_proof, 80) & 2 > 0 THEN encode(substr(p_proof, 1, 32), 'hex')
+                                ELSE '' END, true);
+    END IF;
+    RETURN p_value;
+END
+$$;
+COMMENT ON FUNCTION postern.with_proof(text, bytea) IS 'The value as it is; the statement came with this proof';
+GRANT EXECUTE ON FUNCTION postern.with_proof(text, bytea) TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.with_proof(p_value uuid, p_proof bytea) RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM postern.with_proof(NULL::text, p_proof);
+    RETURN p_value;
+END
+$$;
+COMMENT ON FUNCTION postern.with_proof(uuid, bytea) IS 'The value as it is; the statement came with this proof';
+GRANT EXECUTE ON FUNCTION postern.with_proof(uuid, bytea) TO postern_app;
+
+-- The key that the statement came with.
+CREATE OR REPLACE FUNCTION postern.proof_key() RETURNS bytea
+LANGUAGE sql STABLE
+RETURN decode(NULLIF(current_setting('postern.proof_key', true), ''), 'hex');
+COMMENT ON FUNCTION postern.proof_key IS 'Thumbprint of the key whose proof came with this statement; NULL: none came';
+GRANT EXECUTE ON FUNCTION postern.proof_key TO postern_app;
+
+-- fresh; used; old: from before the store was emptied, so nobody knows. An iat may be a minute ahead of the moment in
+-- which its proof is used. A proof whose request runs its statement again (mark) is fresh again.
+CREATE OR REPLACE FUNCTION postern.mark_proof(p_realm uuid, p_proof bytea) RETURNS text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_time double precision := ('x' || encode(substr(p_proof, 65, 8), 'hex'))::bit(64)::bigint / 1000.0;
+    v_leeway integer := 60 * (1 - (get_byte(p_proof, 80) & 1));
+BEGIN
+    IF NOT (SELECT s.is_called AND v_time > s.last_value / 1000.0 + v_leeway FROM postern.used_proof_since AS s) THEN
+        RETURN 'old';
+    END IF;
+    INSERT INTO postern.used_proof AS x (realm_id, slot, id, mark)
+    VALUES (p_realm, floor(v_time / 300)::bigint % 10, substr(p_proof, 33, 32), substr(p_proof, 73, 8))
+        ON CONFLICT (realm_id, slot, id) DO UPDATE SET mark = excluded.mark WHERE x.mark = excluded.mark;
+    RETURN CASE WHEN FOUND THEN 'fresh' ELSE 'used' END;
+END
+$$;
+COMMENT ON FUNCTION postern.mark_proof IS 'Uses up a proof of possession: fresh, used before, or older than the store';
+GRANT EXECUTE ON FUNCTION postern.mark_proof TO postern_app;
+
+-- Called by each statement that takes a proof, once its permits are granted and before anything else is looked at. The
+-- exceptions undo the permits too: such a request costs nobody anything.
+CREATE OR REPLACE FUNCTION postern.use_proof(p_realm uuid) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_proof text := NULLIF(current_setting('postern.proof', true), '');
+BEGIN
+    IF v_proof IS NULL THEN
+        RETURN;
+    END IF;
+    CASE postern.mark_proof(p_realm, decode(v_proof, 'hex'))
+        WHEN 'used' THEN RAISE EXCEPTION 'the proof was used before' USING ERRCODE = 'PD001';
+        WHEN 'old' THEN RAISE EXCEPTION 'the proof is older than the store of used proofs' USING ERRCODE = 'PD002';
+        ELSE NULL;
+    END CASE;
+END
+$$;
+COMMENT ON FUNCTION postern.use_proof IS
+    'Uses up the proof that the statement came with, if any; exception PD001: used before; PD002: older than the store';
+GRANT EXECUTE ON FUNCTION postern.use_proof TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.spend_proof(
+    p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome IS NULL THEN
+        PERFORM postern.use_proof(p_realm);
+        outcome := 'fresh';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.spend_proof IS
+    'For requests that write nothing but their proof: takes permits and uses it up';
+GRANT EXECUTE ON FUNCTION postern.spend_proof TO postern_app;
+
+-- After PD002: the store remembers from now on. Says since when, in seconds since the epoch: nonces of later are taken.
+CREATE OR REPLACE FUNCTION postern.begin_proof_store() RETURNS double precision
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN s.is_called THEN s.last_value
+                        ELSE setval('postern.used_proof_since', (date_part('epoch', clock_timestamp()) * 1000)::bigint)
+                        END / 1000.0
+              FROM postern.used_proof_since AS s);
+END
+$$;
+COMMENT ON FUNCTION postern.begin_proof_store IS
+    'Since when used proofs are remembered; begins now when the store is empty';
+GRANT EXECUTE ON FUNCTION postern.begin_proof_store TO postern_app;
+
+-- Empties the slots that no proof can be of that would still be taken: times from 31 minutes ago, which is more than
+-- the longest life of a nonce, to two minutes ahead. A slot that is in use is left for the next time.
+CREATE OR REPLACE FUNCTION postern.empty_proof_slots() RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_now double precision := date_part('epoch', now());
+    v_emptied integer := 0;
+BEGIN
+    PERFORM set_config('lock_timeout', '50ms', true);
+    FOR v_slot IN 0..9 LOOP
+        CONTINUE WHEN EXISTS (SELECT FROM generate_series(floor((v_now - 1860) / 300)::bigint,
+                                                          floor((v_now + 120) / 300)::bigint) AS n
+                               WHERE n % 10 = v_slot);
+        CONTINUE WHEN pg_relation_size(format('postern.used_proof_%s', v_slot)::regclass) = 0;
+        BEGIN
+            EXECUTE format('TRUNCATE ONLY postern.used_proof_%s', v_slot);
+            v_emptied := v_emptied + 1;
+        EXCEPTION WHEN lock_not_available THEN
+            NULL;
+        END;
+    END LOOP;
+    RETURN v_emptied;
+END
+$$;
+COMMENT ON FUNCTION postern.empty_proof_slots IS 'Empties slots of used proofs whose time is over; for the sweeper';
+
+RESET ROLE;

@@ -1,0 +1,156 @@
+-- Events on their way: which are due, and how a try went.
+SET LOCAL ROLE postern_owner;
+
+INSERT INTO postern.sweep_rule (table_name, condition) VALUES
+    -- What was refused or given up stays to be seen.
+    ('webhook_delivery', 't.created_at < now() - interval ''10 days''')
+    ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
+
+-- The first events of subjects that are due, on a lease of 30 seconds; webhooks take turns. p_busy: the webhook of each
+-- call that this server makes just now; a webhook gets p_share calls of one server. A webhook that fails for several
+-- subjects in a row gets one call at a time until it accepts one.
+CREATE OR REPLACE FUNCTION postern.take_events(p_limit integer, p_share integer, p_busy uuid[])
+RETURNS TABLE (realm_id uuid, webhook uuid, name text, url text, audience text, secret_name text, subject text,
+               lease uuid, event_id bigint, event text, type text, jti text, txn text, at double precision,
+               user_id uuid, session_id uuid, client_id text, source text, detail jsonb, address text,
+               test_identity boolean, attempts integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_lease uuid := gen_random_uuid();
+    v_taken postern.webhook_subject[];
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    WITH due AS (
+        SELECT s.realm_id, s.webhook, s.subject
+          FROM postern.webhook AS w JOIN postern.realm AS r ON r.id = w.realm_id
+         CROSS JOIN LATERAL (SELECT count(*)::integer AS calls FROM unnest(p_busy) AS b WHERE b = w.id) AS busy
+         CROSS JOIN LATERAL (
+            SELECT x.realm_id, x.webhook, x.subject, row_number() OVER (ORDER BY x.due_at) AS turn
+              FROM (SELECT y.realm_id, y.webhook, y.subject, y.due_at
+                      FROM postern.webhook_subject AS y
+                     WHERE y.realm_id = w.realm_id AND y.webhook = w.id AND y.due_at <= now()
+                     ORDER BY y.due_at
+                     LIMIT greatest(CASE WHEN w.failures >= 5 THEN 1 ELSE p_share END - busy.calls, 0)
+                       FOR NO KEY UPDATE SKIP LOCKED) AS x) AS s
+         WHERE w.enabled AND r.enabled AND coalesce(w.resume_at <= now(), true)
+         ORDER BY s.turn, random() LIMIT p_limit),
+    taken AS (
+        UPDATE postern.webhook_subject AS s SET due_at = now() + interval '30 seconds', lease = v_lease
+          FROM due AS d
+         WHERE s.realm_id = d.realm_id AND s.webhook = d.webhook AND s.subject = d.subject
+        RETURNING s)
+    SELECT coalesce(array_agg(t.s), '{}') INTO v_taken FROM taken AS t;
+    IF cardinality(v_taken) = 0 THEN
+        RETURN;
+    END IF;
+    -- A statement of its own: it sees what was queued until the rows were locked.
+    DELETE FROM postern.webhook_subject AS s USING unnest(v_taken) AS t
+     WHERE s.realm_id = t.realm_id AND s.webhook = t.webhook AND s.subject = t.subject
+       AND postern.next_event(s) IS NULL;
+    RETURN QUERY
+    SELECT t.realm_id, t.webhook, w.name, w.url, w.audience, w.secret_name, t.subject, t.lease, a.id, a.event, e.type,
+           a.id || '.' || (date_part('epoch', a.at) * 1000000)::bigint,
+           a.xid || '.' || (date_part('epoch', a.at) * 1000000)::bigint, date_part('epoch', a.at), a.user_id,
+           a.session_id, c.client_id, a.source, coalesce(a.detail, '{}'),
+           CASE WHEN e.type LIKE '%/identifier-changed' THEN postern.event_address(a) END,
+           coalesce(postern.is_test_identity(a.user_id), false), d.attempts
+      FROM unnest(v_taken) AS t
+      JOIN postern.webhook AS w ON w.realm_id = t.realm_id AND w.id = t.webhook
+      JOIN postern.webhook_delivery AS d ON d.realm_id = t.realm_id AND d.webhook = t.webhook
+       AND d.event = postern.next_event(t)
+      JOIN postern.audit_event AS a ON a.realm_id = d.realm_id AND a.id = d.event
+      JOIN postern.event_type AS e ON e.event = a.event
+      LEFT JOIN postern.client AS c ON c.realm_id = a.realm_id AND c.id = a.client;
+END
+$$;
+COMMENT ON FUNCTION postern.take_events IS 'Events that are due, for one server: of each subject the first';
+GRANT EXECUTE ON FUNCTION postern.take_events TO postern_app;
+
+-- An event that was tried for 72 hours, or that the audit log has no longer, is passed over.
+CREATE OR REPLACE FUNCTION postern.next_event(p_subject postern.webhook_subject) RETURNS bigint
+LANGUAGE sql STABLE
+AS $$
+    SELECT d.event FROM postern.webhook_delivery AS d
+     WHERE d.realm_id = p_subject.realm_id AND d.webhook = p_subject.webhook AND d.subject = p_subject.subject
+       AND d.set_aside_at IS NULL AND d.created_at >= now() - postern.delivery_time()
+       AND EXISTS (SELECT FROM postern.audit_event AS a WHERE a.realm_id = d.realm_id AND a.id = d.event)
+     ORDER BY d.xid, d.event LIMIT 1
+$$;
+COMMENT ON FUNCTION postern.next_event IS 'The event of a subject that is to be sent next; NULL: none';
+
+-- The audit log holds no address: it is looked up, and missing once it is gone.
+CREATE OR REPLACE FUNCTION postern.event_address(p_event postern.audit_event) RETURNS text
+LANGUAGE sql STABLE
+AS $$
+    SELECT CASE p_event.event
+        WHEN 'address_changed' THEN (SELECT u.email FROM postern.user_account AS u
+                                      WHERE u.realm_id = p_event.realm_id AND u.id = p_event.user_id)
+        WHEN 'identifier_added' THEN (SELECT i.value FROM postern.user_identifier AS i
+                                       WHERE i.realm_id = p_event.realm_id AND i.user_id = p_event.user_id
+                                         AND i.id::text = p_event.detail ->> 'identifier') END
+$$;
+COMMENT ON FUNCTION postern.event_address IS 'The address that an event is about, while the user has it';
+
+-- Records a try. p_outcome: delivered; refused (for good, p_error is the receiver's code); failed (it is tried again
+-- after p_wait seconds, p_error is a class of failure). Returns how often the webhook has failed for different subjects
+-- in a row; NULL when the lease has ended meanwhile, or the webhook is gone.
+CREATE OR REPLACE FUNCTION postern.settle_event(
+    p_realm uuid, p_webhook uuid, p_subject text, p_lease uuid, p_event bigint, p_outcome text, p_error text,
+    p_wait integer)
+RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_subject postern.webhook_subject;
+    v_failures integer := 0;
+BEGIN
+    -- What a crash loses is sent again.
+    PERFORM set_config('synchronous_commit', 'off', true);
+    SELECT s.* INTO v_subject FROM postern.webhook_subject AS s
+     WHERE s.realm_id = p_realm AND s.webhook = p_webhook AND s.subject = p_subject AND s.lease = p_lease
+       FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF p_outcome = 'delivered' THEN
+        DELETE FROM postern.webhook_delivery AS d
+         WHERE d.realm_id = p_realm AND d.webhook = p_webhook AND d.event = p_event;
+    ELSE
+        UPDATE postern.webhook_delivery AS d
+           SET attempts = d.attempts + 1, tried_at = now(), last_error = left(p_error, 100),
+               set_aside_at = CASE WHEN p_outcome = 'refused' THEN now() END
+         WHERE d.realm_id = p_realm AND d.webhook = p_webhook AND d.event = p_event;
+    END IF;
+    IF postern.next_event(v_subject) IS NULL THEN
+        DELETE FROM postern.webhook_subject AS s
+         WHERE s.realm_id = p_realm AND s.webhook = p_webhook AND s.subject = p_subject;
+    ELSE
+        UPDATE postern.webhook_subject AS s
+           SET lease = NULL,
+               due_at = now() + make_interval(secs => CASE WHEN p_outcome = 'failed' THEN p_wait ELSE 0 END)
+         WHERE s.realm_id = p_realm AND s.webhook = p_webhook AND s.subject = p_subject;
+    END IF;
+    IF p_outcome = 'failed' THEN
+        UPDATE postern.webhook AS w
+           SET failures = w.failures + (w.last_failing IS DISTINCT FROM p_subject)::integer, last_failing = p_subject,
+               failed_at = now(), last_error = left(p_error, 100),
+               resume_at = CASE WHEN w.failures >= 5
+                   THEN now() + make_interval(secs => least(2 ^ least(w.failures - 5, 5), 30)) END
+         WHERE w.realm_id = p_realm AND w.id = p_webhook
+        RETURNING w.failures INTO v_failures;
+    ELSE
+        -- At most once in ten seconds while all is well: the row is one for all subjects.
+        UPDATE postern.webhook AS w
+           SET failures = 0, last_failing = NULL, resume_at = NULL, delivered_at = now()
+         WHERE w.realm_id = p_realm AND w.id = p_webhook
+           AND (w.failures > 0 OR coalesce(w.delivered_at < now() - interval '10 seconds', true));
+    END IF;
+    RETURN v_failures;
+END
+$$;
+COMMENT ON FUNCTION postern.settle_event IS 'Records how the sending of an event went';
+GRANT EXECUTE ON FUNCTION postern.settle_event TO postern_app;
+
+RESET ROLE;

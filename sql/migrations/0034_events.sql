@@ -1,0 +1,104 @@
+-- Events for webhooks: the audit log in an order that is safe to read from, and what each webhook still has to get.
+SET LOCAL ROLE postern_owner;
+
+-- Identifiers are cached per connection, so neither they nor times say what was committed when. A transaction's id
+-- does: what is older than every running transaction stays as it is. Rows from before this migration have none and are
+-- no events. In two steps, since a column that is added with such a default rewrites the table.
+ALTER TABLE postern.audit_event ADD COLUMN xid xid8;
+ALTER TABLE postern.audit_event ALTER COLUMN xid SET DEFAULT pg_current_xact_id();
+COMMENT ON COLUMN postern.audit_event.xid IS 'The transaction that wrote the row; NULL: before events existed';
+CREATE INDEX audit_event_in_order ON postern.audit_event (realm_id, xid, id) WHERE xid IS NOT NULL;
+
+CREATE TABLE postern.event_type (
+    event text PRIMARY KEY,
+    type  text NOT NULL
+);
+COMMENT ON TABLE postern.event_type IS 'Which audit events are sent to webhooks, and as which type; no tenant data';
+ALTER TABLE postern.event_type ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON postern.event_type TO postern_owner USING (true) WITH CHECK (true);
+
+CREATE TABLE postern.webhook (
+    realm_id     uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
+    id           uuid NOT NULL DEFAULT gen_random_uuid(),
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    delivered_at timestamptz,
+    failed_at    timestamptz,
+    resume_at    timestamptz,
+    failures     integer NOT NULL DEFAULT 0,
+    enabled      boolean NOT NULL DEFAULT true,
+    name         text NOT NULL CHECK (name COLLATE "C" ~ '\A[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z'),
+    url          text NOT NULL CHECK (postern.is_call_url(url)),
+    events       text[] NOT NULL CHECK (cardinality(events) BETWEEN 1 AND 200),
+    audience     text NOT NULL CHECK (octet_length(audience) BETWEEN 1 AND 2000),
+    secret_name  text CHECK (secret_name COLLATE "C" ~ '\A[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z'),
+    last_error   text CHECK (octet_length(last_error) <= 200),
+    last_failing text,
+    PRIMARY KEY (realm_id, id),
+    UNIQUE (realm_id, name)
+);
+COMMENT ON TABLE postern.webhook IS 'Receivers of events';
+COMMENT ON COLUMN postern.webhook.failures IS
+    'Failures of different subjects since the last success: from the fifth on one event is tried at a time';
+COMMENT ON COLUMN postern.webhook.resume_at IS 'Nothing is tried before; NULL: no pause';
+COMMENT ON COLUMN postern.webhook.last_failing IS 'Subject of the last failure';
+COMMENT ON COLUMN postern.webhook.last_error IS 'Class of the last failure, never a text of the receiver';
+
+-- Apart from webhook: it changes with each batch.
+CREATE TABLE postern.webhook_cursor (
+    realm_id     uuid NOT NULL,
+    webhook      uuid NOT NULL,
+    xid          xid8 NOT NULL,
+    id           bigint NOT NULL,
+    replay_until xid8 NOT NULL DEFAULT '0',
+    replay_after bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (realm_id, webhook),
+    FOREIGN KEY (realm_id, webhook) REFERENCES postern.webhook ON DELETE CASCADE
+);
+COMMENT ON TABLE postern.webhook_cursor IS 'Up to where the audit log was read for a webhook: (xid, id) of a row';
+COMMENT ON COLUMN postern.webhook_cursor.replay_until IS
+    'Rows of earlier transactions count only when their id is above replay_after: the rest has been read before';
+
+CREATE TABLE postern.webhook_subject (
+    realm_id uuid NOT NULL,
+    webhook  uuid NOT NULL,
+    due_at   timestamptz NOT NULL DEFAULT now(),
+    lease    uuid,
+    subject  text NOT NULL,
+    PRIMARY KEY (realm_id, webhook, subject),
+    FOREIGN KEY (realm_id, webhook) REFERENCES postern.webhook ON DELETE CASCADE
+);
+CREATE INDEX webhook_subject_due ON postern.webhook_subject (realm_id, webhook, due_at);
+COMMENT ON TABLE postern.webhook_subject IS
+    'Users (or other subjects) with events to send: the row is the lease under which one event is sent at a time';
+COMMENT ON COLUMN postern.webhook_subject.due_at IS 'When the next try may begin; while leased, when the lease ends';
+
+CREATE TABLE postern.webhook_delivery (
+    realm_id     uuid NOT NULL,
+    webhook      uuid NOT NULL,
+    event        bigint NOT NULL,
+    xid          xid8 NOT NULL,
+    event_at     timestamptz NOT NULL,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    tried_at     timestamptz,
+    set_aside_at timestamptz,
+    attempts     integer NOT NULL DEFAULT 0,
+    subject      text NOT NULL,
+    last_error   text CHECK (octet_length(last_error) <= 200),
+    PRIMARY KEY (realm_id, webhook, event),
+    FOREIGN KEY (realm_id, webhook) REFERENCES postern.webhook ON DELETE CASCADE
+);
+CREATE INDEX webhook_delivery_in_order ON postern.webhook_delivery (realm_id, webhook, subject, xid, event)
+    WHERE set_aside_at IS NULL;
+COMMENT ON TABLE postern.webhook_delivery IS
+    'Events that a webhook has not accepted yet, or refused for good; the event itself is the row of audit_event';
+COMMENT ON COLUMN postern.webhook_delivery.event IS 'id in audit_event';
+COMMENT ON COLUMN postern.webhook_delivery.set_aside_at IS 'When the receiver refused it for good; NULL: to be sent';
+
+DO $do$ BEGIN
+    PERFORM postern.tenant_table('webhook', NULL, 'cascade');
+    PERFORM postern.tenant_table('webhook_cursor', NULL, 'delete');
+    PERFORM postern.tenant_table('webhook_subject', NULL, 'delete');
+    PERFORM postern.tenant_table('webhook_delivery', NULL, 'delete');
+END $do$;
+
+RESET ROLE;

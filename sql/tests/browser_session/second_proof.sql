@@ -1,0 +1,110 @@
+\ir ../helpers/fixture.psql
+\ir ../helpers/browsers.psql
+-- A phone number that its account has not used for long: on a page its code waits for one more proof.
+SELECT no_plan();
+SELECT admin.set_phone_policy('a', '{AT,US}', 'AT'), admin.put_channel('a', 'sms', 'main', 'webhook', 'https://sms.example/'),
+       admin.set_code_policy('a', resend_cooldown => '0 seconds'), admin.put_app('a', 'jit', 'Jit', 'jit.a.example',
+       registration => 'JitOnOtp'), admin.put_user('a', 'Ada@example.com', phone => '+4366412345678') \g /dev/null
+CREATE FUNCTION pg_temp.on_page(cookie text, proves text, number text DEFAULT NULL, held text DEFAULT NULL) RETURNS text
+LANGUAGE sql AS $$
+    SELECT postern.opened_on_page('192.0.2.1', 'Browser/1', jsonb_build_object(
+        'cookie', encode(pg_temp.h(cookie), 'hex'), 'host', 'a.example', 'proves', proves,
+        'address', CASE proves WHEN 'phone' THEN '+4366412345678' ELSE 'ada@example.com' END,
+        'number_handle', encode(pg_temp.b16(number), 'hex'), 'held_handle', encode(pg_temp.b16(held), 'hex'),
+        'request', pg_temp.wanted('code of ' || cookie, '{"acr_values":["urn:postern:acr:phone"]}'))) $$;
+CREATE FUNCTION pg_temp.text_me(handle text, code text, app text DEFAULT NULL, phone text DEFAULT '+4366412345678')
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    a record;
+BEGIN
+    SELECT * INTO a FROM postern.record_sent_request(pg_temp.realm(), pg_temp.b16(handle), NULL, 'otp', phone, phone, 'sms',
+        'AT', pg_temp.client(), app, NULL, NULL, '192.0.2.1', NULL, NULL, 600, 3, '{}', '{}', '{}', '{}', '{}', NULL, NULL,
+        NULL);
+    RETURN postern.decide_code(pg_temp.realm(), a.handle, pg_temp.uu(code || handle), pg_temp.b16('salt' || handle),
+                               pg_temp.h(code), gen_random_uuid(), '\x01', 'otp');
+END
+$$;
+CREATE FUNCTION pg_temp.type_in(address text, handle text, code text, page text,
+                                permission text DEFAULT 'gt:authorization_code') RETURNS text LANGUAGE sql AS $$
+    SELECT concat_ws(' ', outcome, reason, current_setting('postern.page_outcome', true)) FROM postern.redeem_code(
+        pg_temp.realm(), pg_temp.client(), permission, address, pg_temp.b16(handle), ARRAY[pg_temp.h(code)],
+        pg_temp.uu(handle), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 0, 0, page, '\x01020304', '{}', '{}', '{}', '{}',
+        '{}', 5, 600, 5, 3000, 3600, 1000) $$;
+CREATE FUNCTION pg_temp.age() RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
+    UPDATE postern.user_identifier SET proved_at = now() - interval '91 days' WHERE value = '+4366412345678' $$;
+CREATE FUNCTION pg_temp.holder() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT coalesce(u.email, 'nobody known') || CASE WHEN i.proved_at = now() THEN ', fresh' ELSE '' END
+      FROM postern.user_identifier AS i JOIN postern.user_account AS u ON u.id = i.user_id
+     WHERE i.value = '+4366412345678' $$;
+SELECT pg_temp.age() \g /dev/null
+SET LOCAL ROLE app_login;
+
+SELECT is(pg_temp.text_me('h1', '111111'), 'sent', 'a code is sent, as ever');
+SELECT is(pg_temp.type_in('+4366412345678', 'h1', '999999', pg_temp.on_page('c1', 'phone', 'h1')), 'refused wrong ',
+          'a wrong one is wrong');
+SELECT set_config('postern.page', '', true), set_config('postern.page_outcome', '', true) \g /dev/null
+SELECT is(pg_temp.type_in('+4366412345678', 'h1', '111111', '192.0.2.1', 'gt:urn:cocoar:otp'),
+          'refused disabled ',
+          'apart from pages the right one is refused');
+SELECT is(pg_temp.type_in('+4366412345678', 'h1', '111111', pg_temp.on_page('c1', 'phone', 'h1')),
+          'refused unknown second-proof', 'on a page it asks for one more proof');
+SELECT is(pg_temp.answered('c1') || ', ' || pg_temp.holder(), 'login, Ada@example.com', 'and signs nobody in');
+SELECT is(pg_temp.type_in('+4366412345678', 'h1', '111111', pg_temp.on_page('c1', 'phone', 'h1')), 'refused unknown ',
+          'it works once');
+SELECT set_config('postern.page', '', true), pg_temp.ask('e1', 'bob@example.com', '222222', pg_temp.client()) \g /dev/null
+SELECT is(pg_temp.type_in('bob@example.com', 'e1', '222222', pg_temp.on_page('c2', 'email', held => 'h1')), 'ok acr',
+          'the address of another account does not complete it');
+SELECT is(pg_temp.holder(), 'Ada@example.com', 'nor touch the number');
+SELECT set_config('postern.page', '', true), pg_temp.ask('e2', 'ada@example.com', '333333', pg_temp.client()) \g /dev/null
+SELECT is(pg_temp.type_in('ada@example.com', 'e2', '333333', pg_temp.on_page('c3', 'email', held => 'h1')), 'ok issued',
+          'the address of the account does');
+SELECT is(pg_temp.holder(), 'Ada@example.com, fresh', 'the number is proven again');
+SELECT results_eq($$SELECT amr, phone_proved_at IS NOT NULL, email_proved_at IS NOT NULL
+                      FROM postern.continue_browser_session(pg_temp.realm(), pg_temp.h('c3'), 'a.example', NULL)$$,
+                  $$VALUES ('{otp,sms}'::text[], true, true)$$, 'the session knows both proofs');
+SELECT pg_temp.age(), set_config('postern.page', '', true), pg_temp.ask('e3', 'ada@example.com', '444444', pg_temp.client())
+\g /dev/null
+SELECT is(pg_temp.type_in('ada@example.com', 'e3', '444444', pg_temp.on_page('c4', 'email', held => 'h1')), 'ok acr',
+          'the wait of a number ends once');
+
+-- A new account takes the number.
+CREATE FUNCTION pg_temp.register(handle text, cookie text) RETURNS text LANGUAGE sql AS $$
+    SELECT concat_ws(' ', outcome, reason) FROM postern.register_on_page(
+        pg_temp.realm(), pg_temp.client(), pg_temp.b16(handle), NULL, NULL, false, pg_temp.uu(cookie), pg_temp.b16('s'),
+        NULL, '{}', '{}', '{otp,sms}', 0, 0, pg_temp.on_page(cookie, 'phone'), '\x01020304') $$;
+SELECT set_config('postern.page', '', true), pg_temp.text_me('h2', '555555') \g /dev/null
+SELECT is(pg_temp.register('h2', 'c5'), 'refused expired', 'not before the code');
+SELECT is(pg_temp.type_in('+4366412345678', 'h2', '555555', pg_temp.on_page('c5', 'phone', 'h2')),
+          'refused unknown second-proof', 'where registration is closed');
+SELECT is(pg_temp.register('h2', 'c5'), 'refused expired', 'a number makes no account');
+SELECT set_config('postern.page', '', true), pg_temp.text_me('h3', '666666', 'jit') \g /dev/null
+SELECT is(pg_temp.type_in('+4366412345678', 'h3', '666666', pg_temp.on_page('c6', 'phone', 'h3')),
+          'refused unknown second-proof', 'where one may register it asks as well');
+SELECT is(pg_temp.holder(), 'Ada@example.com', 'and moves nothing');
+SELECT is(pg_temp.register('h3', 'c6'), 'ok', 'until the person wants a new account');
+SELECT is(pg_temp.holder(), 'nobody known, fresh', 'which has the number then');
+SELECT is(pg_temp.register('h3', 'c7'), 'refused expired', 'once');
+SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
+                         WHERE event ~ 'moved|registered'$$), 'identifier_moved,user_registered', 'and it is audited');
+-- An account that has TOTP alone beside its number is asked for TOTP.
+SELECT set_config('postern.page', '', true) \g /dev/null
+RESET ROLE;
+SELECT admin.put_user('a', phone => '+4366400000000') \g /dev/null
+UPDATE postern.user_identifier SET proved_at = now() - interval '91 days' WHERE value = '+4366400000000';
+INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed)
+SELECT pg_temp.realm(), postern.find_user(pg_temp.realm(), '+4366400000000'), pg_temp.uu('f'), pg_temp.uu('s'), 'epoch', '\x00';
+UPDATE postern.user_account SET has_totp = true WHERE id = postern.find_user(pg_temp.realm(), '+4366400000000');
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.text_me('h4', '777777', phone => '+4366400000000'), 'sent', 'a code');
+SELECT is(pg_temp.type_in('+4366400000000', 'h4', '777777', pg_temp.on_page('c8', 'phone', 'h4')), 'second_factor ',
+          'TOTP is due');
+-- A browser whose session has ended is known.
+SELECT is((SELECT user_id FROM postern.browser_device(pg_temp.realm(), pg_temp.h('c3'), 'a.example')),
+          pg_temp.sub('ada@example.com'), 'a live browser session names its user');
+SELECT pg_temp.sql($$UPDATE postern.browser_session SET ended_at = now() WHERE cookie_hash = pg_temp.h('c3') RETURNING 1$$)
+\g /dev/null
+SELECT is((SELECT session FROM postern.browser_device(pg_temp.realm(), pg_temp.h('c3'), 'a.example')),
+          pg_temp.uu('e2'), 'and so does an ended one');
+SELECT is((SELECT session FROM postern.browser_device(pg_temp.realm(), pg_temp.h('c3'), 'b.example')), NULL, 'on its host');
+SELECT * FROM finish();
+ROLLBACK;

@@ -1,0 +1,36 @@
+\ir ../helpers/fixture.psql
+SELECT no_plan();
+SELECT admin.put_client('a', 'api', 'confidential'), admin.put_scope('a', 'orders', NULL, '{https://api.example}'),
+       admin.put_scope('a', 'mail', NULL, '{urn:mail}') \g /dev/null
+CREATE FUNCTION pg_temp.put(VARIADIC resources text[]) RETURNS void
+    LANGUAGE sql AS $$ SELECT admin.put_resource_server('a', 'api', resources) $$;
+CREATE FUNCTION pg_temp.served() RETURNS jsonb LANGUAGE sql AS $$
+    SELECT c -> 'resources' FROM jsonb_array_elements(postern.realm_config(pg_temp.realm()) -> 'clients') AS c
+     WHERE c ->> 'client_id' = 'api' $$;
+SELECT is(pg_temp.refusal($$SELECT pg_temp.put('https://api.example')$$),
+          '22023 client_id "api" does not hold "ept:introspection" | Grant it first: admin.grant_permission(realm, '
+          'client_id, ''ept:introspection'').', 'only who may introspect is a resource server');
+SELECT admin.grant_permission('a', 'api', 'ept:introspection') \g /dev/null
+SELECT is(pg_temp.served(), '[]', 'which sees every token at first');
+SELECT matches(pg_temp.refusal(format('SELECT pg_temp.put(%L)', v.resource)),
+               '^22023 resources .* is not a resource \| Allowed are absolute URIs without fragment',
+               concat('not a resource: ', v.resource))
+  FROM (VALUES ('api.example'), ('/orders'), ('https://api.example#orders'), ('https:'), ('https://api example'), (''),
+               (NULL), ('https://api.example/' || repeat('a', 500))) AS v (resource);
+SELECT matches(pg_temp.refusal($$SELECT admin.put_resource_server('a', 'api', NULL)$$),
+               '^22023 resources is no list of at most 100 resources \|', 'a list is needed');
+SELECT matches(pg_temp.refusal($$SELECT admin.put_resource_server('a', 'api',
+                                     ARRAY(SELECT 'urn:' || n FROM generate_series(1, 101) AS n))$$),
+               '^22023 resources is no list of at most 100 resources \|', 'which is bounded');
+SELECT matches(pg_temp.refusal($$SELECT admin.put_resource_server('a', 'nobody', '{}')$$), '^22023 client_id', 'and a client');
+SELECT is(pg_temp.served(), '[]', 'nothing was changed');
+SELECT pg_temp.put('urn:mail', 'https://api.example', 'urn:mail') \g /dev/null
+SELECT is(pg_temp.served(), '["https://api.example", "urn:mail"]', 'its resources reach the servers');
+SELECT is(resources, '{https://api.example,urn:mail}', 'and the view') FROM admin.resource_servers
+ WHERE realm = 'a' AND client_id = 'api';
+SELECT is(detail -> 'resources', '["urn:mail", "https://api.example", "urn:mail"]', 'it is audited')
+  FROM postern.audit_event WHERE event = 'resource_server_put';
+SELECT admin.put_resource_server('a', 'api', '{}') \g /dev/null
+SELECT is(pg_temp.served(), '[]', 'no resources: every token again');
+SELECT * FROM finish();
+ROLLBACK;

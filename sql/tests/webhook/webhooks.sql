@@ -1,0 +1,185 @@
+\ir ../helpers/fixture.psql
+SELECT no_plan();
+-- Administrators.
+SET LOCAL ROLE admin_login;
+SELECT matches(pg_temp.refusal(format('SELECT admin.put_webhook(''a'', ''crm'', %L)', url)), 'may be called.*https',
+               'no URL of a webhook: ' || url)
+  FROM unnest(ARRAY['http://crm.example/x', 'https://u:p@crm.example/x', 'file:///etc/passwd', 'crm.example', '']) AS url;
+SELECT matches(pg_temp.refusal($$SELECT admin.put_webhook('a', 'crm', 'https://crm.example/x', secret_name => 'a/b')$$),
+               'is not the name of a file.*POSTERN_SECRETS_DIR', 'no folder in the name of a secret');
+SELECT matches(pg_temp.refusal($$SELECT admin.put_webhook('a', 'crm', 'https://crm.example/x', '{otp_requested}')$$),
+               'otp_requested.*admin.event_types', 'an audit event that is sent to nobody');
+SELECT matches(pg_temp.refusal($$SELECT admin.put_webhook('a', 'crm')$$), 'url is missing', 'a new one needs a URL');
+SELECT matches(pg_temp.refusal($$SELECT admin.put_webhook('a', 'C R M', 'https://crm.example/x')$$), 'not the name', 'name');
+SELECT matches(pg_temp.refusal($$SELECT admin.delete_webhook('a', 'none')$$), 'admin.webhooks', 'an unknown one');
+SELECT matches(pg_temp.refusal($$SELECT admin.replay_webhook('a', 'none', 0)$$), 'admin.webhooks', 'there too');
+SELECT admin.put_webhook('a', 'crm', 'https://crm.example/x', secret_name => 'crm'),
+       admin.put_webhook('a', 'audit', 'http://localhost:1/y', '{user_disabled,sign_in}', 'urn:audit'),
+       admin.put_webhook('b', 'crm', 'https://other.example/x') \g /dev/null
+SELECT results_eq($$SELECT name, url, events, audience, secret_name, enabled, pending, lag FROM admin.webhooks
+                     WHERE realm = 'a' ORDER BY name$$,
+    $$VALUES ('audit', 'http://localhost:1/y', '{sign_in,user_disabled}'::text[], 'urn:audit', NULL, true, 0::bigint,
+              NULL::interval),
+             ('crm', 'https://crm.example/x', '{*}', 'https://crm.example/x', 'crm', true, 0, NULL)$$, 'as put');
+SELECT admin.put_webhook('a', 'crm', secret_name => '') \g /dev/null
+SELECT is((SELECT secret_name FROM admin.webhooks WHERE realm = 'a' AND name = 'crm'), NULL, 'the secret is taken away');
+RESET ROLE;
+
+-- As if the rows of this transaction were those of an earlier one: those up to now are never read.
+UPDATE postern.audit_event SET xid = NULL;
+UPDATE postern.webhook_cursor SET xid = '0', id = 0;
+CREATE FUNCTION pg_temp.committed(number text) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
+    UPDATE postern.audit_event SET xid = number::xid8 WHERE xid = pg_current_xact_id() $$;
+CREATE FUNCTION pg_temp.audited(name text, address text DEFAULT 'ada@example.com', d jsonb DEFAULT NULL) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER AS $$
+    INSERT INTO postern.audit_event (realm_id, event, user_id, detail)
+    VALUES (pg_temp.realm(), name, pg_temp.sub(address), d) RETURNING id $$;
+CREATE FUNCTION pg_temp.hook(n text DEFAULT 'crm') RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT id FROM postern.webhook WHERE realm_id = pg_temp.realm() AND name = n $$;
+CREATE TEMP TABLE taken ON COMMIT DROP AS SELECT * FROM postern.take_events(0, 0, '{}');
+GRANT ALL ON taken TO PUBLIC;
+CREATE FUNCTION pg_temp.take(most integer DEFAULT 100, busy uuid[] DEFAULT '{}') RETURNS text LANGUAGE sql AS $$
+    WITH t AS (INSERT INTO taken SELECT * FROM postern.take_events(most, 8, busy) RETURNING *)
+    SELECT coalesce(string_agg(t.name || ':' || t.event, ' ' ORDER BY t.name, t.event_id), '') FROM t $$;
+CREATE FUNCTION pg_temp.settle(number bigint, outcome text DEFAULT 'delivered', wait integer DEFAULT 60)
+RETURNS integer LANGUAGE sql AS $$
+    SELECT postern.settle_event(t.realm_id, t.webhook, t.subject, t.lease, t.event_id, outcome,
+                                CASE WHEN outcome <> 'delivered' THEN 'why' END, wait)
+      FROM taken AS t WHERE t.event_id = number AND t.webhook = pg_temp.hook() $$;
+CREATE FUNCTION pg_temp.later(more interval DEFAULT '1 hour') RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
+    UPDATE postern.webhook_subject SET due_at = due_at - more;
+    UPDATE postern.webhook SET resume_at = resume_at - more $$;
+
+CREATE FUNCTION pg_temp.forget() RETURNS void LANGUAGE sql AS 'DELETE FROM taken';
+
+-- Collecting.
+SET LOCAL ROLE app_login;
+SELECT is((SELECT is_full::text || waiting FROM postern.collect_events(500)), 'false0', 'nothing to read');
+SELECT pg_temp.audited('sign_in') AS first, pg_temp.audited('otp_requested') AS other \gset
+SELECT pg_temp.committed('10'), pg_temp.audited('passkey_added') AS second \gset
+SELECT pg_temp.committed('9'), pg_temp.audited('user_disabled', 'bob@example.com') AS bobs \gset
+SELECT pg_temp.committed('11'), postern.collect_events(500) \g /dev/null
+SELECT is(pg_temp.take(), 'audit:sign_in audit:user_disabled crm:passkey_added crm:user_disabled',
+          'of each user the first, in the order of transactions and not of ids; what a webhook wants');
+SELECT results_eq('SELECT DISTINCT subject FROM taken WHERE event <> ''user_disabled''',
+                  ARRAY[pg_temp.sub('ada@example.com')::text], 'the user is the subject');
+SELECT is(pg_temp.take(), '', 'one at a time');
+SELECT is(pg_temp.settle(:second), 0, 'delivered');
+SELECT is(pg_temp.settle(:second), NULL, 'once: the lease is over');
+SELECT is(pg_temp.take(), 'crm:sign_in', 'then the next one of that user');
+SELECT is(pg_temp.settle(:first, 'failed'), 1, 'a failure');
+SELECT is(pg_temp.take(), '', 'is not tried again at once');
+SELECT is(pg_temp.sql($$SELECT string_agg(event || ' ' || state || attempts, ',' ORDER BY event)
+                          FROM admin.webhook_deliveries WHERE webhook = 'crm'$$),
+          'sign_in failing1,user_disabled waiting0', 'and shown; an unrecorded one too');
+SELECT pg_temp.later() \g /dev/null
+SELECT is(pg_temp.take(), 'audit:sign_in audit:user_disabled crm:sign_in crm:user_disabled',
+          'later it is, and so is what was lost with its server');
+SELECT is((SELECT count(DISTINCT jti)::int FROM taken WHERE event_id = :first AND name = 'crm'), 1, 'with the same jti');
+SELECT pg_temp.later(), pg_temp.forget(), pg_temp.take() \g /dev/null
+CREATE TEMP TABLE lost ON COMMIT DROP AS TABLE taken;
+SELECT pg_temp.later(), pg_temp.forget(), pg_temp.take() \g /dev/null
+SELECT is(postern.settle_event(l.realm_id, l.webhook, l.subject, l.lease, l.event_id, 'delivered', NULL, 0), NULL,
+          'a lease that another server took over settles nothing') FROM lost AS l WHERE l.webhook = pg_temp.hook();
+SELECT is(pg_temp.settle(:first, 'refused'), 0, 'refused for good');
+SELECT is(pg_temp.settle(:bobs), 0, 'done');
+SELECT is(pg_temp.sql($$SELECT set_aside || ' ' || pending FROM admin.webhooks WHERE realm = 'a' AND name = 'crm'$$),
+          '1 0', 'it is set aside');
+SELECT pg_temp.later() \g /dev/null
+SELECT is(pg_temp.take(), 'audit:sign_in audit:user_disabled', 'and not sent again');
+
+-- Rows below the cursor that a replay wants; others stay as they are.
+RESET ROLE;
+SELECT admin.replay_webhook('a', 'crm', :first), pg_temp.committed('1') \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT postern.collect_events(2), postern.collect_events(2), postern.collect_events(2) \g /dev/null
+SELECT is(pg_temp.take(), 'crm:passkey_added crm:user_disabled', 'a replay sends what has a higher id');
+RESET ROLE;
+DELETE FROM postern.webhook_subject; DELETE FROM postern.webhook_delivery WHERE set_aside_at IS NULL;
+SELECT admin.replay_webhook('a', 'crm', 0), pg_temp.committed('1') \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT postern.collect_events(500) \g /dev/null
+SELECT is(pg_temp.sql($$SELECT count(*) FROM admin.webhook_deliveries WHERE webhook = 'crm' AND state = 'waiting'$$), '3',
+          'what was set aside is sent anew by a replay');
+
+-- Fairness and failure. Five users, and a sixth while all fail.
+RESET ROLE;
+DELETE FROM postern.webhook_delivery; DELETE FROM postern.webhook_subject; DELETE FROM taken;
+DELETE FROM postern.webhook WHERE name = 'audit';
+INSERT INTO postern.audit_event (realm_id, event, user_id)
+SELECT pg_temp.realm(), 'sign_in', gen_random_uuid() FROM generate_series(1, 20);
+SELECT pg_temp.committed('12') \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT postern.collect_events(500) \g /dev/null
+SELECT is((SELECT count(*)::int FROM postern.take_events(100, 8, ARRAY[pg_temp.hook(), pg_temp.hook()])), 6,
+          'a server makes eight calls to a webhook, those under way included');
+SELECT pg_temp.later() \g /dev/null
+SELECT pg_temp.take(5) \g /dev/null
+SELECT is((SELECT array_agg(x ORDER BY x) FROM (SELECT pg_temp.settle(event_id, 'failed', 3600) AS x FROM taken) AS y),
+          '{1,2,3,4,5}', 'failures of different users in a row are counted');
+SELECT is((SELECT count(*)::int FROM postern.take_events(100, 8, '{}')), 1, 'then one event is tried at a time');
+SELECT pg_temp.later('1 day'),
+       pg_temp.forget(), pg_temp.take() \g /dev/null
+SELECT is((SELECT pg_temp.settle(event_id, 'failed', 0) FROM taken), 6, 'after one more failure');
+SELECT is(pg_temp.take(), '', 'there is a pause');
+SELECT is(pg_temp.sql($$SELECT last_error || (resume_at > now()) FROM admin.webhooks WHERE realm = 'a'$$), 'whytrue', 'shown');
+SELECT pg_temp.later('1 minute'), pg_temp.forget(), pg_temp.take() \g /dev/null
+SELECT is((SELECT pg_temp.settle(event_id, 'delivered') FROM taken), 0, 'a success');
+SELECT is((SELECT count(*)::int FROM postern.take_events(100, 8, '{}')), 8, 'ends all that');
+
+-- What ends.
+RESET ROLE;
+UPDATE postern.webhook_delivery SET created_at = now() - interval '72 hours 1 second';
+UPDATE postern.webhook_subject SET due_at = now() - interval '1 day';
+SELECT is((SELECT pending || ' ' || (given_up > 0) FROM admin.webhooks WHERE realm = 'a'), '0 true', 'after 72 hours');
+SET LOCAL ROLE app_login;
+SELECT is((SELECT count(*)::int FROM postern.take_events(100, 100, '{}')), 0, 'an event is given up');
+SELECT is(pg_temp.sql('SELECT count(*) FROM postern.webhook_subject'), '0', 'and its subject is free');
+RESET ROLE;
+SELECT is((SELECT count(*)::int FROM postern.audit_event AS t
+            WHERE t.at < now() - interval '1 year'), 0, 'nothing of the audit log is that old here');
+SELECT is((SELECT condition FROM postern.sweep_rule WHERE table_name = 'audit_event'), 't.at < now() - interval ''1 year''',
+          'so the sweeper takes no event that is still tried');
+
+-- The database was restored into another cluster, whose transactions have lower numbers.
+DELETE FROM postern.webhook_delivery; DELETE FROM postern.webhook_subject;
+SELECT pg_temp.audited('user_deleted') AS lost \gset
+UPDATE postern.audit_event SET xid = '9000000000001' WHERE id = :lost;
+UPDATE postern.audit_event SET xid = '8999999999999' WHERE xid = '12';
+UPDATE postern.webhook_cursor SET xid = '9000000000000', id = 0, replay_until = '0', replay_after = 0;
+SELECT pg_temp.audited('user_enabled') AS fresh \gset
+SELECT pg_temp.committed('13') \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT postern.collect_events(500), postern.collect_events(500), postern.collect_events(500) \g /dev/null
+SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY audit_id) FROM admin.webhook_deliveries$$),
+          'user_deleted,user_enabled', 'what was not sent there is sent here, and what happens here');
+SELECT pg_temp.audited('sign_in', 'bob@example.com') AS next \gset
+SELECT pg_temp.committed('14'), postern.collect_events(500) \g /dev/null
+SELECT is(pg_temp.sql($$SELECT count(*) FROM admin.webhook_deliveries$$), '3', 'and what comes then');
+
+-- Disabled and deleted.
+RESET ROLE;
+SELECT admin.put_webhook('a', 'crm', enabled => false) \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.take(), '', 'a disabled webhook gets nothing');
+RESET ROLE;
+SELECT admin.put_webhook('a', 'crm', enabled => true) \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT matches(pg_temp.take(), 'crm:', 'what waited is sent when it is enabled');
+SELECT is((SELECT count(*)::int FROM postern.webhook_figures(20)), 2, 'figures of each webhook');
+RESET ROLE;
+SELECT admin.delete_webhook('a', 'crm') \g /dev/null
+SELECT is((SELECT count(*)::int FROM postern.webhook_delivery), 0, 'what it has not got goes with it');
+SELECT is(postern.settle_event(pg_temp.realm(), t.webhook, t.subject, t.lease, t.event_id, 'delivered', NULL, 0), NULL,
+          'a call that was under way changes nothing') FROM taken AS t LIMIT 1;
+
+-- What the audit log holds for events.
+SELECT admin.put_user('a', 'bob@example.com', enabled => false), admin.put_user('a', 'bob@example.com', enabled => false),
+       admin.put_user('a', 'bob@example.com', enabled => true) \g /dev/null
+SELECT is((SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
+            WHERE event IN ('user_disabled', 'user_enabled') AND source LIKE 'sql:%'), 'user_disabled,user_enabled',
+          'put_user says when it disables and enables');
+SELECT is_empty('SELECT event FROM postern.event_type WHERE type !~ ''^(https://schemas.openid.net/secevent/|urn:postern:event:)''',
+                'types are those of CAEP, RISC and our own');
+SELECT * FROM finish();
+ROLLBACK;
