@@ -1,47 +1,20 @@
 """A node whose clock is wrong says so, refuses before it consumes anything, and goes on by itself when the clock is right again."""
 
-import shutil
-import struct
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
 from harness.load import is_unavailable
 from harness.node import Node, run_postern
+from harness.shift import Shift
 
 pytestmark = pytest.mark.slow
-SHIM = Path(__file__).parent / "harness" / "wrongclock.c"
-
-
-class Shift:
-    """The time of day of one process, moved while it runs."""
-
-    def __init__(self, directory):
-        compiler = shutil.which("cc") or shutil.which("clang")
-        if compiler is None:
-            pytest.skip("no C compiler")
-        self._library = directory / "wrongclock.so"
-        self._file = directory / "offset"
-        subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", self._library, SHIM, "-ldl"], check=True)
-        self._file.write_bytes(struct.pack("i", 0))
-
-    @property
-    def environment(self):
-        """For the process."""
-        return {"LD_PRELOAD": str(self._library), "POSTERN_TEST_CLOCK": str(self._file)}
-
-    def by(self, seconds):
-        """From now on."""
-        with open(self._file, "r+b") as file:
-            file.write(struct.pack("i", seconds))
 
 
 @pytest.fixture(scope="module")
 def shift(tmp_path_factory):
     """For the node of this module."""
-    return Shift(tmp_path_factory.mktemp("clock"))
+    return Shift.made(tmp_path_factory.mktemp("clock"))
 
 
 @pytest.fixture(scope="module")

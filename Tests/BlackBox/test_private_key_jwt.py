@@ -9,53 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from harness.jose import b64url
 from harness.postgres import SQLError
 from harness.service import service
+from harness.signing import Key
 
 TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 ALGORITHMS = ["ES256", "RS256", "PS256", "EdDSA"]
-
-
-class Key:
-    """A client's key pair."""
-
-    def __init__(self, alg, kid=None, bits=2048):
-        self.alg, self.kid = alg, kid
-        self.private = {
-            "ES256": lambda: ec.generate_private_key(ec.SECP256R1()), "EdDSA": ed25519.Ed25519PrivateKey.generate,
-        }.get(alg, lambda: rsa.generate_private_key(65537, bits))()
-
-    def jwk(self, **more):
-        """The public JWK."""
-        public = self.private.public_key()
-        if self.alg == "ES256":
-            n = public.public_numbers()
-            members = {"kty": "EC", "crv": "P-256", "x": b64url(n.x.to_bytes(32, "big")), "y": b64url(n.y.to_bytes(32, "big"))}
-        elif self.alg == "EdDSA":
-            raw = public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-            members = {"kty": "OKP", "crv": "Ed25519", "x": b64url(raw)}
-        else:
-            n = public.public_numbers()
-            members = {"kty": "RSA", "n": b64url(n.n.to_bytes((n.n.bit_length() + 7) // 8, "big")), "e": b64url(n.e.to_bytes(3, "big"))}
-        return {**members, **({"kid": self.kid} if self.kid else {}), **more}
-
-    def sign(self, header, payload):
-        """A compact JWS; header and payload are documents or text."""
-        texts = [part if isinstance(part, str) else json.dumps(part) for part in (header, payload)]
-        signed = ".".join(b64url(text.encode()) for text in texts).encode()
-        if self.alg == "ES256":
-            r, s = utils.decode_dss_signature(self.private.sign(signed, ec.ECDSA(hashes.SHA256())))
-            raw = r.to_bytes(32, "big") + s.to_bytes(32, "big")
-        elif self.alg == "EdDSA":
-            raw = self.private.sign(signed)
-        elif self.alg == "PS256":
-            raw = self.private.sign(signed, padding.PSS(padding.MGF1(hashes.SHA256()), 32), hashes.SHA256())
-        else:
-            raw = self.private.sign(signed, padding.PKCS1v15(), hashes.SHA256())
-        return f"{signed.decode()}.{b64url(raw)}"
 
 
 class Holder:

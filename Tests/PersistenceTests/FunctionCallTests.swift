@@ -13,7 +13,8 @@ private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
         IdentifierStore.calls, IdentityCodeStore.calls, KeyLineStore.calls, LogoutTokenStore.calls,
         MagicLinkStore.calls,
         MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls, PageStateStore.calls, PasskeyStore.calls,
-        PermitStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls, ServiceAccountStore.calls,
+        PermitStore.calls, ProofStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls,
+        ServiceAccountStore.calls,
         SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls, TestIdentityStore.calls,
         UndoStore.calls, WebhookStore.calls,
     ]

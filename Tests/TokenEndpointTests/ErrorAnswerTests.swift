@@ -15,7 +15,8 @@ struct ErrorAnswerTests {
         .invalidRequest: (400, 400, false), .invalidClient: (401, 400, true), .invalidGrant: (400, 400, false),
         .unauthorizedClient: (400, 400, true), .unsupportedGrantType: (400, 400, false),
         .invalidScope: (400, 400, false), .invalidTarget: (400, 400, false),
-        .unmetAuthenticationRequirements: (400, 400, false), .authorizationPending: (400, 400, false),
+        .unmetAuthenticationRequirements: (400, 400, false), .invalidDPoPProof: (400, 400, false),
+        .useDPoPNonce: (400, 400, false), .authorizationPending: (400, 400, false),
         .slowDown: (400, 400, false), .accessDenied: (400, 400, false), .temporarilyUnavailable: (503, 503, true),
         .rateLimited: (503, 503, true),
     ]
@@ -105,7 +106,10 @@ struct ErrorAnswerTests {
     }
 
     @Test func `a bearer's 401 names no error when nothing was presented`() {
-        #expect(Answer.bearerChallenge(invalidToken: false).headers[.wwwAuthenticate] == "Bearer")
+        #expect(
+            Answer.bearerChallenge(invalidToken: false).headers[values: .wwwAuthenticate] == [
+                "Bearer", "DPoP algs=\"ES256 EdDSA PS256 RS256\"",
+            ])
         #expect(
             Answer.bearerChallenge(invalidToken: true).headers[.wwwAuthenticate]?.hasPrefix(
                 "Bearer error=\"invalid_token\"")

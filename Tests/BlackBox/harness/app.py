@@ -39,24 +39,26 @@ class NativeApp:
 
     # -- plain requests -----------------------------------------------------------------------
 
+    def exchange(self, method, path, headers=None, body=None, timeout=10.0):
+        """Any request to this client's host: every other one goes through here."""
+        return wire.exchange(self.node.port, method, path, {"Host": self.host, **(headers or {})}, body, timeout)
+
     def post(self, path, parameters, headers=None, timeout=10.0):
         """POST of a form."""
-        fields = {"Host": self.host, "Content-Type": wire.FORM, **(headers or {})}
-        return wire.exchange(self.node.port, "POST", path, fields, wire.form_body(parameters), timeout)
+        return self.exchange("POST", path, {"Content-Type": wire.FORM, **(headers or {})}, wire.form_body(parameters), timeout)
 
     def post_json(self, path, document, headers=None, timeout=10.0):
         """POST of JSON."""
-        fields = {"Host": self.host, "Content-Type": "application/json", **(headers or {})}
-        return wire.exchange(self.node.port, "POST", path, fields, json.dumps(document).encode(), timeout)
+        fields = {"Content-Type": "application/json", **(headers or {})}
+        return self.exchange("POST", path, fields, json.dumps(document).encode(), timeout)
 
     def send_json(self, method, path, document, headers=None):
         """Another method with JSON."""
-        fields = {"Host": self.host, "Content-Type": "application/json", **(headers or {})}
-        return wire.exchange(self.node.port, method, path, fields, json.dumps(document).encode())
+        return self.exchange(method, path, {"Content-Type": "application/json", **(headers or {})}, json.dumps(document).encode())
 
     def get(self, path, headers=None):
         """GET."""
-        return wire.exchange(self.node.port, "GET", path, {"Host": self.host, **(headers or {})})
+        return self.exchange("GET", path, headers)
 
     @property
     def basic(self):
@@ -188,14 +190,13 @@ class NativeApp:
 
     def delete_passkey(self, token, passkey):
         """DELETE; returns the raw answer."""
-        fields = {"Host": self.host, **bearer(token)}
-        return wire.exchange(self.node.port, "DELETE", f"/connect/passkey/{passkey}", fields)
+        return self.delete(f"/connect/passkey/{passkey}", bearer(token))
 
     # -- own data -----------------------------------------------------------------------------
 
     def delete(self, path, headers=None):
         """DELETE."""
-        return wire.exchange(self.node.port, "DELETE", path, {"Host": self.host, **(headers or {})})
+        return self.exchange("DELETE", path, headers)
 
     def account(self, token):
         """GET /connect/account of a success."""
@@ -237,7 +238,7 @@ class NativeApp:
 
     def totp_delete(self, token):
         """DELETE /connect/totp; returns the raw answer."""
-        return wire.exchange(self.node.port, "DELETE", "/connect/totp", {"Host": self.host, **bearer(token)})
+        return self.delete("/connect/totp", bearer(token))
 
     # -- what comes after -----------------------------------------------------------------------
 

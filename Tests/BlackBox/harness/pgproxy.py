@@ -27,9 +27,9 @@ class LosingProxy:
         return f"postgresql://{role}@/{cluster.database}?host={str(self.directory).replace('/', '%2F')}"
 
     def lose(self, trigger, times=1):
-        """Arms it."""
+        """Arms it with text or bytes."""
         with self._lock:
-            self._trigger, self._remaining = trigger.encode(), times
+            self._trigger, self._remaining = trigger if isinstance(trigger, bytes) else trigger.encode(), times
 
     @property
     def armed(self):

@@ -75,6 +75,7 @@ class Cluster:
     def __init__(self, name, lasting=False):
         """`lasting`: nobody stops or kills it, so that psql's sessions are kept and nothing waits for a disk."""
         self.lasting = lasting
+        self.environment = {}
         self._sessions = {}
         self.root = Path(tempfile.mkdtemp(prefix=f"postern-{name}-"))
         self.data = self.root / "data"
@@ -115,7 +116,7 @@ class Cluster:
         with open(self.log, "ab") as log:
             self._postmaster = subprocess.Popen(
                 [*self._as_postgres, str(POSTGRES_BIN / "postgres"), "-D", str(self.data)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/",
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**clean_environment(), **self.environment}, cwd="/",
             )
         deadline = time.monotonic() + 60
         while self._run("pg_isready", "-q", "-h", self.root, "-d", "postgres", check=False).returncode != 0:

@@ -92,7 +92,7 @@ def judge(name, times):
 
 
 _VOLATILE = (
-    (re.compile(rb"(?im)^date: [^\r]*"), b"date"), (re.compile(rb'"pas_[A-Za-z0-9_-]*"'), b"pas"),
+    (re.compile(rb"(?im)^date: [^\r]*"), b"date"), (re.compile(rb"(?im)^dpop-nonce: [^\r]*"), b"nonce"), (re.compile(rb'"pas_[A-Za-z0-9_-]*"'), b"pas"),
     (re.compile(rb'"(pcm_|challenge":")[A-Za-z0-9_-]*"'), b"pcm"),
     # The number beside a request, and what the forms of a link's page send on.
     (re.compile(rb'"MatchNumber":"[0-9]{2}"'), b"number"), (re.compile(rb'value="([0-9a-f]{32}|[0-9a-f]{64})"'), b"form"),
