@@ -53,7 +53,7 @@ struct FunctionCallTests {
         #expect(
             batch.statement.sql
                 == "SELECT item.number AS number FROM unnest($2) WITH ORDINALITY AS item (in_id, number), "
-                + "postern.f(p_realm => $1, p_id => ARRAY[item.id], p_keys => '{}')")
+                + "postern.f(p_realm => $1, p_id => ARRAY[item.in_id], p_keys => '{}')")
     }
 
     @Test func `values are bound by name, in whatever order they are given`() throws {
