@@ -53,8 +53,8 @@ struct FunctionCallTests {
         #expect(batch.statement.name == "f_batch")
         #expect(
             batch.statement.sql
-                == "SELECT item.number AS number FROM unnest($2) WITH ORDINALITY AS item (id, number), "
-                + "postern.f(p_realm => $1, p_id => ARRAY[item.id], p_keys => '{}')")
+                == "SELECT item.number AS number FROM unnest($2) WITH ORDINALITY AS item (in_id, number), "
+                + "postern.f(p_realm => $1, p_id => ARRAY[item.in_id], p_keys => '{}')")
     }
 
     @Test func `values are bound by name, in whatever order they are given`() throws {

@@ -163,9 +163,6 @@ public struct AuthorizationRequest: Sendable {
         } else {
             hintedDevice = parameters.device
         }
-        guard parameters["dpop_jkt"] == nil else {
-            throw refused(.invalidRequest, "The parameter dpop_jkt is not supported.")
-        }
         uiLocales =
             (parameters["ui_locales"] ?? "").utf8.count <= 256
             ? (parameters["ui_locales"] ?? "").split(separator: " ").map(String.init) : []

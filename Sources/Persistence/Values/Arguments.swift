@@ -38,7 +38,7 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
     /// The text of a call, and the names of its values in the order of their numbers.
     ///
     /// A call for each item reads
-    /// `unnest($2, $3) WITH ORDINALITY AS item (a, b, number), postern.f(p_realm => $1, p_a => item.a, …)`.
+    /// `unnest($2, $3) WITH ORDINALITY AS item (in_a, in_b, number), postern.f(p_realm => $1, p_a => item.in_a, …)`.
     static func call(of function: String, _ arguments: [Argument]) -> (sql: String, parameters: [StaticString]) {
         var parameters: [StaticString] = []
         var items: [(name: StaticString, place: String)] = []
@@ -47,14 +47,15 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
                 parameters.append(value)
                 guard argument.isItem else { return "$\(parameters.count)" }
                 items.append((value, "$\(parameters.count)"))
-                return "item.\(value)"
+                return "item.in_\(value)"
             }
             return "p_\(argument.name) => \(argument.sql(places))"
         }
         let call = "postern.\(function)(\(list.joined(separator: ", ")))"
         guard !items.isEmpty else { return (call, parameters) }
         let arrays = items.map(\.place).joined(separator: ", ")
-        let names = items.map(\.name.description).joined(separator: ", ")
+        // Apart from the names of the function's own columns.
+        let names = items.map { "in_\($0.name)" }.joined(separator: ", ")
         return ("unnest(\(arrays)) WITH ORDINALITY AS item (\(names), number), \(call)", parameters)
     }
 }
