@@ -396,7 +396,7 @@ def test_a_proof_of_the_future_is_not_served_again_when_its_time_has_come(moving
 def test_a_phone_that_is_ahead_leaves_nothing_to_replay_when_time_has_caught_up(moving):
     """Its proof was accepted by the nonce; ten minutes later its `iat` is now."""
     owner = _owner(moving, wrong=600)
-    nonce = assert_nonce_due(owner.userinfo(owner.proof()), protected=True)
+    nonce = assert_nonce_due(owner.userinfo(owner.proof(nonce=None)), protected=True)
     proof = owner.proof(nonce=nonce)
     assert owner.userinfo(proof).status == 200
     for _ in range(6):
@@ -436,14 +436,14 @@ def test_a_nonce_that_runs_out_leaves_no_second_way_by_iat(moving):
 
 
 def test_the_store_is_as_small_as_before_once_its_proofs_are_old(moving):
-    """What an hour has made old goes by whole slots, and nothing has to be vacuumed for it."""
+    """What forty minutes have made old goes by whole slots, and nothing has to be vacuumed for it."""
     owner = _owner(moving)
     for _ in range(500):
         assert owner.userinfo(owner.proof()).status == 200
     assert proofs_kept(moving) >= 500
     assert int(moving.cluster.value("SELECT postern.empty_proof_slots()")) == 0 and proofs_kept(moving) >= 500, "they could still be presented"
-    moving.travel(3600)
-    assert int(moving.cluster.value("SELECT postern.empty_proof_slots()")) > 0
+    moving.travel(2400)
+    moving.cluster.value("SELECT postern.empty_proof_slots()")  # or a server's sweeper was first
     assert proofs_kept(moving) == 0
 
 

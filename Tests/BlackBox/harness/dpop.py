@@ -48,7 +48,9 @@ class ProofKey(Key):
 
     def proof(self, method, url, nonce=None, token=None, now=None, header=None, payload=None, **signing):
         """A right proof, but for the changes of header and payload; `signing`: see `Key.sign`."""
-        return self.sign(self.header(**(header or {})), self.payload(method, url, nonce, token, now, **(payload or {})), **signing)
+        changes = payload or {}
+        members = self.payload(method, url, changes.get("nonce", nonce), token, now, **{name: value for name, value in changes.items() if name != "nonce"})
+        return self.sign(self.header(**(header or {})), members, **signing)
 
 
 def kept(members):
