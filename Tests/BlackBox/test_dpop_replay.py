@@ -441,7 +441,8 @@ def test_the_store_is_as_small_as_before_once_its_proofs_are_old(moving):
     for _ in range(500):
         assert owner.userinfo(owner.proof()).status == 200
     assert proofs_kept(moving) >= 500
-    assert int(moving.cluster.value("SELECT postern.empty_proof_slots()")) == 0 and proofs_kept(moving) >= 500, "they could still be presented"
+    moving.cluster.value("SELECT postern.empty_proof_slots()")
+    assert proofs_kept(moving) >= 500, "they could still be presented"
     moving.travel(2400)
     moving.cluster.value("SELECT postern.empty_proof_slots()")  # or a server's sweeper was first
     assert proofs_kept(moving) == 0

@@ -171,7 +171,7 @@ def bare_answers():
 def challenges():
     """The `error` and `error_description` of `WWW-Authenticate: Bearer`."""
     pairs = {(error, text or "") for error, text in found(r'error=\\"(\w+)\\"(?:, error_description=\\"([^"\\]*)\\")?')}
-    uses = sum(len(re.findall(r'\berror=\\"', text)) for text in SOURCES.values())
+    uses = sum(len(re.findall(r'\berror=\\"(?!\\\()', text)) for text in SOURCES.values())
     assert uses == sum(len(re.findall(r'error=\\"\w+\\"', text)) for text in SOURCES.values()), "a challenge cannot be read"
     return pairs
 

@@ -86,7 +86,7 @@ def _respelled(part, respell):
     """A proof whose one part is spelled otherwise, and signed as it is spelled. Its text is chosen so that it can be."""
     def make(p):
         for padding in range(200):
-            texts = [_text(p.header(x="~" * padding)), _text(p.payload(x="?>~" * padding))]
+            texts = [_text(p.header(x="~" * padding)), _text(p.payload(x="?>~" * padding + "~" * (padding % 3)))]
             coded = [b64url(text.encode()) for text in texts]
             if part == 2:
                 spelled = _over(p.key, *coded)

@@ -55,6 +55,8 @@ class Form(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         """Collects."""
+        if tag == "bdi":
+            return
         attributes = dict(attrs)
         self._in = tag
         if tag == "form":
@@ -66,7 +68,8 @@ class Form(html.parser.HTMLParser):
 
     def handle_endtag(self, tag):
         """What follows belongs to nothing."""
-        self._in = None
+        if tag != "bdi":
+            self._in = None
 
     def handle_data(self, data):
         """The list of facts."""

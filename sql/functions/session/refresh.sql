@@ -165,6 +165,7 @@ BEGIN
     END IF;
     IF v_proof = 'used' THEN
         outcome := 'proof_used';
+        reason := NULL;
     END IF;
 END
 $$;

@@ -1,0 +1,112 @@
+\ir ../helpers/fixture.psql
+SELECT no_plan();
+-- Sessions that are bound to a key, and proofs that serve once. key: its name; id: of the proof; at: of its nonce.
+CREATE FUNCTION pg_temp.proof(key text, id text, age interval DEFAULT '0', mark int DEFAULT NULL, binds boolean DEFAULT true,
+                              by_nonce boolean DEFAULT true) RETURNS bytea LANGUAGE sql AS $$
+    SELECT pg_temp.h('key ' || key) || pg_temp.h('proof ' || id)
+           || int8send((date_part('epoch', clock_timestamp() - age) * 1000)::bigint)
+           || int8send(coalesce(mark, (random() * 1e9)::int))
+           || set_byte('\x00', 0, CASE WHEN by_nonce THEN 1 ELSE 0 END + CASE WHEN binds THEN 2 ELSE 0 END) $$;
+CREATE FUNCTION pg_temp.refreshes(name text, generation int, proof bytea, level int DEFAULT NULL, age int DEFAULT NULL,
+                                  mark bigint DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
+    SELECT concat_ws(' ', outcome, NULLIF(reason, outcome),
+                     CASE WHEN outcome IN ('rotated', 'retried') THEN current_hash = pg_temp.h(name || generation + 1) END)
+      FROM postern.rotate_session(pg_temp.realm(), pg_temp.client(), pg_temp.uu(name), generation,
+        pg_temp.h(name || generation), ARRAY[pg_temp.h(name || generation + 1)], 1209600, '192.0.2.1', '\x01020304',
+        coalesce(mark, (random() * 1e15)::bigint), proof, '{}', '{}', '{}', '{}', '{}', NULL, NULL, level, age) $$;
+CREATE FUNCTION pg_temp.key_of(name text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT CASE jkt WHEN pg_temp.h('key k') THEN 'k' WHEN pg_temp.h('key l') THEN 'l' END FROM postern.session
+     WHERE id = pg_temp.uu(name) AND realm_id = pg_temp.realm() $$;
+CREATE FUNCTION pg_temp.audited(what text) RETURNS int LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT count(*)::int FROM postern.audit_event WHERE event = what $$;
+SELECT pg_temp.sign_in(n) FROM unnest('{a,b,c,d,e}'::text[]) AS n \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
+
+-- A proof serves once, per realm, key and id.
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '1', mark => 7)), 'fresh', 'a new proof');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '1', mark => 8)), 'used', 'is used up');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '1', mark => 7)), 'fresh',
+          'but its own request may run its statement again');
+SELECT set_config('postern.realm', pg_temp.other()::text, true) \g /dev/null
+SELECT is(postern.mark_proof(pg_temp.other(), pg_temp.proof('k', '1')), 'fresh', 'another realm knows nothing of it');
+SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '2')), 'fresh', 'another proof of the key is another one');
+SELECT is(postern.with_proof('x', NULL), 'x', 'a statement without a proof');
+SELECT is(postern.proof_key(), NULL, 'has no key');
+SELECT is(postern.with_proof('x', pg_temp.proof('k', '3')), 'x', 'a statement with one gets its argument as it is');
+SELECT is(postern.proof_key(), pg_temp.h('key k'), 'and has the key');
+SELECT lives_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'it uses the proof up');
+SELECT is(postern.with_proof('x', pg_temp.proof('k', '3')), 'x', 'and for the same proof again');
+SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD001', NULL, 'it fails as a whole');
+
+-- An unbound family is bound by the first proof.
+SELECT is(pg_temp.refreshes('a', 0, NULL), 'rotated t', 'no proof, as ever');
+SELECT is(pg_temp.key_of('a'), NULL, 'bound to nothing');
+SELECT is(pg_temp.refreshes('a', 1, pg_temp.proof('k', 'a1')), 'rotated t', 'with a proof');
+SELECT is(pg_temp.key_of('a'), 'k', 'bound to its key');
+SELECT is(pg_temp.refreshes('a', 1, NULL), 'refused key', 'its predecessor without a proof');
+SELECT is(pg_temp.refreshes('a', 1, pg_temp.proof('l', 'a2')), 'refused key', 'or with another key');
+SELECT is(pg_temp.refreshes('a', 1, pg_temp.proof('k', 'a3')), 'retried t', 'with the key gets the same successor');
+SELECT is(pg_temp.refreshes('a', 2, NULL), 'refused key', 'the successor without a proof');
+SELECT is(pg_temp.refreshes('a', 2, pg_temp.proof('l', 'a4')), 'refused key', 'or with another key');
+SELECT is(pg_temp.refreshes('a', 0, NULL), 'refused key', 'an old generation without a proof');
+SELECT is(pg_temp.refreshes('a', 0, pg_temp.proof('l', 'a5')), 'refused key', 'or with another key ends nothing');
+SELECT is(pg_temp.audited('refresh_key_mismatch'), 6, 'each of them is in the audit log');
+SELECT ok(pg_temp.alive('a'), 'the family lives');
+
+-- A used proof moves nothing and ends nothing.
+SELECT is(pg_temp.refreshes('a', 2, pg_temp.proof('k', 'a1')), 'proof_used', 'a used proof with the live token');
+SELECT is(pg_temp.refreshes('a', 1, pg_temp.proof('k', 'a1')), 'retried t', 'with its own token: the same successor');
+SELECT is(pg_temp.refreshes('a', 0, pg_temp.proof('k', 'a1')), 'proof_used', 'with an old one: nothing');
+SELECT is(pg_temp.refreshes('nobody', 0, pg_temp.proof('k', 'a1')), 'proof_used', 'and with one that there is not');
+SELECT is(pg_temp.audited('refresh_token_reuse'), 0, 'no reuse');
+SELECT is(pg_temp.refreshes('a', 2, pg_temp.proof('k', 'a6')), 'rotated t', 'the live token is as it was');
+SELECT is(pg_temp.refreshes('a', 0, pg_temp.proof('k', 'a7')), 'reuse', 'an old one by the owner of the key is reuse');
+SELECT ok(NOT pg_temp.alive('a'), 'which ends the family');
+
+-- What asks for more than the session is, rotates nothing.
+SELECT is(pg_temp.refreshes('b', 0, NULL, level => 2), 'unmet', 'one factor is not two');
+SELECT is(pg_temp.refreshes('b', 0, NULL, age => 60), 'rotated t', 'a sign-in of this minute');
+SELECT pg_temp.sql($$UPDATE postern.session SET auth_time = now() - interval '61 seconds'; SELECT 1$$) \g /dev/null
+SELECT is(pg_temp.refreshes('b', 1, NULL, age => 60), 'unmet', 'is not there a minute later');
+SELECT is(pg_temp.refreshes('b', 1, NULL, level => 1), 'rotated t', 'one factor is one');
+
+-- A client that is bound by its own credentials binds no family.
+SELECT is(pg_temp.refreshes('c', 0, pg_temp.proof('k', 'c1', binds => false)), 'rotated t', 'the proof is used');
+SELECT is(pg_temp.key_of('c'), NULL, 'and the family stays free');
+SELECT is(pg_temp.refreshes('c', 1, pg_temp.proof('l', 'c2', binds => false)), 'rotated t', 'for another key');
+
+-- A lookup uses the proof too.
+SELECT is((SELECT concat_ws(' ', proof, active, acr) FROM postern.live_session_by_proof(
+    pg_temp.realm(), pg_temp.uu('d'), pg_temp.b16('j'), pg_temp.proof('k', 'd1'))), 'fresh t', 'a live session');
+SELECT is((SELECT concat_ws(' ', proof, active) FROM postern.live_session_by_proof(
+    pg_temp.realm(), pg_temp.uu('d'), pg_temp.b16('j'), pg_temp.proof('k', 'd1'))), 'used f', 'not twice by one proof');
+SELECT is((SELECT concat_ws(' ', proof, active) FROM postern.live_session_by_proof(
+    pg_temp.realm(), pg_temp.uu('nobody'), pg_temp.b16('j'), pg_temp.proof('k', 'd2'))), 'fresh f', 'no session');
+
+-- After a crash nobody knows which proofs were used.
+RESET ROLE;
+ALTER SEQUENCE postern.used_proof_since RESTART;
+SET LOCAL ROLE app_login;
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e1')), 'old', 'what came before');
+SELECT is(pg_temp.refreshes('e', 0, pg_temp.proof('k', 'e2')), 'proof_old', 'rotates nothing');
+SELECT is(postern.with_proof('x', pg_temp.proof('k', 'e3')), 'x', 'and in a statement of its own');
+SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD002', NULL, 'it fails');
+SELECT cmp_ok(postern.begin_proof_store(), '>', 1e9::float8, 'until the store begins again');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e4', '1 second')), 'old', 'older nonces stay refused');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e5', '-1 second')), 'fresh', 'newer ones are taken');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e6', '-30 seconds', by_nonce => false)), 'old',
+          'a clock may be a minute ahead');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e7', '-62 seconds', by_nonce => false)), 'fresh',
+          'not more');
+SELECT is(postern.begin_proof_store(), postern.begin_proof_store(), 'it begins once');
+
+-- Slots whose time is over are emptied.
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'f1', '-8 minutes')), 'fresh', 'one of another time');
+RESET ROLE;
+SELECT cmp_ok(postern.empty_proof_slots(), '>', 0, 'goes with its slot');
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.used_proof WHERE id = pg_temp.h('proof f1')$$), '0', 'as a whole');
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.used_proof WHERE id = pg_temp.h('proof e5')$$), '1', 'and no other');
+SELECT * FROM finish();
+ROLLBACK;
