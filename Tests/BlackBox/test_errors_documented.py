@@ -170,10 +170,17 @@ def bare_answers():
 
 def challenges():
     """The `error` and `error_description` of `WWW-Authenticate: Bearer`."""
-    pairs = {(error, text or "") for error, text in found(r'error=\\"(\w+)\\"(?:, error_description=\\"([^"\\]*)\\")?')}
+    pairs = {(error, text or "") for error, text in found(r'(?<!hasPrefix\("Bearer )error=\\"(\w+)\\"(?:, error_description=\\"([^"\\]*)\\")?')}
     uses = sum(len(re.findall(r'\berror=\\"(?!\\\()', text)) for text in SOURCES.values())
     assert uses == sum(len(re.findall(r'error=\\"\w+\\"', text)) for text in SOURCES.values()), "a challenge cannot be read"
     return pairs
+
+
+def proof_challenges():
+    """The answers 401 of scheme DPoP, which are those of refused proofs, and one about the token."""
+    about_token = {Entry(401, f"error: {error}", text) for error, text in found(r'dpopChallenge\("(\w+)", "([^"]*)"\)')}
+    assert about_token
+    return about_token | {Entry(401, entry.answer, entry.text) for entry in oauth_errors() if "dpop" in entry.answer}
 
 
 def pages():
@@ -223,7 +230,7 @@ def documented():
 @pytest.fixture(scope="module", name="made")
 def fixture_made():
     """Every error that the sources make."""
-    return oauth_errors() | plain_errors() | messages() | cotter_errors() | problems() | bare_answers() | pages() | authorization_errors()
+    return oauth_errors() | plain_errors() | messages() | cotter_errors() | problems() | bare_answers() | proof_challenges() | pages() | authorization_errors()
 
 
 def listed(entries):

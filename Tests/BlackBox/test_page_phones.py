@@ -269,7 +269,9 @@ def test_an_authenticator_app_is_asked_for_where_there_is_nothing_else(realm, ph
         f"UPDATE postern.user_identifier SET proved_at = now() - interval '91 days' WHERE value = {literal(number)};")
     session = Session(realm)
     session.browser.submit("continue", address=number)
-    session.browser.submit("continue", code=phones.wait(number, 3)["code"])  # the second is a notice
+    phones.wait(number, 3)
+    sent = next(message for message in (phones.wait(number, place) for place in (3, 2)) if "code" in message)  # the other is a notice
+    session.browser.submit("continue", code=sent["code"])
     assert session.browser.page.step == "second-factor", session.browser.answer
     session.browser.submit("continue", recovery_code=recovery_code)
     assert "mfa" in claims(session)[0]["amr"]
