@@ -7,6 +7,7 @@ import NIOHTTP1
 struct HeadlessApp {
     let options: TryOptions
     private let client: HTTPClient
+    private let key: ProofKey?
 
     enum Method: String {
         case get = "GET"
@@ -17,6 +18,8 @@ struct HeadlessApp {
     struct Tokens: Decodable {
         let accessToken: String
         let refreshToken: String?
+        /// `Bearer` or `DPoP`.
+        let tokenType: String
     }
 
     /// Makes an app, lends it, and closes its connections.
@@ -27,7 +30,7 @@ struct HeadlessApp {
         // Where a page leads is a step that is printed.
         let client = HTTPClient(configuration: .init(redirectConfiguration: .disallow))
         do {
-            try await body(HeadlessApp(options: options, client: client))
+            try await body(HeadlessApp(options: options, client: client, key: options.dpop ? ProofKey() : nil))
             try await client.shutdown()
         } catch {
             try? await client.shutdown()
@@ -79,22 +82,42 @@ struct HeadlessApp {
     func attempt(
         _ method: Method, _ path: String, tokens: Tokens? = nil, contentType: String? = nil, body: String? = nil
     ) async throws -> (status: UInt, answer: Data) {
+        let first = try await attempt(
+            method, path, tokens: tokens, contentType: contentType, body: body, nonce: nil)
+        // A server asks for a nonce when it cannot trust the clock of the app, or none (RFC 9449 §8).
+        guard key != nil, let nonce = first.nonce, first.status == 400 || first.status == 401 else {
+            return (first.status, first.answer)
+        }
+        let second = try await attempt(
+            method, path, tokens: tokens, contentType: contentType, body: body, nonce: nonce)
+        return (second.status, second.answer)
+    }
+
+    private func attempt(
+        _ method: Method, _ path: String, tokens: Tokens?, contentType: String?, body: String?, nonce: String?
+    ) async throws -> (status: UInt, answer: Data, nonce: String?) {
         var request = HTTPClientRequest(url: options.url + path)
         request.method = HTTPMethod(rawValue: method.rawValue)
         say("> \(method.rawValue) \(path)")
         if let tokens {
-            request.headers.add(name: "Authorization", value: "Bearer \(tokens.accessToken)")
-            say("> Authorization: Bearer \(tokens.accessToken)")
+            request.headers.add(name: "Authorization", value: "\(tokens.tokenType) \(tokens.accessToken)")
+            say("> Authorization: \(tokens.tokenType) \(tokens.accessToken)")
+        }
+        if let key {
+            let proof = try key.proof(
+                method: method.rawValue, url: options.url + path, accessToken: tokens?.accessToken, nonce: nonce)
+            request.headers.add(name: "DPoP", value: proof)
+            say("> DPoP: \(proof)")
         }
         if let contentType { request.headers.add(name: "Content-Type", value: contentType) }
         if let body {
             request.body = .bytes(ByteBuffer(string: body))
             say("> \(body)")
         }
-        let (status, answer) = try await send(request)
+        let (status, headers, answer) = try await execute(request)
         let text = String(decoding: answer, as: UTF8.self)
         say("< \(status.code) \(status.reasonPhrase)\(text.isEmpty ? "" : "\n< \(text)")\n")
-        return (status.code, answer)
+        return (status.code, answer, headers["DPoP-Nonce"].first)
     }
 
     /// Reads JSON without printing anything; `nil` when the server has no such thing.

@@ -27,6 +27,13 @@ struct TryOptions: ParsableArguments {
 
     @Option(name: .long, help: "The scope to ask for.")
     var scope = "openid offline_access"
+
+    @Flag(
+        name: .long,
+        help:
+            "Bind everything to a key made for this run: send a proof of possession (DPoP, RFC 9449) with each request."
+    )
+    var dpop = false
 }
 
 /// `postern try otp`.

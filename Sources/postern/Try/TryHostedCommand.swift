@@ -29,6 +29,9 @@ struct TryHostedCommand: AsyncParsableCommand {
     @Option(name: .long, help: "The scope to ask for.")
     var scope = "openid offline_access"
 
+    @Flag(name: .long, help: "Bind the tokens to a key made for this run (DPoP, RFC 9449).")
+    var dpop = false
+
     func validate() throws {
         guard email == nil || phone == nil else { throw ValidationError("give --email or --phone, not both") }
     }
@@ -37,6 +40,7 @@ struct TryHostedCommand: AsyncParsableCommand {
         var options = TryOptions()
         (options.url, options.client, options.code, options.scope) = (url, client, code, scope)
         options.email = email ?? phone ?? ""
+        options.dpop = dpop
         try await HeadlessApp.use(options) { app in
             let listener = try LoopbackListener()
             let request = HostedRequest(client: client, scope: scope, redirectURI: listener.origin)

@@ -36,7 +36,8 @@ SELECT r.slug AS realm, s.id, u.email, s.client_id, s.scope, s.amr, s.auth_time,
        s.refresh_expires_at, s.expires_at, s.revoked_at,
        s.revoked_at IS NULL AND s.expires_at > now() AND coalesce(s.refresh_expires_at > now(), true) AND u.enabled
            AND u.security_stamp = s.security_stamp AS active,
-       s.user_agent, coalesce(s.acr, postern.acr_of(s.amr)) AS acr, rtrim(translate(encode(s.jkt, 'base64'), '+/', '-_'), '=') AS jkt
+       s.user_agent, coalesce(s.acr, postern.acr_of(s.amr)) AS acr,
+       rtrim(translate(encode(s.jkt, 'base64'), '+/', '-_'), '=') AS jkt
   FROM postern.session AS s JOIN postern.realm AS r ON r.id = s.realm_id
   JOIN postern.user_account AS u ON u.realm_id = s.realm_id AND u.id = s.user_id;
 COMMENT ON VIEW admin.sessions IS 'Sign-ins and whether they are alive';
