@@ -80,8 +80,9 @@ def main():
         bench = Bench(database, server, static, realm, directory, options.seconds, options.rounds, options.connections, peer)
         for name in options.scenario:
             result = report["scenarios"][name] = bench.measure(SCENARIOS[name])
-            result["ratios"] = {what: round(value, 4) for what, value, _, _ in ratios(SCENARIOS[name], result)}
-            print(table(SCENARIOS[name], result), flush=True)
+            bearer = report["scenarios"].get(SCENARIOS[name].bearer)
+            result["ratios"] = {what: round(value, 4) for what, value, _, _ in ratios(SCENARIOS[name], result, bearer)}
+            print(table(SCENARIOS[name], result, bearer), flush=True)
             write(options.json, report)
         if not options.no_trips:
             say("counting round trips …")

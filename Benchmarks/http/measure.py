@@ -52,12 +52,15 @@ class Bench:
         return result
 
     def _http(self, scenario, connections, values, *options):
+        self.realm.port = self.server.port
         if values is None:
             values = scenario.material(self.realm, self.seconds)
         self.database.settle()
         options = [*scenario.options, *options]
         if "--rotate" in options:
             options += ["--keep", values]
+        if scenario.proofs:
+            options += ["--proofs", scenario.proofs(self.realm, values, self.seconds)]
         try:
             run = load.http(self.database, self.server.pid, self.server.port, self.directory, scenario.request(self.realm), values,
                             connections, self.seconds, *options)

@@ -2,7 +2,11 @@
 
 import base64
 import hashlib
+import http.client
+import json
 import subprocess
+
+from harness.dpop import ProofKey
 
 from paths import BINARIES, SQL
 from server import HOST
@@ -45,6 +49,7 @@ class Realm:
         self.basic = base64.b64encode(f"bench-api:{secret}".encode()).decode()
         self._user = 0
         self._authorization_code = 1
+        self.key, self._bound, self.port = ProofKey(), [], None
         database.script(SQL / "hosted.sql")
 
     def seed(self, what, count, *arguments):
@@ -148,6 +153,38 @@ class Realm:
         path = self.directory / "authorization-codes.values"
         path.write_text("".join(f"{self._random_text('pac_', n)}\n" for n in range(first, first + count)), encoding="ascii")
         return path
+
+    def proofs(self, path, tokens, count):
+        """Proofs of one key for requests of now (RFC 9449): each serves once. `tokens`: the file of the tokens that they go with."""
+        target = self.directory / "proofs.values"
+        texts = tokens.read_text(encoding="ascii").split("\n") if tokens else [None] * count
+        method = "GET" if tokens else "POST"
+        with open(target, "w", encoding="ascii") as file:
+            for token in texts:
+                if token != "":
+                    file.write(self.key.proof(method, f"https://{HOST}{path}", token=token) + "\n")
+        return target
+
+    def bound_tokens(self, count):
+        """A few hundred tokens that are bound to the key, in turn."""
+        path = self.directory / "bound.values"
+        if not self._bound:
+            for token in self.refresh_tokens(200, "bench-app", "{openid,profile,offline_access}").read_text(encoding="ascii").split():
+                form = f"grant_type=refresh_token&client_id=bench-app&refresh_token={token}"
+                proof = self.key.proof("POST", f"https://{HOST}/connect/token")
+                self._bound.append(self.ask("POST", "/connect/token", form, {"DPoP": proof})["access_token"])
+        path.write_text("".join(f"{self._bound[n % len(self._bound)]}\n" for n in range(int(count))), encoding="ascii")
+        return path
+
+    def ask(self, method, path, form, headers):
+        """One request to the server that is measured."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request(method, path, form, {"Host": HOST, "Content-Type": "application/x-www-form-urlencoded", **headers})
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{path}: {answer.status} {body}")
+        return json.loads(body)
 
     def nothing(self):
         """For requests that are all alike."""

@@ -46,8 +46,13 @@ class Scenario:
     own: Statement = None
     floors: dict = field(default_factory=dict)
     static: bool = False
+    #: `proofs(realm, values, seconds)` is the path of a proof of possession for each request; called before each run.
+    proofs: object = None
     #: Ratios that are wanted: of HTTP to our own statement (or the static route), and of our statement to the floor's.
     http_target: float = None
+    #: The scenario without proofs, and the wanted ratio of the rates.
+    bearer: str = None
+    bearer_target: float = None
     floor_target: float = None
 
 
@@ -107,6 +112,18 @@ def _request(name, known):
         http_target=None if known else 0.75)
 
 
+def _bound(name, bearer, target, enough, path="/connect/token"):
+    """The scenario `bearer` with a proof for each request; the target is the ratio of the rates."""
+    def request(realm):
+        head, separator, rest = bearer.request(realm).replace("Bearer {value}", "DPoP {value}").partition("\r\n\r\n")
+        return head + "\r\nDPoP: {proof}" + separator + rest
+    return Scenario(
+        name, request, bearer.material if path == "/connect/token" else lambda realm, seconds: realm.bound_tokens(enough * (seconds + 1)),
+        tuple(option for option in bearer.options if option != "--cyclic"), reusable=bearer.reusable and path == "/connect/token", own=None,
+        proofs=lambda realm, values, seconds: realm.proofs(path, None if path == "/connect/token" else values, int(enough * (seconds + 1))),
+        bearer=bearer.name, bearer_target=target)
+
+
 def _static(name, path):
     return Scenario(name, lambda realm: get(path), lambda realm, seconds: realm.nothing(), ("--cyclic",), reusable=True, static=True, http_target=0.85)
 
@@ -146,5 +163,11 @@ _ALL = [
              lambda realm, seconds: realm.authorization_codes(_enough("codes", seconds)), ("--expect", '"id_token":"'), own=_CODE),
     _static("discovery", "/.well-known/openid-configuration"),
     _static("jwks", "/.well-known/jwks"),
+]
+_BY_NAME = {scenario.name: scenario for scenario in _ALL}
+_ALL += [
+    _bound("refresh-dpop", _BY_NAME["refresh"], 0.72, 9000),
+    _bound("otp-dpop", _BY_NAME["otp"], 0.85, 9000),
+    _bound("userinfo-dpop", _BY_NAME["userinfo"], 0.35, 14000, "/connect/userinfo"),
 ]
 SCENARIOS = {scenario.name: scenario for scenario in _ALL}

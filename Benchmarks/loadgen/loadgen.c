@@ -24,8 +24,9 @@
 static void usage(void) {
     fputs(
         "loadgen --port P --template FILE --values FILE --connections C --seconds S [options]\n"
-        "  --template FILE   one HTTP request; {value} and {length} (of the body) are filled in\n"
+        "  --template FILE   one HTTP request; {value}, {proof} and {length} (of the body) are filled in\n"
         "  --values FILE     one value per line; each is used once, by whichever connection comes first\n"
+        "  --proofs FILE     one per line for each request, in the order of the values; none is used twice\n"
         "  --cyclic          values are used again and again\n"
         "  --rotate MEMBER   connection i begins with value i and takes the JSON string MEMBER of each answer as its next value\n"
         "  --keep FILE       with --rotate: where the values at the end go, for the next run\n"
@@ -82,14 +83,14 @@ static double quantile(const Histogram *h, double q) {
 // -- what is sent ----------------------------------------------------------------------------------------------------------------
 
 typedef struct { const char *bytes; size_t count; } Text;
-typedef enum { LITERAL, VALUE, LENGTH } Kind;
+typedef enum { LITERAL, VALUE, PROOF, LENGTH } Kind;
 typedef struct { Kind kind; Text text; bool body; } Part;
 
 static Part parts[64];
 static int part_count;
 static size_t body_literals, body_values, template_count;
-static Text *values;
-static size_t value_count, longest_value;
+static Text *values, *proofs;
+static size_t value_count, proof_count, longest_value;
 static atomic_size_t next_value;
 
 /// A file's bytes, copied: --keep may write the file that --values read.
@@ -115,6 +116,7 @@ static void read_template(const char *path) {
         Kind kind = LITERAL;
         if (at < end && *at == '{') {
             if ((size_t)(end - at) >= 7 && memcmp(at, "{value}", 7) == 0) kind = VALUE;
+            else if ((size_t)(end - at) >= 7 && memcmp(at, "{proof}", 7) == 0) kind = PROOF;
             else if ((size_t)(end - at) >= 8 && memcmp(at, "{length}", 8) == 0) kind = LENGTH;
         }
         // A literal never reaches over the start of the body, so that the body's length is the sum of its parts.
@@ -127,7 +129,7 @@ static void read_template(const char *path) {
             if (kind != LITERAL) {
                 parts[part_count++] = (Part){ kind, { NULL, 0 }, at >= body };
                 if (kind == VALUE && at >= body) body_values++;
-                at += kind == VALUE ? 7 : 8;
+                at += kind == LENGTH ? 8 : 7;
                 begin = at;
                 continue;
             }
@@ -137,26 +139,27 @@ static void read_template(const char *path) {
     }
 }
 
-static void read_values(const char *path) {
-    Text t = slurp(path);
+static Text *read_lines(const char *path, size_t *count) {
+    Text t = slurp(path), *lines = NULL;
     size_t room = 0;
     for (const char *at = t.bytes, *end = t.bytes + t.count; at < end;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
-        if (value_count == room) {
+        if (*count == room) {
             room = room ? room * 2 : 1024;
-            values = realloc(values, room * sizeof *values);
+            lines = realloc(lines, room * sizeof *lines);
         }
-        values[value_count++] = (Text){ at, (size_t)(stop - at) };
+        lines[(*count)++] = (Text){ at, (size_t)(stop - at) };
         if ((size_t)(stop - at) > longest_value) longest_value = (size_t)(stop - at);
         at = stop + 1;
     }
+    return lines;
 }
 
-static size_t render(char *out, Text value) {
+static size_t render(char *out, Text value, Text proof) {
     char *at = out;
     for (int i = 0; i < part_count; i++) {
-        Text text = parts[i].kind == VALUE ? value : parts[i].text;
+        Text text = parts[i].kind == VALUE ? value : parts[i].kind == PROOF ? proof : parts[i].text;
         if (parts[i].kind == LENGTH) {
             char digits[24];
             int n = snprintf(digits, sizeof digits, "%zu", body_literals + body_values * value.count);
@@ -230,16 +233,17 @@ static void dial(Worker *w, int i) {
 /// Sends the next request of a connection; false when the values are used up.
 static bool post(Worker *w, int i, uint64_t due) {
     Connection *c = &w->connection[i];
-    Text value = { c->value, c->value_count };
-    if (!options.rotate) {
+    Text value = { c->value, c->value_count }, proof = { NULL, 0 };
+    if (!options.rotate || proof_count > 0) {
         size_t n = atomic_fetch_add_explicit(&next_value, 1, memory_order_relaxed);
-        if (n >= value_count && !options.cyclic) {
+        if ((!options.rotate && n >= value_count && !options.cyclic) || (proof_count > 0 && n >= proof_count)) {
             w->exhausted = true;
             return false;
         }
-        value = values[n % value_count];
+        if (!options.rotate) value = values[n % value_count];
+        if (proof_count > 0) proof = proofs[n];
     }
-    size_t count = render(c->out, value), sent = 0;
+    size_t count = render(c->out, value, proof), sent = 0;
     c->busy = true;
     c->due = due;
     while (sent < count) {
@@ -476,7 +480,7 @@ static void print(Worker *workers) {
 }
 
 int main(int count, char **arguments) {
-    const char *keep = NULL, *template = NULL, *list = NULL;
+    const char *keep = NULL, *template = NULL, *list = NULL, *signed_list = NULL;
     for (int i = 1; i < count; i++) {
         const char *name = arguments[i];
         if (strcmp(name, "--cyclic") == 0) { options.cyclic = true; continue; }
@@ -485,6 +489,7 @@ int main(int count, char **arguments) {
         if (strcmp(name, "--port") == 0) options.port = atoi(text);
         else if (strcmp(name, "--template") == 0) template = text;
         else if (strcmp(name, "--values") == 0) list = text;
+        else if (strcmp(name, "--proofs") == 0) signed_list = text;
         else if (strcmp(name, "--connections") == 0) options.connections = atoi(text);
         else if (strcmp(name, "--threads") == 0) options.threads = atoi(text);
         else if (strcmp(name, "--seconds") == 0) options.seconds = atof(text);
@@ -501,7 +506,8 @@ int main(int count, char **arguments) {
     if (!options.port || !template || !list || options.connections < 1 || options.seconds <= 0 || options.threads < 1
         || options.threads > options.connections) usage();
     read_template(template);
-    read_values(list);
+    values = read_lines(list, &value_count);
+    if (signed_list) proofs = read_lines(signed_list, &proof_count);
     if (options.rotate && value_count < (size_t)options.connections) die("%zu values for %d connections", value_count, options.connections);
 
     Worker *workers = calloc((size_t)options.threads, sizeof *workers);
