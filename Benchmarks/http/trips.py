@@ -22,13 +22,17 @@ def count(bench, scenario, connections=16):
     values = scenario.material(bench.realm, 1)
     bench.database.settle()
     options = [*scenario.options, *(["--keep", values] if "--rotate" in scenario.options else [])]
+
+    def proofs():
+        return ["--proofs", scenario.proofs(bench.realm, values, 1)] if scenario.proofs else []
+
     arguments = (bench.database, bench.server.pid, bench.server.port, bench.directory, scenario.request(bench.realm), values, connections)
-    load.http(*arguments, 0.2, *options, warmup=0)  # the pool is filled and every statement prepared
+    load.http(*arguments, 0.2, *options, *proofs(), warmup=0)  # the pool is filled and every statement prepared
     if scenario.reusable is False:
         values = scenario.material(bench.realm, 1)
         arguments = (*arguments[:5], values, connections)
     bench.database.sql("SELECT pg_stat_statements_reset()")
-    answers = load.http(*arguments, 1, *options, warmup=0)["answers"]
+    answers = load.http(*arguments, 1, *options, *proofs(), warmup=0)["answers"]
     rows = [(int(calls), text) for calls, text in bench.database.sql(_CALLS) if not _OWN_ACCOUNT.search(text)]
     return {"per_request": round(sum(calls for calls, _ in rows) / answers, 4),
             "statements": [f"{_name(text)} {calls / answers:.3f}" for calls, text in rows if calls / answers >= 0.0005]}

@@ -2,15 +2,29 @@
 public enum HTMLText {
     /// Safe as text and inside a quoted attribute. By scalar: a combining mark after it must not hide a `<` or a quote.
     public static func escape(_ text: String) -> String {
-        text.unicodeScalars.reduce(into: "") { escaped, scalar in
-            switch scalar {
-            case "&": escaped += "&amp;"
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "\"": escaped += "&quot;"
-            case "'": escaped += "&#39;"
-            default: escaped.unicodeScalars.append(scalar)
+        // Most texts need nothing; and none of the five is part of the UTF-8 of another scalar.
+        guard text.utf8.contains(where: { replacement(for: $0) != nil }) else { return text }
+        var escaped: [UInt8] = []
+        escaped.reserveCapacity(text.utf8.count + 64)
+        for byte in text.utf8 {
+            if let replacement = replacement(for: byte) {
+                replacement.withUTF8Buffer { escaped.append(contentsOf: $0) }
+            } else {
+                escaped.append(byte)
             }
+        }
+        return String(decoding: escaped, as: UTF8.self)
+    }
+
+    @inline(__always)
+    private static func replacement(for byte: UInt8) -> StaticString? {
+        switch byte {
+        case UInt8(ascii: "&"): "&amp;"
+        case UInt8(ascii: "<"): "&lt;"
+        case UInt8(ascii: ">"): "&gt;"
+        case UInt8(ascii: "\""): "&quot;"
+        case UInt8(ascii: "'"): "&#39;"
+        default: nil
         }
     }
 }

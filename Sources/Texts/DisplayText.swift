@@ -5,9 +5,12 @@ public enum DisplayText {
     /// at most `limit` Unicode scalars.
     public static func clean(_ text: String, limit: Int = 80) -> String {
         var cleaned = String.UnicodeScalarView()
+        // Counting a view walks it.
+        var count = 0
         var pendingSpace = false
         for scalar in text.unicodeScalars {
-            switch scalar.properties.generalCategory {
+            // Printable ASCII needs no look at the tables of Unicode.
+            switch (0x21...0x7E).contains(scalar.value) ? .otherLetter : scalar.properties.generalCategory {
             case .control, .lineSeparator, .paragraphSeparator, .spaceSeparator:
                 pendingSpace = !cleaned.isEmpty
                 continue
@@ -15,8 +18,9 @@ public enum DisplayText {
             case .format, .unassigned, .surrogate, .privateUse: continue
             default: break
             }
-            guard cleaned.count + (pendingSpace ? 2 : 1) <= limit else { break }
+            guard count + (pendingSpace ? 2 : 1) <= limit else { break }
             if pendingSpace { cleaned.append(" ") }
+            count += pendingSpace ? 2 : 1
             pendingSpace = false
             cleaned.append(scalar)
         }

@@ -31,10 +31,12 @@ public struct Texts: Sendable, MustacheParent {
 
     /// One pass: what a value contains is not a placeholder.
     private func fill(_ text: String) -> String {
-        guard text.contains("{") else { return text }
+        guard text.utf8.contains(UInt8(ascii: "{")) else { return text }
         var filled = ""
         var rest = text[...]
-        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
+        while let open = rest.utf8.firstIndex(of: UInt8(ascii: "{")),
+            let close = rest[open...].utf8.firstIndex(of: UInt8(ascii: "}"))
+        {
             let name = String(rest[rest.index(after: open)..<close])
             filled += rest[..<open]
             filled += values[name] ?? "{\(name)}"

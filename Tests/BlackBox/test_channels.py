@@ -75,7 +75,7 @@ def provider(realm, channel="sms", name="test", **settings_):
 
 def user(realm, name):
     """The address of a user with an account."""
-    email = f"{realm.slug}-{name}@example.com"
+    email = f"{realm.slug}-{name}@mail.example"
     realm.world.admin.call("put_user", realm.slug, email, email_verified=True)
     return email
 

@@ -232,7 +232,8 @@ def snapshot(world, realm):
     assert {"session", "login_code", "auth_session", "rate_bucket", "audit_event", "spent_ceremony"} <= set(tables)
 
     def digest(table):
-        more = " AND t.key NOT LIKE 'refused%'" if table == "rate_bucket" else ""
+        # A refusal counts against its source, and a request against its source and client.
+        more = " AND t.key !~ '^(refused|token.(source|client|app))'" if table == "rate_bucket" else ""
         return (f"SELECT {literal(table)}, md5(coalesce(string_agg(t::text, chr(10) ORDER BY t::text), '')) FROM postern.{table} AS t"
                 f" WHERE t.realm_id = {literal(realm_id)}{more}")
 

@@ -1,6 +1,8 @@
 """Stands between a server and its PostgreSQL, and loses an answer on demand."""
 
+import pathlib
 import socket
+import tempfile
 import threading
 
 
@@ -9,8 +11,7 @@ class LosingProxy:
     has answered: done, but nobody was told."""
 
     def __init__(self, cluster):
-        self.directory = cluster.root / "proxy"
-        self.directory.mkdir()
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="proxy-", dir=cluster.root))
         self.directory.chmod(0o755)
         self._upstream = str(cluster.root / ".s.PGSQL.5432")
         self._trigger = None
