@@ -43,12 +43,12 @@ COMMENT ON COLUMN postern.used_proof.id IS 'SHA-256 over the thumbprint of the k
 COMMENT ON COLUMN postern.used_proof.mark IS 'Of the request that used it, which may run its statement again';
 DO $do$
 BEGIN
-    PERFORM postern.tenant_table('used_proof', 'SELECT, INSERT, UPDATE', 'keep');
+    PERFORM postern.tenant_table('used_proof', 'SELECT', 'keep');
     FOR v_slot IN 0..9 LOOP
         EXECUTE format('CREATE UNLOGGED TABLE postern.used_proof_%s PARTITION OF postern.used_proof FOR VALUES IN (%s)',
                        v_slot, v_slot);
         EXECUTE format('COMMENT ON TABLE postern.used_proof_%s IS %L', v_slot, 'A slot of used_proof');
-        PERFORM postern.tenant_table('used_proof_' || v_slot, NULL, 'keep');
+        PERFORM postern.tenant_table('used_proof_' || v_slot, 'SELECT, INSERT', 'keep');
     END LOOP;
 END
 $do$;
