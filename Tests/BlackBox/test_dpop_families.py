@@ -45,7 +45,7 @@ def assert_refused(answer):
     """The uniform answer, no sooner than its deadline."""
     assert_error(answer, 400, REFUSED_REFRESH)
     assert_no_nonce(answer)
-    assert answer.seconds * 1000 > 0.4 * UNIFORM_DEADLINE_MS, f"{answer}: on a busy machine the clock starts late"
+    assert answer.seconds * 1000 > UNIFORM_DEADLINE_MS - 2, answer
 
 
 # -- what a sign-in binds ----------------------------------------------------------------------------

@@ -225,6 +225,7 @@ def test_a_receiver_that_never_answers_holds_up_nobody_else(realm, receiver):
     assert len(hanging.events) == 8, "one server makes eight calls at a time"
     hanging.answer = lambda event: DELIVERED
     hanging.wait(lambda events: len({event.jti for event in events if event.accepted}) >= 20)
+    assert len({event.jti for event in hanging.events}) == 20
     await_state(realm, ["0", "0"], name="hanging")
     hanging.close()
 

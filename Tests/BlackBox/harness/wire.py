@@ -91,8 +91,11 @@ class Connection:
 
     def exchange(self, method, target, headers, body=None):
         """Sends one request and reads its answer."""
+        started = time.monotonic()
         self.send(request_bytes(method, target, headers, body))
-        return self.receive(method)
+        answer = self.receive(method)
+        answer.seconds = time.monotonic() - started
+        return answer
 
     def _head(self):
         head = self._until(b"\r\n\r\n")
