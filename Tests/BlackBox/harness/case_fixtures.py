@@ -21,6 +21,7 @@ class CaseWorld:
 
     def __init__(self, world):
         self.world = world
+        self.mails_before = len(world.mailbox.mails)
         self.a = world.realm("a")
         self.b = world.realm("b")
         self.off = world.realm("off", native=False)
