@@ -50,7 +50,7 @@ def test_a_database_that_is_not_there_is_waited_for_once(world):
     took = time.monotonic() - began
     assert done.returncode == 1
     assert failing(done) == ["database and schema"]
-    assert "skip  roles, clock, connections, signing keys and lines of the key file, channels: see database and schema" in done.stdout
+    assert "skip  roles, clock, connections, signing keys and lines of the key file, channels, webhooks: see database and schema" in done.stdout
     assert line(done, "SMTP")[0] == "ok"
     assert took < 3, f"{took:.1f} s"
 

@@ -11,6 +11,7 @@ import uuid
 import pytest
 
 from harness import report, settings, wire
+from harness.node import run_postern
 from harness.postgres import literal
 from harness.receiver import DELIVERED, Receiver
 from harness.volley import in_parallel
@@ -481,6 +482,27 @@ def test_every_event_arrives_in_order_whatever_the_receiver_does(fragile_world, 
 def test_a_hundred_thousand_events_arrive_in_order(fragile_world, receiver):
     """The long form."""
     deliver_all(fragile_world, receiver, 100_000, 10_000, 3600)
+
+
+def test_the_doctor_says_of_each_webhook_whether_its_receiver_can_be_reached(realm, receiver, tmp_path):
+    """A missing credential, a receiver that is not there, and the class of the last failure."""
+    hook(realm, receiver, secret_name="crm")
+
+    def finding(**changes):
+        done = run_postern("doctor", environment={**realm.world.node.environment, **changes})
+        (line,) = [line for line in done.stdout.splitlines() if f"webhook crm of {realm.slug}" in line]
+        return line
+
+    assert finding().startswith("FAIL") and "POSTERN_SECRETS_DIR is not set" in finding()
+    (tmp_path / "crm").write_text("Bearer x")
+    (tmp_path / "crm").chmod(0o600)
+    known = {"POSTERN_SECRETS_DIR": str(tmp_path)}
+    assert finding(**known) == f"ok    webhook crm of {realm.slug}"
+    realm.world.cluster.sql("UPDATE postern.webhook SET failures = 1, last_error = 'http_503' WHERE name = 'crm'")
+    assert finding(**known).startswith("ok") and finding(**known).endswith("the last events failed: http_503")
+    receiver.down()
+    assert finding(**known).startswith("FAIL") and "cannot be reached: connection" in finding(**known)
+    receiver.up()
 
 
 def test_two_nodes_send_each_event_once(fragile_world, receiver):

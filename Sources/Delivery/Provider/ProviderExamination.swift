@@ -1,6 +1,6 @@
 public import Persistence
 
-/// Looks at the providers of a channel, for `postern doctor`.
+/// Looks at the providers of a channel and the receivers of events, for `postern doctor`.
 public struct ProviderExamination: Sendable {
     private let caller: ProviderCaller
     private let writer: MessageWriter
@@ -14,10 +14,16 @@ public struct ProviderExamination: Sendable {
     /// Reads a provider's credential and connects to its endpoint, which is sent nothing.
     /// - Returns: what is wrong, in one line.
     public func fault(of provider: Provider) async -> String? {
-        if let name = provider.secretName {
-            do { _ = try await caller.secrets.secret(name) } catch { return "\(error)" }
-        }
         guard let url = provider.url else { return "this provider exists under postern dev only" }
+        return await fault(of: url, secretName: provider.secretName)
+    }
+
+    /// Reads an endpoint's credential and connects to it, which is sent nothing.
+    /// - Returns: what is wrong, in one line.
+    public func fault(of url: String, secretName: String?) async -> String? {
+        if let secretName {
+            do { _ = try await caller.secrets.secret(secretName) } catch { return "\(error)" }
+        }
         return await caller.caller.connect(to: url).map { "\(url) cannot be reached: \($0)" }
     }
 

@@ -79,6 +79,20 @@ public struct WebhookStore: Sendable {
         public let setAside: Int64
     }
 
+    /// Where a webhook's events go.
+    public struct Endpoint: Sendable {
+        /// The realm's slug.
+        public let realm: String
+        /// The webhook's name.
+        public let name: String
+        /// Where events are posted.
+        public let url: String
+        /// The file whose line is `Authorization`; `nil`: none is sent.
+        public let secretName: String?
+        /// The class of the last failure, while there is one.
+        public let lastError: String?
+    }
+
     /// Queues what was audited since the last call.
     /// - Returns: whether there may be more, and for how many seconds events have waited for an open transaction.
     public func collect(batch: Int32) async throws(StoreError) -> (isFull: Bool, waiting: Double) {
@@ -118,6 +132,11 @@ public struct WebhookStore: Sendable {
         try await database.all(Self.calls.figures, ["top": top])
     }
 
+    /// Every enabled webhook of an enabled realm.
+    public func endpoints() async throws(StoreError) -> [Endpoint] {
+        try await database.all(Self.calls.endpoints)
+    }
+
     struct Calls: Sendable {
         let collect = FunctionCall<(isFull: Bool, waiting: Double)>(
             "collect_events", ["batch"], effect: .once, payer: .server
@@ -145,6 +164,12 @@ public struct WebhookStore: Sendable {
             Figure(
                 realm: try row("realm"), name: try row("name"), lag: try row("lag"), pending: try row("pending"),
                 setAside: try row("set_aside"))
+        }
+        let endpoints = FunctionCall<Endpoint>("webhook_endpoints", effect: .readOnly, payer: .server) {
+            (row) throws(StoreError) in
+            Endpoint(
+                realm: try row("realm"), name: try row("name"), url: try row("url"),
+                secretName: try row("secret_name"), lastError: try row("last_error"))
         }
     }
     static let calls = Calls()

@@ -15,11 +15,7 @@ extension DoctorCommand {
         } catch {
             return examination.fail("channels", "\(error)")
         }
-        guard let keyring = try? settings.keyring(),
-            let prober = try? ProviderExamination(
-                OutgoingCalls(
-                    caller: HTTPCaller(sessions: 1), signer: NoSigner(),
-                    secrets: SecretFiles(folder: settings.secretsDirectory)))
+        guard let keyring = try? settings.keyring(), let prober = Self.prober(settings)
         else { return examination.fail("channels", "see key file") }
         for channel in channels {
             for provider in channel.providers {
@@ -40,6 +36,34 @@ extension DoctorCommand {
                 try await Self.send(to: send, channel, by: provider, settings, keyring)
             }
         }
+    }
+
+    /// Every enabled webhook: can its credential be read and its receiver be reached, and what went wrong last?
+    func examineWebhooks(_ settings: Settings, _ examination: inout Examination) async {
+        let endpoints: [WebhookStore.Endpoint]
+        do {
+            endpoints = try await OneOffDatabase.use(try settings.databaseURL()) {
+                try await WebhookStore($0).endpoints()
+            }
+        } catch {
+            return examination.fail("webhooks", "\(error)")
+        }
+        guard let prober = Self.prober(settings) else { return examination.fail("webhooks", "see channels") }
+        for endpoint in endpoints {
+            await examination.check("webhook \(endpoint.name) of \(endpoint.realm)") {
+                if let fault = await prober.fault(of: endpoint.url, secretName: endpoint.secretName) {
+                    throw CommandFailure(fault)
+                }
+                return endpoint.lastError.map { "reachable, but the last events failed: \($0)" } ?? ""
+            }
+        }
+    }
+
+    private static func prober(_ settings: Settings) -> ProviderExamination? {
+        try? ProviderExamination(
+            OutgoingCalls(
+                caller: HTTPCaller(sessions: 1), signer: NoSigner(),
+                secrets: SecretFiles(folder: settings.secretsDirectory)))
     }
 
     private static func send(

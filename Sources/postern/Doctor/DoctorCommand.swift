@@ -8,8 +8,8 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: """
-            Check configuration, key file, database, schema, clock, connections, SMTP and channels; exit 1 with the \
-            reasons.
+            Check configuration, key file, database, schema, clock, connections, SMTP, channels and webhooks; exit \
+            1 with the reasons.
             """,
         discussion: """
             Reads the same configuration as `postern serve` and changes nothing.
@@ -53,11 +53,14 @@ struct DoctorCommand: AsyncParsableCommand {
         } else {
             // They would wait for a database that was found missing just now.
             examination.skip(
-                "roles", "clock", "connections", "signing keys and lines of the key file", "channels",
+                "roles", "clock", "connections", "signing keys and lines of the key file", "channels", "webhooks",
                 because: "see database and schema")
         }
         await examineSMTP(settings, &examination)
-        if isReachable { await examineChannels(settings, &examination) }
+        if isReachable {
+            await examineChannels(settings, &examination)
+            await examineWebhooks(settings, &examination)
+        }
         await noteForwardedHeaders(settings)
         if examination.failures > 0 {
             throw CommandFailure("\(examination.failures) of \(examination.checks) checks failed")

@@ -73,4 +73,16 @@ $$;
 COMMENT ON FUNCTION postern.webhook_figures IS 'Lag in seconds and events not accepted, by webhook';
 GRANT EXECUTE ON FUNCTION postern.webhook_figures TO postern_app;
 
+CREATE OR REPLACE FUNCTION postern.webhook_endpoints()
+RETURNS TABLE (realm text, name text, url text, secret_name text, last_error text)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    SELECT r.slug, w.name, w.url, w.secret_name, CASE WHEN w.failures > 0 THEN w.last_error END
+      FROM postern.webhook AS w JOIN postern.realm AS r ON r.id = w.realm_id AND r.enabled
+     WHERE w.enabled ORDER BY r.slug, w.name
+$$;
+COMMENT ON FUNCTION postern.webhook_endpoints IS
+    'Where events go, and the class of the last failure while there is one; for postern doctor';
+GRANT EXECUTE ON FUNCTION postern.webhook_endpoints TO postern_app;
+
 RESET ROLE;
