@@ -27,7 +27,7 @@ class Nginx:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 10
         for port in ports:
-            while not self._listens(port):
+            while not self.listens(port):
                 assert self._process.poll() is None and time.monotonic() < deadline, self.log()
                 time.sleep(0.02)
 
@@ -43,6 +43,7 @@ class Nginx:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
-    def _listens(port):
+    def listens(port):
+        """Whether something accepts connections there."""
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,172 @@
+"""What deploy/ ships: the systemd unit and HAProxy before two processes."""
+
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness import report, wire
+from harness.haproxy import HAPROXY, HAProxy
+from harness.settings import FULL, REPOSITORY
+
+UNIT = REPOSITORY / "deploy" / "systemd" / "postern.service"
+DISCOVERY = "/.well-known/openid-configuration"
+
+
+# -- systemd ---------------------------------------------------------------------------------------------
+
+
+def test_the_unit_leaves_little_exposed():
+    """`systemd-analyze security` gives at most 2.0 of 10."""
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNIT)], capture_output=True, text=True, check=False)
+    exposure = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
+    assert exposure and float(exposure[1]) <= 2.0 and done.returncode == 0, done.stdout[-600:] + done.stderr
+    report.say(f"systemd unit: exposure {exposure[1]} of 10")
+
+
+def allowed_calls():
+    """The system calls that the unit's filter lets through."""
+    sets = {}
+    name = None
+    for line in subprocess.run(["systemd-analyze", "syscall-filter"], capture_output=True, text=True, check=True).stdout.splitlines():
+        if line.startswith("@"):
+            name = line.strip()
+            sets[name] = []
+        elif name and line.strip() and not line.strip().startswith("#"):
+            sets[name].append(line.strip())
+
+    def members(group):
+        return {call for item in sets[group] for call in (members(item) if item.startswith("@") else {item})}
+
+    allowed = set()
+    for line in re.findall(r"^SystemCallFilter=(.+)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE):
+        for group in line.removeprefix("~").split():
+            allowed = allowed - members(group) if line.startswith("~") else allowed | members(group)
+    # systemd itself needs these to start the process, and adds them.
+    return allowed | members("@default") | {"execve", "exit", "exit_group", "rt_sigreturn", "sigreturn"}
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_a_process_makes_no_system_call_that_the_unit_forbids(world, tmp_path):
+    """Sign-in by mail, refresh, reload of the configuration, drain."""
+    trace = tmp_path / "trace"
+    node = world.start_node(wrapper=("strace", "-f", "-qq", "-e", "signal=none", "-o", str(trace)))
+    try:
+        realm = world.realm("traced")
+        app = realm.app()
+        app.node = node
+        tokens = app.sign_in(realm.user())
+        assert app.refresh(tokens["refresh_token"]).status == 200
+        (server,) = Path(f"/proc/{node.process.pid}/task/{node.process.pid}/children").read_text(encoding="ascii").split()
+        os.kill(int(server), signal.SIGTERM)
+        assert node.process.wait(20) == 0
+    finally:
+        node.stop()
+    used = set(re.findall(r"^\d+ +([a-z0-9_]+)\(", trace.read_text(errors="replace"), re.MULTILINE))
+    assert {"epoll_wait", "sendmsg", "openat"} & used, "nothing was traced"
+    assert used <= allowed_calls(), used - allowed_calls()
+    report.say(f"systemd unit: {len(used)} system calls, all allowed")
+
+
+# -- HAProxy ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nodes(world):
+    """Two processes that trust the proxy."""
+    made = [world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.1/32") for _ in range(2)]
+    yield made
+    for node in made:
+        node.stop()
+
+
+@pytest.fixture(scope="module")
+def proxy(nodes):
+    """HAProxy before them."""
+    if HAPROXY is None:
+        pytest.skip("HAProxy is not installed")
+    made = HAProxy(*nodes)
+    yield made
+    made.close()
+
+
+def over_tls(port, method, target, headers, body=None, alpn=None):
+    """One request over TLS, nothing verified; the answer's bytes."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with context.wrap_socket(wire.socket.create_connection(("127.0.0.1", port), timeout=10)) as one:
+        one.sendall(wire.request_bytes(method, target, [*headers, ("Connection", "close")], body))
+        answer = b""
+        while chunk := one.recv(65536):
+            answer += chunk
+    return answer
+
+
+def test_the_proxy_serves_the_realm_by_host_and_overwrites_what_clients_forward(world, realm, proxy):
+    """Over TLS; plain HTTP is sent there; and HTTP/2 is spoken."""
+    other = world.realm("other")
+    answer = over_tls(proxy.tls, "GET", DISCOVERY, [("Host", realm.host), ("X-Forwarded-Host", other.host)])
+    assert answer.startswith(b"HTTP/1.1 200") and realm.issuer.encode() in answer
+    moved = wire.exchange(proxy.plain, "GET", DISCOVERY, {"Host": realm.host})
+    assert moved.status == 301 and moved.header("location") == f"https://{realm.host}{DISCOVERY}"
+    done = subprocess.run(
+        ["curl", "-sk", "--http2", "-o", "/dev/null", "-w", "%{http_version} %{http_code}", "--connect-to", f"{realm.host}:443:127.0.0.1:{proxy.tls}",
+         f"https://{realm.host}{DISCOVERY}"], capture_output=True, text=True, check=True)
+    assert done.stdout == "2 200"
+
+
+def test_behind_the_proxy_limits_count_the_client(world, proxy):
+    """Whatever addresses it claims."""
+    realm = world.realm("proxied")
+    realm.limit("native-otp", "source", 3)
+    body = wire.json.dumps({"Email": realm.new_email()}).encode()
+    statuses = []
+    for number in range(4):
+        fields = [("Host", realm.host), ("Content-Type", "application/json"), ("X-Forwarded-For", f"198.51.100.{number}")]
+        statuses.append(over_tls(proxy.tls, "POST", "/api/account/native/otp/request", fields, body)[:12])
+    assert statuses == [b"HTTP/1.1 200"] * 3 + [b"HTTP/1.1 429"]
+
+
+def test_processes_restart_one_after_the_other_and_no_request_fails(realm, nodes, proxy):
+    """Refreshes go on meanwhile, each once: no retry of the client hides anything."""
+    apps = [realm.app() for _ in range(4)]
+    tokens = [app.sign_in(realm.user())["refresh_token"] for app in apps]
+    stopped, answers = threading.Event(), []
+
+    def refresh(number):
+        app, token = apps[number], tokens[number]
+        form = {"grant_type": "refresh_token", **app.credentials()}
+        while not stopped.is_set():
+            answer = over_tls(
+                proxy.tls, "POST", "/connect/token", [("Host", realm.host), ("Content-Type", wire.FORM)],
+                wire.form_body({**form, "refresh_token": token}))
+            answers.append(answer[:12])
+            if not answer.startswith(b"HTTP/1.1 200"):
+                break
+            token = wire.json.loads(answer.partition(b"\r\n\r\n")[2])["refresh_token"]
+
+    threads = [threading.Thread(target=refresh, args=(number,)) for number in range(len(apps))]
+    for thread in threads:
+        thread.start()
+    restarts = 50 if FULL else 6
+    try:
+        for number in range(restarts):
+            node = nodes[number % 2]
+            before = len(answers)
+            node.terminate()
+            node.start()
+            while len(answers) < before + 20 and any(thread.is_alive() for thread in threads):
+                stopped.wait(0.02)
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+    assert set(answers) == {b"HTTP/1.1 200"}, {answer: answers.count(answer) for answer in set(answers)}
+    report.say(f"rolling restarts: {restarts} behind HAProxy, {len(answers)} refreshes, none failed")
