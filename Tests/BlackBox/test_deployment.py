@@ -13,7 +13,7 @@ import pytest
 
 from harness import report, wire
 from harness.haproxy import HAPROXY, HAProxy
-from harness.settings import FULL, REPOSITORY
+from harness.settings import BINARY, CLIENTS, FULL, REPOSITORY
 
 UNIT = REPOSITORY / "deploy" / "systemd" / "postern.service"
 DISCOVERY = "/.well-known/openid-configuration"
@@ -73,6 +73,78 @@ def test_a_process_makes_no_system_call_that_the_unit_forbids(world, tmp_path):
     assert {"epoll_wait", "sendmsg", "openat"} & used, "nothing was traced"
     assert used <= allowed_calls(), used - allowed_calls()
     report.say(f"systemd unit: {len(used)} system calls, all allowed")
+
+
+# -- package, image, manifests ---------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("dpkg-buildpackage") is None, reason="dpkg-dev is not installed")
+def test_the_debian_package_is_built_and_lintian_has_no_complaint(tmp_path):
+    """It brings the binary, a unit that runs this binary, a manual page, and no settings."""
+    done = subprocess.run(
+        [REPOSITORY / "scripts" / "build-deb", tmp_path], env={**os.environ, "POSTERN_BIN": str(BINARY)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (package,) = tmp_path.glob("postern_*.deb")
+    subprocess.run(["dpkg-deb", "-x", package, tmp_path / "files"], check=True)
+    unit = (tmp_path / "files" / "lib/systemd/system/postern.service").read_text(encoding="utf-8")
+    assert re.findall(r"^ExecStart\w*=(\S+)", unit, re.MULTILINE) == ["/usr/bin/postern"] * 2
+    assert not (tmp_path / "files" / "etc").exists() and (tmp_path / "files" / "usr/share/man/man1/postern.1.gz").exists()
+    version = subprocess.run([tmp_path / "files" / "usr/bin/postern", "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.startswith("postern ")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a file system of its own")
+def test_the_files_of_the_image_serve_read_only_as_their_user(world, tmp_path):
+    """Nothing is missing, nothing is written, and there is no shell."""
+    root = tmp_path / "root"
+    subprocess.run(
+        [REPOSITORY / "scripts" / "build-image", "--folder", root], env={**os.environ, "POSTERN_BIN": str(BINARY)}, capture_output=True, check=True)
+    assert [path.name for path in (root / "usr" / "bin").iterdir()] == ["postern"]
+    key = root / "etc" / "postern" / "secret.key"
+    shutil.copyfile(world.key_file, key)
+    key.chmod(0o440)
+    os.chown(key, 0, 10001)
+    for folder in ("proc", "database"):
+        (root / folder).mkdir()
+    wrapper = ("unshare", "-m", "sh", "-ec",
+               f'mount --bind "{root}" "{root}"; mount -o remount,ro,bind "{root}"; mount -t proc proc "{root}/proc";'
+               f' mount --bind "{world.cluster.root}" "{root}/database"; exec chroot --userspec=10001:10001 "{root}" /usr/bin/postern serve', "sh")
+    node = world.start_node(
+        wrapper=wrapper, POSTERN_SECRET_KEY_FILE="/etc/postern/secret.key",
+        POSTERN_DATABASE_URL=world.cluster.url("bb_serve").replace(str(world.cluster.root), "/database"))
+    try:
+        realm = world.realm("image")
+        app = realm.app()
+        app.node = node
+        assert "refresh_token" in app.sign_in(realm.user())
+        assert node.terminate() == 0
+    finally:
+        node.stop()
+
+
+@pytest.mark.skipif(not (CLIENTS / "kubernetes_validate").exists(), reason="no kubernetes-validate")
+def test_the_manifests_are_valid(tmp_path):
+    """Against the schemas of Kubernetes; strictly: an unknown member is an error."""
+    manifests = REPOSITORY / "deploy" / "kubernetes" / "postern.yaml"
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(manifests.read_text(encoding="utf-8").replace("replicas: 2", "replica: 2"), encoding="utf-8")
+
+    def validate(path):
+        return subprocess.run(
+            ["/usr/bin/python3", "-m", "kubernetes_validate", "--strict", "-k", "1.31", path],
+            env={**os.environ, "PYTHONPATH": str(CLIENTS)}, capture_output=True, text=True, check=False)
+
+    assert validate(manifests).returncode == 0, validate(manifests)
+    assert validate(wrong).returncode != 0
+
+
+@pytest.mark.parametrize("file", ["container/compose.yaml", "kubernetes/postern.yaml"])
+def test_every_setting_in_a_manifest_is_one_of_the_servers(file):
+    """A misspelled one would be ignored."""
+    named = set(re.findall(r"POSTERN_[A-Z_]+[A-Z]", (REPOSITORY / "deploy" / file).read_text(encoding="utf-8")))
+    known = set(re.findall(r"`(POSTERN_[A-Z_]+[A-Z])`", (REPOSITORY / "docs" / "operate.md").read_text(encoding="utf-8")))
+    assert named and named <= known, named - known
 
 
 # -- HAProxy ---------------------------------------------------------------------------------------------

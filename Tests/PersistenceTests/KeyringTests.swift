@@ -139,6 +139,20 @@ struct KeyringTests {
         }
     }
 
+    @Test(
+        "0440 is accepted of root and the process's own group alone",
+        arguments: [
+            (0, 10_001, 10_001, 10_001, true), (0, 10_001, 10_001, 7, false), (7, 10_001, 7, 10_001, false),
+            (0, 0, 10_001, 0, false), (0, 10_001, 0, 10_001, false),
+        ] as [(uid_t, gid_t, uid_t, gid_t, Bool)])
+    func lent(owner: uid_t, ownerGroup: gid_t, user: uid_t, group: gid_t, isAccepted: Bool) {
+        var status = stat()
+        status.st_mode = S_IFREG | 0o440
+        status.st_uid = owner
+        status.st_gid = ownerGroup
+        #expect(SecretFile.isPrivate(status, user: user, group: group) == isAccepted)
+    }
+
     @Test func `a missing file and a directory are named as such`() {
         #expect(throws: KeyringError.unreadable(path: "/nonexistent", reason: "No such file or directory")) {
             try Keyring(contentsOf: "/nonexistent")

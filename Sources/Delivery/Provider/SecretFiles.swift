@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Persistence
 
 /// The credentials of providers: files of one folder, that only their owner may read.
 ///
@@ -21,7 +22,7 @@ public actor SecretFiles {
             switch self {
             case .noFolder: "POSTERN_SECRETS_DIR is not set: it must name the folder with the credentials of providers"
             case .unreadable(let name): "\(name) is not a file in POSTERN_SECRETS_DIR that this process can read"
-            case .mode(let name): "\(name) in POSTERN_SECRETS_DIR must have mode 0400 or 0600"
+            case .mode(let name): "\(name) in POSTERN_SECRETS_DIR must have mode 0400 or 0600, or 0440 of root and its group"
             case .content(let name): "\(name) in POSTERN_SECRETS_DIR must hold one line of text, 4,096 bytes at most"
             }
         }
@@ -49,7 +50,7 @@ public actor SecretFiles {
         defer { close(descriptor) }
         var facts = stat()
         guard fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else { throw .unreadable(name) }
-        guard facts.st_mode & 0o177 == 0 else { throw .mode(name) }
+        guard SecretFile.isPrivate(facts) else { throw .mode(name) }
         var bytes = [UInt8](repeating: 0, count: Self.longest + 2)
         var count = 0
         while count < bytes.count {

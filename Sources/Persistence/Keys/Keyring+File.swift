@@ -4,7 +4,8 @@ extension Keyring {
     /// The largest key file that is read.
     private static var maximumFileSize: Int { 64 * 1024 }
 
-    /// Reads a key file. Only its owner may have access to it: mode 0400 or 0600, owned by this process's user or root.
+    /// Reads a key file, which belongs to this process's user or root and which nobody else may read
+    /// (``SecretFile/isPrivate(_:)``).
     public init(contentsOf path: String) throws(KeyringError) {
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw .unreadable(path: path, reason: Self.lastError) }
@@ -14,9 +15,8 @@ extension Keyring {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .unreadable(path: path, reason: Self.lastError) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile(path: path) }
-        let mode = status.st_mode & 0o7777
-        guard mode == 0o400 || mode == 0o600 else {
-            let digits = String(mode, radix: 8)
+        guard SecretFile.isPrivate(status) else {
+            let digits = String(status.st_mode & 0o7777, radix: 8)
             throw .tooPermissive(path: path, mode: String(repeating: "0", count: max(0, 4 - digits.count)) + digits)
         }
         guard status.st_uid == geteuid() || status.st_uid == 0 else { throw .foreignOwner(path: path) }

@@ -27,7 +27,8 @@ public enum KeyringError: Error, Equatable, Sendable, CustomStringConvertible {
         case .unreadable(let path, let reason): "key file \(path) cannot be read: \(reason)"
         case .notAFile(let path): "key file \(path) is not a regular file"
         case .tooPermissive(let path, let mode):
-            "key file \(path) has mode \(mode); only 0400 and 0600 are accepted (chmod 0400)"
+            "key file \(path) has mode \(mode); only 0400 and 0600 are accepted (chmod 0400), and 0440 of root "
+                + "and the server's group"
         case .foreignOwner(let path):
             "key file \(path) belongs to another user; it must belong to the server's user or root"
         case .noKey: "the key file holds no key; a key is one line of base64 of 32 bytes"
