@@ -82,6 +82,7 @@ BEGIN
             'code_lifetime', postern.seconds(r.code_lifetime), 'offer_passkey', r.offer_passkey),
         'dpop', postern.dpop_config(r.id),
         'possession', postern.possession_config(r.id),
+        'approvals', postern.approvals_config(r.id),
         'channels', postern.configured_channels(r.id),
         'address_rules', postern.configured_address_rules(r.id),
         'domains', (SELECT coalesce(jsonb_agg(d.domain ORDER BY d.domain), '[]')
