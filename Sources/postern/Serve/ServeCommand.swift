@@ -31,6 +31,7 @@ struct ServeCommand: AsyncParsableCommand {
               POSTERN_TRUSTED_PROXIES      CIDR list whose X-Forwarded-For is read; default none
               POSTERN_TRUST_FORWARDED_HOST on: their X-Forwarded-Host chooses the realm; default off: Host does
               POSTERN_MAX_CONNECTIONS      of clients, in this process; default 10000
+              POSTERN_LONG_POLLS           requests held at one time, in this process; default 10000
               POSTERN_TLS_CERT, _KEY       PEM files, read again when they change; normally a proxy ends TLS
               POSTERN_DB_CONNECTIONS       default 16
               POSTERN_LOG_LEVEL            default info
@@ -107,7 +108,7 @@ struct ServerRun: Redacted {
                         wakes: parts.wakes, configuration: pace, logger: logger, observe: parts.count)
                 },
                 postLogoutToken: Self.logoutTokenPost(), postEvent: Self.eventPost(secrets),
-                routes: extraRoutes),
+                postSignal: Self.signalPost(), routes: extraRoutes),
             onServing: { onStarted() }, logger: logger)
         var groupConfiguration = ServiceGroupConfiguration(
             services: server.services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
@@ -137,6 +138,20 @@ struct ServerRun: Redacted {
             case .failed(let failure): return failure.description
             case .inDoubt: return "in doubt"
             }
+        }
+    }
+
+    /// Asks operators about phone numbers; no redirect is followed, and what is late or too long is no answer.
+    private static func signalPost() -> PossessionSignals.Post {
+        let caller = HTTPCaller()
+        return { url, headers, body in
+            var call = HTTPCall(url: url, headers: headers, body: body)
+            call.total = .seconds(2)
+            guard
+                case .answered(status: 200, let answer, isWhole: true, _) = await caller.post(
+                    call, before: .now + .seconds(2))
+            else { return nil }
+            return answer
         }
     }
 
