@@ -549,7 +549,7 @@ export class TrustedDevice {
     const offered = await call("POST", "/connect/devices/inspect", { ...by, body });
     const digits = await ask(offered);
     const approval = await signed("postern-adopt+jwt", {
-      aud: await issuer(), iat: seconds(), offer: await digest(offer), jkt: offered.Jkt,
+      aud: await issuer(), iat: seconds(), offer: await digest(offer), jkt: offer.slice(4).split(".")[0],
       check_code: String(digits ?? "").trim(),
     });
     const adopted = () => ({ Offer: offer, Approval: approval });
