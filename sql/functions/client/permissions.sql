@@ -68,7 +68,7 @@ BEGIN
     UPDATE postern.client AS c SET permissions = v_all
      WHERE c.realm_id = v_realm AND c.id = v_client AND c.permissions <> v_all;
     IF FOUND THEN
-        PERFORM postern.check_cotter(v_realm, v_client);
+        PERFORM postern.check_cotter(v_realm, v_client), postern.check_possession_permissions(v_realm, v_client);
         PERFORM postern.admin_audit(v_realm, 'permission_granted', client => v_client,
                                     detail => jsonb_build_object('permissions', permissions));
     END IF;
@@ -81,6 +81,8 @@ grants, ept: for endpoints, cap: for capabilities; and scp:<scope> for scopes (o
 gt:client_credentials stands alone among the grants (confidential client with a service account).
 cap:trusted-forwarder (confidential clients): a backend that calls for its users may name each one''s address in
 Postern-Forwarded-For.
+ept:possession (beside gt:client_credentials): prove phone numbers as a backend; cap:assert-possession (beside it): say
+that one is proven.
 cap:cotter (public clients with gt:authorization_code, gt:refresh_token and access_token_type jwt): Cotter''s web wire.
 A person who proves an address at such a client gets an account, even where the App''s registration is Off.
 Example: SELECT admin.grant_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:otp'', ''gt:refresh_token'',
@@ -109,7 +111,7 @@ BEGIN
      WHERE c.realm_id = v_realm AND c.id = v_client AND c.permissions && permissions
     RETURNING c.permissions INTO v_rest;
     IF FOUND THEN
-        PERFORM postern.check_cotter(v_realm, v_client);
+        PERFORM postern.check_cotter(v_realm, v_client), postern.check_possession_permissions(v_realm, v_client);
         PERFORM postern.admin_audit(v_realm, 'permission_revoked', client => v_client,
                                     detail => jsonb_build_object('permissions', permissions));
         IF 'cap:cotter' = ANY (permissions) THEN

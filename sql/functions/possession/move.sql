@@ -1,0 +1,190 @@
+-- What ends a proof of a phone number, whatever led to it.
+SET LOCAL ROLE postern_owner;
+
+-- One key has one phone; a second number frees the first.
+CREATE OR REPLACE FUNCTION postern.bind_phone(t postern.transaction) RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_before text;
+    v_id uuid;
+BEGIN
+    IF t.key IS NULL OR t.phone IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT k.phone INTO v_before FROM postern.device_key AS k
+     WHERE k.realm_id = t.realm_id AND k.thumbprint = t.key FOR UPDATE;
+    INSERT INTO postern.device_key AS k (realm_id, thumbprint, public_key, phone, phone_at, phone_client)
+    VALUES (t.realm_id, t.key, t.public_key, t.phone, now(), t.client)
+        ON CONFLICT (realm_id, thumbprint) DO UPDATE
+       SET phone = excluded.phone, phone_at = now(), phone_client = excluded.phone_client, used_at = now()
+    RETURNING k.id INTO v_id;
+    IF v_before IS DISTINCT FROM t.phone THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
+        VALUES (t.realm_id, CASE WHEN v_before IS NULL THEN 'possession_bound' ELSE 'possession_rebound' END, t.client,
+                t.source, jsonb_build_object('correlation_id', t.id, 'device', v_id));
+    END IF;
+    RETURN v_id;
+END
+$$;
+COMMENT ON FUNCTION postern.bind_phone IS 'Binds the key of a transaction to its number; says which key that is';
+
+-- For one caller of any number at once; the others get false. p_by: code, link, key, operator, bind, test.
+CREATE OR REPLACE FUNCTION postern.pass_possession(
+    p_realm uuid, p_id uuid, p_from text[], p_by text, p_reason text DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_passed postern.transaction;
+    v_device uuid;
+BEGIN
+    SELECT t.* INTO v_passed FROM postern.move_transaction(p_realm, p_id, p_from, 'passed', p_reason) AS t;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    v_device := CASE
+        WHEN v_passed.kind = 'desktop' THEN NULL
+        WHEN p_by = 'key' THEN (SELECT k.id FROM postern.device_key AS k
+                                 WHERE k.realm_id = p_realm AND k.thumbprint = v_passed.key)
+        ELSE postern.bind_phone(v_passed) END;
+    UPDATE postern.transaction AS t
+       SET device_id = v_device, code_hash = NULL, code_salt = NULL, code_key = NULL, link_hash = NULL,
+           return_hash = NULL, match_number = NULL,
+           detail = (t.detail - 'sms_message' - 'email') || jsonb_build_object('by', p_by)
+     WHERE t.realm_id = p_realm AND t.id = p_id;
+    IF v_passed.phone IS NOT NULL THEN
+        INSERT INTO postern.phone_identity (realm_id, phone) VALUES (p_realm, v_passed.phone)
+            ON CONFLICT (realm_id, phone) DO NOTHING;
+        -- What was proven comes back, and wrong codes are forgotten unless the backend alone says so.
+        IF p_by <> 'bind' THEN
+            UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
+             WHERE g.realm_id = p_realm AND g.email_key = v_passed.phone
+               AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
+        END IF;
+        IF p_by IN ('code', 'link') AND v_passed.region IS NOT NULL AND NOT v_passed.is_test THEN
+            PERFORM postern.give_back(p_realm, v_passed.phone, v_passed.region, v_passed.source);
+        END IF;
+    END IF;
+    IF v_passed.key IS NOT NULL AND v_passed.kind <> 'desktop' THEN
+        UPDATE postern.device_key AS k SET used_at = now() WHERE k.realm_id = p_realm AND k.thumbprint = v_passed.key;
+    END IF;
+    INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
+    VALUES (p_realm, 'possession_passed', v_passed.client, v_passed.source,
+            jsonb_strip_nulls(jsonb_build_object('correlation_id', p_id, 'by', p_by, 'codes', p_reason)));
+    PERFORM postern.wake(p_realm, 'transaction', p_id);
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.pass_possession IS 'A number is proven: binds the key, and says so to who waits';
+
+CREATE OR REPLACE FUNCTION postern.fail_possession(p_realm uuid, p_id uuid, p_from text[], p_reason text)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_failed postern.transaction;
+BEGIN
+    SELECT t.* INTO v_failed FROM postern.move_transaction(p_realm, p_id, p_from, 'failed', p_reason) AS t;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE postern.transaction AS t
+       SET code_hash = NULL, code_salt = NULL, code_key = NULL, link_hash = NULL, return_hash = NULL,
+           match_number = NULL, detail = t.detail - 'sms_message' - 'email'
+     WHERE t.realm_id = p_realm AND t.id = p_id;
+    INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
+    VALUES (p_realm, 'possession_failed', v_failed.client, v_failed.source,
+            jsonb_build_object('correlation_id', p_id, 'codes', v_failed.reason));
+    PERFORM postern.wake(p_realm, 'transaction', p_id);
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.fail_possession IS 'A number is not proven: the transaction is over';
+
+-- Of a test number whose outcome is certain, at once: of kind none without a key.
+CREATE OR REPLACE FUNCTION postern.settle_test_number(t postern.transaction) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF t.test_outcome = 'fail' THEN
+        PERFORM postern.fail_possession(t.realm_id, t.id, '{open,sent}', '9100');
+    ELSIF t.kind = 'none' THEN
+        PERFORM postern.move_transaction(t.realm_id, t.id, '{open}', 'required');
+    ELSE
+        PERFORM postern.pass_possession(t.realm_id, t.id, '{open,sent}', 'test');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.settle_test_number IS 'Passes or fails the transaction of a test number';
+
+-- What the key that opens a transaction proves by itself. The first key pins it: another one gets wrong_key.
+-- p_risk: deny, unavailable (and required), allow, or unknown; NULL: nobody was asked yet. p_verified: the operator
+-- knows that the number is this phone's. Outcomes: ok, wrong_key.
+CREATE OR REPLACE FUNCTION postern.open_possession(
+    p_realm uuid, p_id uuid, p_key bytea, p_public_key bytea, p_device_id uuid, p_source text, p_risk text,
+    p_verified boolean, OUT outcome text, OUT facts text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_before postern.transaction;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    outcome := 'wrong_key';
+    UPDATE postern.transaction AS t
+       SET key = p_key, public_key = p_public_key, source = coalesce(t.source, p_source),
+           detail = CASE WHEN t.opened_at IS NOT NULL OR p_device_id IS NULL THEN t.detail
+                         ELSE t.detail || jsonb_build_object('device_id', p_device_id) END
+     WHERE t.realm_id = p_realm AND t.id = p_id AND (t.key IS NULL OR t.key = p_key)
+    RETURNING t.* INTO v_before;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    outcome := 'ok';
+    IF v_before.opened_at IS NULL AND postern.state_of(v_before) = 'open' THEN
+        UPDATE postern.transaction AS t
+           SET opened_at = now(),
+               detail = CASE WHEN p_risk IS NULL THEN t.detail
+                             ELSE (t.detail - 'email') || jsonb_build_object('risk', p_risk) END
+         WHERE t.realm_id = p_realm AND t.id = p_id;
+        PERFORM postern.decide_opened(v_before, p_risk, p_verified);
+    END IF;
+    SELECT postern.possession_facts(t, p_key, NULL) INTO facts
+      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+END
+$$;
+COMMENT ON FUNCTION postern.open_possession IS 'The app says hello with its key, which may prove the number by itself';
+GRANT EXECUTE ON FUNCTION postern.open_possession TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.decide_opened(t postern.transaction, p_risk text, p_verified boolean) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_key postern.device_key;
+BEGIN
+    IF p_risk IN ('deny', 'unavailable') THEN
+        PERFORM postern.fail_possession(t.realm_id, t.id, '{open}',
+                                        CASE p_risk WHEN 'deny' THEN '9100 9200' ELSE '9100 9201' END);
+        RETURN;
+    ELSIF t.kind = 'desktop' THEN
+        RETURN;
+    END IF;
+    SELECT k.* INTO v_key FROM postern.device_key AS k
+     WHERE k.realm_id = t.realm_id AND k.thumbprint = t.key AND k.phone IS NOT NULL AND NOT t.detail ? 'rebind'
+       AND coalesce((t.detail ->> 'device_id')::uuid = k.id, true);
+    IF v_key.phone = coalesce(t.phone, v_key.phone) THEN
+        UPDATE postern.transaction AS x SET phone = v_key.phone WHERE x.realm_id = t.realm_id AND x.id = t.id;
+        PERFORM postern.pass_possession(t.realm_id, t.id, '{open}', 'key');
+    ELSIF v_key.phone IS NOT NULL AND t.kind = 'mobile' THEN
+        PERFORM postern.fail_possession(t.realm_id, t.id, '{open}', '9100 9101');
+    ELSIF t.kind = 'none' THEN
+        PERFORM postern.move_transaction(t.realm_id, t.id, '{open}', 'required',
+                                         CASE WHEN v_key.phone IS NOT NULL THEN '9101' END),
+                postern.wake(t.realm_id, 'transaction', t.id);
+    ELSIF p_verified AND t.phone IS NOT NULL THEN
+        PERFORM postern.pass_possession(t.realm_id, t.id, '{open}', 'operator');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.decide_opened IS 'The table of key, phone and rebind';
+
+RESET ROLE;

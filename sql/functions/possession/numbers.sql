@@ -1,0 +1,117 @@
+-- Provisioning: test numbers, the end of a number, and what administrators see of proofs.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION admin.put_test_number(
+    realm text, phone text, client_id text, outcome text DEFAULT NULL, code text DEFAULT NULL,
+    expires_at timestamptz DEFAULT NULL)
+RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid := postern.admin_client(v_realm, client_id);
+    v_outcome text := coalesce(outcome, 'code');
+    v_expires_at timestamptz := coalesce(expires_at, now() + interval '30 days');
+BEGIN
+    PERFORM postern.check_phone('phone', phone);
+    PERFORM postern.check_choice('outcome', v_outcome, 'code', 'pass', 'fail');
+    IF v_outcome = 'code' AND (code IS NULL OR code COLLATE "C" !~ '\A[0-9]{4,8}\Z') THEN
+        PERFORM postern.refuse('code is not 4 to 8 digits', 'Outcome "code" needs the code that will be right.');
+    ELSIF v_outcome <> 'code' AND code IS NOT NULL THEN
+        PERFORM postern.refuse(format('code is of no use with outcome "%s"', v_outcome),
+                               'Leave it out, or choose outcome "code".');
+    ELSIF v_expires_at <= now() OR v_expires_at > now() + interval '30 days' THEN
+        PERFORM postern.refuse(format('expires_at %s is out of range', postern.shown(v_expires_at::text)),
+                               'Allowed is a time within the next 30 days.');
+    ELSIF NOT EXISTS (SELECT FROM postern.client AS c
+                       WHERE c.realm_id = v_realm AND c.id = v_client AND 'ept:possession' = ANY (c.permissions)) THEN
+        PERFORM postern.refuse(format('client_id %s does not hold "ept:possession"', postern.shown(client_id)),
+            'Call admin.grant_permission(realm, client_id, ''gt:client_credentials'', ''ept:possession'') first.');
+    END IF;
+    INSERT INTO postern.test_number AS n (realm_id, phone, client, expires_at, outcome, code)
+    VALUES (v_realm, phone, v_client, v_expires_at, v_outcome, code)
+        ON CONFLICT ON CONSTRAINT test_number_pkey DO UPDATE
+       SET client = excluded.client, expires_at = excluded.expires_at, outcome = excluded.outcome,
+           code = excluded.code;
+    PERFORM postern.admin_audit(v_realm, 'test_number_put', client => v_client,
+                                detail => jsonb_build_object('phone', postern.masked_identifier(phone),
+                                    'outcome', v_outcome, 'expires_at', v_expires_at));
+    RETURN phone;
+END
+$$;
+COMMENT ON FUNCTION admin.put_test_number IS
+'Makes a number to which nothing is sent, for one client and at most 30 days (default 30). Returns the number.
+outcome: code (default: as a real number, with the given code of 4 to 8 digits), pass (proven at once; for
+possessionType none: to be asserted, without a key) or fail. Who knows the code proves the number: it is a password.
+Example: SELECT admin.put_test_number(''acme'', ''+12001004014'', ''acme-server'', ''code'', ''123406'');';
+
+CREATE OR REPLACE FUNCTION admin.delete_test_number(realm text, phone text)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+    v_client uuid;
+BEGIN
+    DELETE FROM postern.test_number AS n WHERE n.realm_id = v_realm AND n.phone = phone
+    RETURNING n.client INTO v_client;
+    PERFORM postern.admin_removed(v_realm, v_client IS NOT NULL, 'test_number_deleted', client => v_client,
+        detail => jsonb_build_object('phone', postern.masked_identifier(phone)),
+        p_missing => format('phone %s is not a test number of this realm', postern.shown(phone)),
+        p_hint => 'SELECT phone, client_id FROM admin.test_numbers WHERE realm = … lists them, masked.');
+END
+$$;
+COMMENT ON FUNCTION admin.delete_test_number IS
+'Makes a test number a number like any other again.
+Example: SELECT admin.delete_test_number(''acme'', ''+12001004014'');';
+
+CREATE OR REPLACE FUNCTION admin.erase_phone(realm text, phone text)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    v_realm uuid := postern.admin_realm(realm);
+BEGIN
+    PERFORM postern.check_phone('phone', phone);
+    DELETE FROM postern.transaction AS t WHERE t.realm_id = v_realm AND t.phone = phone;
+    DELETE FROM postern.device_key AS k WHERE k.realm_id = v_realm AND k.phone = phone AND k.user_id IS NULL;
+    UPDATE postern.device_key AS k SET phone = NULL, phone_at = NULL, phone_client = NULL
+     WHERE k.realm_id = v_realm AND k.phone = phone;
+    DELETE FROM postern.phone_identity AS i WHERE i.realm_id = v_realm AND i.phone = phone;
+    DELETE FROM postern.test_number AS n WHERE n.realm_id = v_realm AND n.phone = phone;
+    DELETE FROM postern.code_guard AS g WHERE g.realm_id = v_realm AND g.email_key = phone;
+    DELETE FROM postern.mail_outbox AS m
+     WHERE m.realm_id = v_realm AND m.recipient = phone AND m.purpose = 'possession';
+    PERFORM postern.admin_audit(v_realm, 'phone_erased');
+END
+$$;
+COMMENT ON FUNCTION admin.erase_phone IS
+'Erases what proofs of a phone number left: transactions, keys that prove it, its proveId, messages, wrong codes. A
+trusted device stays one, without the number. Identifiers of users are removed with admin.remove_identifier.
+Example: SELECT admin.erase_phone(''acme'', ''+4366412345678'');';
+
+CREATE OR REPLACE VIEW admin.possessions AS
+SELECT r.slug AS realm, t.id AS correlation_id, t.kind, postern.state_of(t) AS state, t.reason AS codes, c.client_id,
+       postern.masked_identifier(t.phone) AS phone, t.created_at, t.expires_at, t.ended_at, t.sends, t.tries,
+       t.device_id, t.is_test
+  FROM postern.transaction AS t JOIN postern.realm AS r ON r.id = t.realm_id
+  LEFT JOIN postern.client AS c ON c.realm_id = t.realm_id AND c.id = t.client
+ WHERE t.kind <> 'approval';
+COMMENT ON VIEW admin.possessions IS 'Proofs of phone numbers of the last day, without codes and links';
+GRANT EXECUTE ON FUNCTION postern.state_of TO postern_admin;
+
+CREATE OR REPLACE VIEW admin.providers AS
+SELECT r.slug AS realm, p.kind, p.url, p.mode, p.enabled
+  FROM postern.signal_provider AS p JOIN postern.realm AS r ON r.id = p.realm_id;
+COMMENT ON VIEW admin.providers IS 'Endpoints that are asked about phone numbers';
+
+CREATE OR REPLACE VIEW admin.test_numbers AS
+SELECT r.slug AS realm, postern.masked_identifier(n.phone) AS phone, c.client_id, n.outcome, n.expires_at
+  FROM postern.test_number AS n JOIN postern.realm AS r ON r.id = n.realm_id
+  JOIN postern.client AS c ON c.realm_id = n.realm_id AND c.id = n.client;
+COMMENT ON VIEW admin.test_numbers IS 'Numbers to which nothing is sent, masked and without their codes';
+
+RESET ROLE;

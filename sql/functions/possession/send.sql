@@ -1,0 +1,192 @@
+-- Possession of a phone number: the message to it, the code, and what the app says about its link.
+SET LOCAL ROLE postern_owner;
+
+-- p_risk, p_swapped: what providers said of this number; p_swapped NULL: nobody was asked. Everything is looked at
+-- again under the row's lock, permits last, and the message is counted before it is queued. Outcomes: sent, failed (a
+-- provider refuses), settled (a test number with a certain end), step (not open), too_soon, send_limit, phone_limit,
+-- no_change (another number is not allowed), rate_limited.
+CREATE OR REPLACE FUNCTION postern.send_possession(
+    p_realm uuid, p_id uuid, p_key bytea, p_channel text, p_phone text, p_region text, p_salt bytea, p_keyed bytea,
+    p_code_key bytea, p_link_hash bytea, p_match text, p_risk text, p_swapped text, p_mail_id uuid, p_payload bytea,
+    p_template text, p_app text, p_locale text,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT outcome text, OUT facts text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_before postern.transaction;
+    v_settings record;
+    v_test postern.test_number;
+    v_changes boolean;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    SELECT t.* INTO v_before FROM postern.transaction AS t
+     WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key FOR NO KEY UPDATE;
+    SELECT k.possession_phone_change AS may_change, coalesce(p.sends, 3) AS sends, r.possession_otp_lifetime,
+           r.possession_link_lifetime, r.possession_resend_cooldown
+      INTO v_settings
+      FROM postern.realm AS r JOIN postern.client AS k ON k.realm_id = r.id AND k.id = v_before.client
+      LEFT JOIN postern.phone_policy AS p ON p.realm_id = r.id
+     WHERE r.id = p_realm;
+    v_changes := v_before.phone IS DISTINCT FROM p_phone;
+    outcome := CASE
+        WHEN v_before.id IS NULL OR v_before.opened_at IS NULL OR v_before.kind = 'none'
+            OR postern.state_of(v_before) NOT IN ('open', 'sent') THEN 'step'
+        WHEN v_changes AND v_before.phone IS NOT NULL AND NOT v_settings.may_change THEN 'no_change'
+        WHEN v_changes AND v_before.numbers >= 3 THEN 'phone_limit'
+        WHEN v_before.sent_at + v_settings.possession_resend_cooldown > now() THEN 'too_soon'
+        WHEN v_before.sends >= v_settings.sends THEN 'send_limit' END;
+    IF outcome = 'send_limit' THEN
+        UPDATE postern.transaction AS t SET detail = t.detail || '{"send_refused": true}'
+         WHERE t.realm_id = p_realm AND t.id = p_id;
+    END IF;
+    IF outcome IS NOT NULL THEN
+        SELECT postern.possession_facts(v_before, p_key, NULL) INTO facts;
+        RETURN;
+    END IF;
+    v_test := postern.test_number_of(p_realm, v_before.client, p_phone);
+    IF v_test.phone IS NULL THEN
+        SELECT t.* INTO outcome, limit_ord, retry_after, granted
+          FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+        IF outcome = 'rate_limited' THEN
+            RETURN;
+        END IF;
+    END IF;
+    outcome := 'sent';
+    UPDATE postern.transaction AS t
+       SET phone = p_phone, region = p_region, is_test = v_test.phone IS NOT NULL, test_outcome = v_test.outcome,
+           numbers = t.numbers + CASE WHEN v_changes THEN 1 ELSE 0 END,
+           detail = CASE WHEN p_risk IS NULL THEN t.detail
+                         ELSE t.detail - 'email' || jsonb_build_object('risk', p_risk) END
+     WHERE t.realm_id = p_realm AND t.id = p_id
+    RETURNING t.* INTO v_before;
+    IF v_test.outcome IN ('pass', 'fail') THEN
+        PERFORM postern.settle_test_number(v_before);
+        outcome := 'settled';
+    ELSIF p_risk IN ('deny', 'unavailable') OR p_swapped IN ('swapped', 'unavailable') THEN
+        PERFORM postern.fail_possession(p_realm, p_id, '{open,sent}', '9100 ' || CASE
+            WHEN p_risk = 'deny' THEN '9200' WHEN p_swapped = 'swapped' THEN '9202' ELSE '9201' END);
+        outcome := 'failed';
+    ELSE
+        PERFORM postern.move_transaction(p_realm, p_id, '{open,sent}', 'sent');
+        UPDATE postern.transaction AS t
+           SET sends = t.sends + 1, sent_at = now(), code_salt = p_salt,
+               code_hash = CASE WHEN p_channel = 'otp' THEN sha256(p_salt || p_keyed) END,
+               code_key = CASE WHEN p_channel = 'otp' THEN p_code_key END,
+               code_expires_at = now() + v_settings.possession_otp_lifetime,
+               link_hash = CASE WHEN p_channel = 'link' THEN p_link_hash END,
+               link_expires_at = now() + v_settings.possession_link_lifetime, match_number = p_match
+         WHERE t.realm_id = p_realm AND t.id = p_id;
+        -- Nothing is sent to a test number; a link to one is seen in the outbox of postern dev.
+        IF v_test.phone IS NULL
+           OR p_channel = 'link' AND NOT EXISTS (SELECT FROM postern.channel AS c
+                                                  WHERE c.realm_id = p_realm AND c.channel = 'sms' AND c.enabled
+                                                    AND c.provider <> 'outbox') THEN
+            PERFORM postern.queue_message(
+                p_realm, p_mail_id, 'sms', p_phone, p_template, 'possession', p_payload,
+                p_expires_at => now() + CASE p_channel WHEN 'otp' THEN v_settings.possession_otp_lifetime
+                                        ELSE v_settings.possession_link_lifetime END,
+                p_client => v_before.client, p_app => p_app, p_locale => p_locale);
+        END IF;
+        INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
+        VALUES (p_realm, 'possession_sent', v_before.client, v_before.source,
+                jsonb_build_object('correlation_id', p_id, 'channel', p_channel));
+    END IF;
+    SELECT postern.possession_facts(t, p_key, NULL) INTO facts
+      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+END
+$$;
+COMMENT ON FUNCTION postern.send_possession IS 'Counts and queues a code or link to the number that is to be proven';
+GRANT EXECUTE ON FUNCTION postern.send_possession TO postern_app;
+
+-- The try is counted before the comparison, among the wrong codes of the number too. A number that is closed by a
+-- hundred wrong codes answers as a wrong code does. Outcomes: passed, wrong, failed (the last try), step.
+CREATE OR REPLACE FUNCTION postern.check_possession(
+    p_realm uuid, p_id uuid, p_key bytea, p_keyed bytea[], OUT outcome text, OUT facts text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_tried postern.transaction;
+    v_tries integer;
+    v_wrong integer;
+    v_is_open boolean;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.transaction AS t SET tries = t.tries + 1
+     WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key AND t.state = 'sent' AND t.code_hash IS NOT NULL
+       AND t.expires_at > now() AND t.tries < CASE WHEN t.detail ? 'retries' THEN 3 ELSE 1 END
+    RETURNING t.* INTO v_tried;
+    outcome := 'step';
+    IF FOUND THEN
+        v_tries := CASE WHEN v_tried.detail ? 'retries' THEN 3 ELSE 1 END;
+        INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (p_realm, v_tried.phone, 1)
+            ON CONFLICT (realm_id, email_key) DO UPDATE
+           SET consecutive = CASE WHEN g.locked_until IS NULL THEN g.consecutive ELSE 0 END + 1, locked_until = NULL,
+               updated_at = now()
+         WHERE coalesce(g.locked_until <= now(), true)
+        RETURNING g.consecutive INTO v_wrong;
+        v_is_open := FOUND;
+        IF v_is_open AND v_tried.code_expires_at > now()
+           AND v_tried.code_hash IN (SELECT sha256(v_tried.code_salt || k.keyed) FROM unnest(p_keyed) AS k (keyed)) THEN
+            PERFORM postern.pass_possession(p_realm, p_id, '{sent}', 'code');
+            outcome := 'passed';
+        ELSE
+            IF v_wrong >= 100 THEN
+                UPDATE postern.code_guard AS g SET locked_until = now() + interval '24 hours'
+                 WHERE g.realm_id = p_realm AND g.email_key = v_tried.phone;
+                INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
+                VALUES (p_realm, 'code_lockout', v_tried.client, v_tried.source,
+                        jsonb_build_object('wrong', v_wrong, 'known_device', false));
+            END IF;
+            outcome := 'wrong';
+            IF v_tried.tries >= v_tries THEN
+                PERFORM postern.fail_possession(p_realm, p_id, '{sent}', '9100 9210');
+                outcome := 'failed';
+            END IF;
+        END IF;
+    END IF;
+    SELECT postern.possession_facts(t, p_key, NULL) INTO facts
+      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+END
+$$;
+COMMENT ON FUNCTION postern.check_possession IS 'Counts a try at the code of a transaction, and compares it';
+GRANT EXECUTE ON FUNCTION postern.check_possession TO postern_app;
+
+-- The app brings back what the link gave it. Outcomes: passed, unknown (wrong, used or old), step.
+CREATE OR REPLACE FUNCTION postern.finish_possession(
+    p_realm uuid, p_id uuid, p_key bytea, p_return_hash bytea, OUT outcome text, OUT facts text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_returned boolean;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.transaction AS t SET return_hash = NULL
+     WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key AND t.state = 'linked' AND t.expires_at > now()
+       AND t.return_hash = p_return_hash AND t.return_expires_at > now();
+    v_returned := FOUND;
+    outcome := CASE
+        WHEN v_returned AND postern.pass_possession(p_realm, p_id, '{linked}', 'link') THEN 'passed'
+        ELSE 'unknown' END;
+    SELECT postern.possession_facts(t, p_key, NULL) INTO facts
+      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+END
+$$;
+COMMENT ON FUNCTION postern.finish_possession IS 'Passes a transaction by what its link gave to the app on the phone';
+GRANT EXECUTE ON FUNCTION postern.finish_possession TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.cancel_possession(p_realm uuid, p_id uuid, p_key bytea)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    RETURN EXISTS (SELECT FROM postern.transaction AS t
+                    WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key)
+        AND postern.fail_possession(p_realm, p_id, '{open,sent,linked,required}', '9100');
+END
+$$;
+COMMENT ON FUNCTION postern.cancel_possession IS 'The person gives up; false when the transaction is over';
+GRANT EXECUTE ON FUNCTION postern.cancel_possession TO postern_app;
+
+RESET ROLE;

@@ -1,0 +1,177 @@
+-- Possession of a phone number: a backend starts a transaction and asks how it stands (docs/decisions/0043).
+SET LOCAL ROLE postern_owner;
+
+INSERT INTO postern.known_permission (permission, purpose) VALUES
+    ('gt:urn:postern:possession', 'Sign in by a phone number that was just proven'),
+    ('ept:possession', 'Prove phone numbers for a backend (beside gt:client_credentials)'),
+    ('cap:assert-possession', 'Say that a phone number is proven (beside ept:possession)')
+    ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
+
+INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
+    ('possession', 'client', 6000, interval '60 minutes', 6000, 'enforce')
+    ON CONFLICT (policy, dimension) DO UPDATE
+   SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
+
+-- For realm_config.
+CREATE OR REPLACE FUNCTION postern.possession_config(p_realm uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN (SELECT jsonb_build_object(
+                   'enabled', r.possession_enabled, 'otp_lifetime', postern.seconds(r.possession_otp_lifetime),
+                   'link_lifetime', postern.seconds(r.possession_link_lifetime),
+                   'otp_digits', r.possession_otp_digits,
+                   'providers', (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                                            'kind', p.kind, 'url', p.url, 'required', p.mode = 'require')), '[]')
+                                   FROM postern.signal_provider AS p WHERE p.realm_id = r.id AND p.enabled))
+          FROM postern.realm AS r WHERE r.id = p_realm);
+COMMENT ON FUNCTION postern.possession_config IS 'How a realm proves phone numbers, for realm_config';
+GRANT EXECUTE ON FUNCTION postern.possession_config TO postern_app;
+
+-- What the test number of a client does; NULL: it is a number like any other.
+CREATE OR REPLACE FUNCTION postern.test_number_of(p_realm uuid, p_client uuid, p_phone text)
+RETURNS postern.test_number
+LANGUAGE sql STABLE
+AS $$
+    SELECT n FROM postern.test_number AS n
+     WHERE n.realm_id = p_realm AND n.phone = p_phone AND n.client = p_client AND n.expires_at > now()
+$$;
+COMMENT ON FUNCTION postern.test_number_of IS 'The test number of a client, if this is one';
+
+-- Codes of what went wrong, as evaluations name them.
+CREATE OR REPLACE FUNCTION postern.possession_reason(t postern.transaction, p_sends integer) RETURNS text
+LANGUAGE sql STABLE
+RETURN CASE WHEN postern.state_of(t) = 'failed'
+            THEN concat_ws(' ', '9100', NULLIF(btrim(replace(coalesce(t.reason, ''), '9100', '')), ''),
+                           CASE WHEN t.detail ? 'send_refused' THEN '9211' END)
+            ELSE t.reason END;
+COMMENT ON FUNCTION postern.possession_reason IS 'Codes of the failure of a transaction, separated by blanks';
+
+-- One document of what servers need to know about a transaction. p_key: who asks, if an app does.
+CREATE OR REPLACE FUNCTION postern.possession_facts(t postern.transaction, p_key bytea, p_phone text) RETURNS text
+LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_test postern.test_number := postern.test_number_of(t.realm_id, t.client, coalesce(p_phone, t.phone));
+    v_key postern.device_key;
+    v_settings record;
+BEGIN
+    SELECT k.* INTO v_key FROM postern.device_key AS k
+     WHERE k.realm_id = t.realm_id AND k.thumbprint = coalesce(p_key, t.key);
+    SELECT k.possession_phone_change, k.possession_link_match, k.client_id, coalesce(p.sends, 3) AS sends,
+           postern.seconds(r.possession_resend_cooldown) AS cooldown
+      INTO v_settings
+      FROM postern.realm AS r LEFT JOIN postern.client AS k ON k.realm_id = r.id AND k.id = t.client
+      LEFT JOIN postern.phone_policy AS p ON p.realm_id = r.id
+     WHERE r.id = t.realm_id;
+    RETURN jsonb_strip_nulls(jsonb_build_object(
+        'id', t.id, 'auth_id', t.auth_id, 'kind', t.kind, 'state', postern.state_of(t), 'phone', t.phone,
+        'reason', postern.possession_reason(t, v_settings.sends), 'client', t.client,
+        'client_id', v_settings.client_id,
+        'is_opened', t.opened_at IS NOT NULL, 'is_pinned', t.key IS NOT NULL, 'is_own_key', t.key = p_key,
+        'expires_in', greatest(date_part('epoch', t.expires_at - now()), 0), 'numbers', t.numbers,
+        'sends_left', greatest(v_settings.sends - t.sends, 0),
+        'cooldown', greatest(date_part('epoch', t.sent_at - now()) + v_settings.cooldown, 0),
+        'cooldown_total', v_settings.cooldown,
+        'tries_left', greatest(CASE WHEN t.detail ? 'retries' THEN 3 ELSE 1 END - t.tries, 0),
+        'has_link', t.link_hash IS NOT NULL, 'has_code', t.code_hash IS NOT NULL,
+        'phone_change', v_settings.possession_phone_change, 'link_match', v_settings.possession_link_match,
+        'is_test', t.is_test OR v_test.phone IS NOT NULL, 'test_outcome', v_test.outcome, 'test_code', v_test.code,
+        'knows_key', v_key.phone IS NOT NULL AND NOT t.detail ? 'rebind'
+                     AND coalesce((t.detail ->> 'device_id')::uuid = v_key.id, true),
+        'device_id', t.device_id,
+        'prove_id', CASE WHEN t.state IN ('passed', 'redeemed')
+            THEN (SELECT i.id FROM postern.phone_identity AS i WHERE i.realm_id = t.realm_id AND i.phone = t.phone)
+            END)
+        || t.detail - 'device_id')::text;
+END
+$$;
+COMMENT ON FUNCTION postern.possession_facts IS 'What a server needs to know about a possession transaction, as JSON';
+
+-- p_detail: what the backend gave: family, target, retries, rebind, device_id, check_reputation, sms_message,
+-- request_id, human_id, customer_id, ip, email (sealed). p_prove_id: names the number where p_phone does not.
+CREATE OR REPLACE FUNCTION postern.start_possession(
+    p_realm uuid, p_client uuid, p_id uuid, p_auth_id uuid, p_kind text, p_phone text, p_prove_id uuid,
+    p_detail text, p_lifetime integer,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_phone text := p_phone;
+    v_test postern.test_number;
+    v_started postern.transaction;
+BEGIN
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
+    END IF;
+    IF v_phone IS NULL AND p_prove_id IS NOT NULL THEN
+        SELECT i.phone INTO v_phone FROM postern.phone_identity AS i
+         WHERE i.realm_id = p_realm AND i.id = p_prove_id;
+    END IF;
+    v_test := postern.test_number_of(p_realm, p_client, v_phone);
+    INSERT INTO postern.transaction (realm_id, id, auth_id, kind, client, phone, numbers, detail, expires_at, is_test,
+                                     test_outcome)
+    VALUES (p_realm, p_id, p_auth_id, p_kind, p_client, v_phone, CASE WHEN v_phone IS NULL THEN 0 ELSE 1 END,
+            p_detail::jsonb, now() + make_interval(secs => p_lifetime), v_test.phone IS NOT NULL, v_test.outcome)
+    RETURNING * INTO v_started;
+    INSERT INTO postern.audit_event (realm_id, event, client, detail)
+    VALUES (p_realm, 'possession_started', p_client,
+            jsonb_strip_nulls(jsonb_build_object('correlation_id', p_id, 'kind', p_kind,
+                                                 'ip', v_started.detail ->> 'ip',
+                                                 'test_number', NULLIF(v_started.is_test, false))));
+    IF v_test.outcome IN ('pass', 'fail') THEN
+        PERFORM postern.settle_test_number(v_started);
+    END IF;
+    outcome := 'started';
+END
+$$;
+COMMENT ON FUNCTION postern.start_possession IS 'Starts a proof of a phone number for a backend';
+GRANT EXECUTE ON FUNCTION postern.start_possession TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.possession_status(p_realm uuid, p_client uuid, p_id uuid, OUT facts text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    facts := (SELECT postern.possession_facts(t, NULL, NULL) FROM postern.transaction AS t
+               WHERE t.realm_id = p_realm AND t.id = p_id AND t.client = p_client AND t.kind <> 'approval');
+END
+$$;
+COMMENT ON FUNCTION postern.possession_status IS 'How a transaction stands, for the client that started it';
+GRANT EXECUTE ON FUNCTION postern.possession_status TO postern_app;
+
+-- The door of the app's calls: uses the proof up. Outcomes: ok, unknown (no such transaction), wrong_key.
+CREATE OR REPLACE FUNCTION postern.enter_possession(
+    p_realm uuid, p_auth_id uuid, p_phone text, OUT outcome text, OUT facts text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_transaction postern.transaction;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true), postern.use_proof(p_realm);
+    SELECT t.* INTO v_transaction FROM postern.transaction AS t
+     WHERE t.realm_id = p_realm AND t.auth_id = p_auth_id AND t.kind <> 'approval';
+    outcome := CASE WHEN v_transaction.id IS NULL THEN 'unknown'
+                    WHEN v_transaction.key <> postern.proof_key() THEN 'wrong_key' ELSE 'ok' END;
+    IF outcome = 'ok' THEN
+        facts := postern.possession_facts(v_transaction, postern.proof_key(), p_phone);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.enter_possession IS 'Admits an app to its transaction by the proof of its key';
+GRANT EXECUTE ON FUNCTION postern.enter_possession TO postern_app;
+
+-- After a long wait, without a proof: the door has seen it.
+CREATE OR REPLACE FUNCTION postern.possession_state(p_realm uuid, p_id uuid) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    RETURN (SELECT postern.state_of(t) FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id);
+END
+$$;
+COMMENT ON FUNCTION postern.possession_state IS 'The state of a transaction';
+GRANT EXECUTE ON FUNCTION postern.possession_state TO postern_app;
+
+RESET ROLE;
