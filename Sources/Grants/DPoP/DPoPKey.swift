@@ -1,4 +1,5 @@
 import Crypto
+import Encoding
 import WebAuthnVerify
 
 /// The public key in a proof's header (RFC 7517 §4), of the algorithm that the header names.
@@ -6,6 +7,8 @@ struct DPoPKey {
     let material: KeyMaterial
     /// RFC 7638 with SHA-256, 32 bytes.
     let thumbprint: [UInt8]
+    /// Of a P-256 key: x and y, 32 bytes each; empty for others.
+    let coordinates: [UInt8]
 
     /// What only a private or a symmetric key has (RFC 7518 §6.2.2, §6.3.2, §6.4; `priv` of RFC 9964): a client that
     /// sends one has a fault that it must learn of.
@@ -20,6 +23,8 @@ struct DPoPKey {
             e: jwk.text("e"), kid: nil, alg: nil)
         guard let material = key.material(for: algorithm) else { return nil }
         self.material = material
+        coordinates =
+            algorithm == .es256 ? [key.x, key.y].flatMap { $0.flatMap { Base64.urlDecode($0[...]) } ?? [] } : []
         thumbprint = Array(SHA256.hash(data: Array(Self.canonicalJWK(key).utf8)))
     }
 

@@ -11,4 +11,8 @@ public struct DPoPProof: Sendable, Equatable {
     public let isByNonce: Bool
     /// A new nonce for a 2xx answer, where the realm requires nonces and the presented one is past half its life.
     public let freshNonce: String?
+    /// The nonce that it carries.
+    let nonce: String?
+    /// Of a P-256 key: its coordinates, 32 bytes each; empty for others.
+    let publicKey: [UInt8]
 }

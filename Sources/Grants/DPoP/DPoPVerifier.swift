@@ -29,14 +29,16 @@ public struct DPoPVerifier: Sendable {
     ///   - accessToken: the token that is presented with the proof; `nil` where none is, for example at the token
     ///     endpoint.
     ///   - realm: whose nonces and policy count.
+    ///   - rules: what it must be beside that.
     public func verify(
-        _ fields: [String], method: String, url: RequestedURL, accessToken: String?, realm: Realm
+        _ fields: [String], method: String, url: RequestedURL, accessToken: String?, realm: Realm,
+        rules: DPoPRules = .standard
     ) throws(DPoPRefusal) -> DPoPProof {
         let now = clock()
         let text = try Self.checkField(fields)
         let jws = try Self.checkFormat(text)
         try Self.checkType(jws)
-        let algorithm = try Self.checkAlgorithm(jws)
+        let algorithm = try Self.checkAlgorithm(jws, rules)
         let key = try Self.checkKey(jws, algorithm)
         let claims = try Self.checkClaims(jws, now)
         try Self.checkSignature(jws, key)
@@ -44,11 +46,12 @@ public struct DPoPVerifier: Sendable {
         try Self.checkURL(claims, url)
         try Self.checkAccessToken(claims, accessToken)
         let madeAt = try checkNonce(claims, realm, now)
-        try checkTime(claims, isByNonce: madeAt != nil, realm, now)
+        try checkTime(claims, isByNonce: madeAt != nil, realm, rules, now)
         let id = SHA256.hash(data: key.thumbprint + Array(claims.jti.utf8))
         return DPoPProof(
             thumbprint: key.thumbprint, id: Array(id), time: madeAt ?? claims.iat, isByNonce: madeAt != nil,
-            freshNonce: madeAt.flatMap { freshNonce(after: $0, realm, now) })
+            freshNonce: madeAt.flatMap { freshNonce(after: $0, realm, now) }, nonce: claims.nonce,
+            publicKey: key.coordinates)
     }
 
     /// What answers a proof that a nonce can mend: `use_dpop_nonce` with a new one.
@@ -87,9 +90,11 @@ public struct DPoPVerifier: Sendable {
         try DPoPCheck.type.require(!jws.header.has("crit") && !jws.header.has("b64"), "crit or b64")
     }
 
-    private static func checkAlgorithm(_ jws: DPoPJWS) throws(DPoPRefusal) -> ClientKey.Algorithm {
+    private static func checkAlgorithm(
+        _ jws: DPoPJWS, _ rules: DPoPRules
+    ) throws(DPoPRefusal) -> ClientKey.Algorithm {
         let algorithm = jws.header.text("alg").flatMap(ClientKey.Algorithm.init)
-        try DPoPCheck.algorithm.require(algorithm != nil, "alg")
+        try DPoPCheck.algorithm.require(algorithm.map(rules.admits) ?? false, "alg")
         return algorithm ?? .es256
     }
 
@@ -140,10 +145,11 @@ public struct DPoPVerifier: Sendable {
 
     /// With a nonce, `iat` is not compared with the clock: so one retry mends a phone whose clock is wrong.
     private func checkTime(
-        _ claims: DPoPClaims, isByNonce: Bool, _ realm: Realm, _ now: Double
+        _ claims: DPoPClaims, isByNonce: Bool, _ realm: Realm, _ rules: DPoPRules, _ now: Double
     ) throws(DPoPRefusal) {
         if isByNonce { return }
-        guard DPoPCheck.time.holds(!realm.dpop.requiresNonce) else { throw nonceDue("no nonce", realm: realm) }
+        let mayLackNonce = !realm.dpop.requiresNonce && rules == .standard
+        guard DPoPCheck.time.holds(mayLackNonce) else { throw nonceDue("no nonce", realm: realm) }
         guard DPoPCheck.time.holds(abs(now - claims.iat) <= Self.leeway) else { throw nonceDue("iat", realm: realm) }
     }
 }

@@ -19,7 +19,7 @@ public struct PresentedProof: Sendable {
 
 /// Proofs of possession from the request to the statement that uses them up.
 public struct Proofs: Sendable {
-    private let verifier: DPoPVerifier
+    let verifier: DPoPVerifier
     private let store: ProofStore
 
     /// Creates the service.

@@ -40,6 +40,7 @@ extension Realm {
         // A channel of a newer schema is not this binary's to use.
         channels = Set(record.channels.compactMap(Channel.init))
         dpop = DPoPPolicy(record.dpop)
+        approvals = record.approvals.map(ApprovalPolicy.init) ?? ApprovalPolicy()
         addressRules = AddressRules(
             record.addressRules.map { .init(app: $0.app, domain: $0.domain, allows: $0.action == "allow") })
         hintKeys = record.hintKeys.compactMap { HintKey(kid: $0.kid, alg: $0.alg, publicJWK: $0.publicJwk) }
@@ -156,6 +157,7 @@ private struct RealmRecord: Decodable {
     let channels: [String]
     let phones: PhonePolicyRecord?
     let dpop: DPoPPolicyRecord
+    let approvals: ApprovalPolicyRecord?
     let addressRules: [AddressRuleRecord]
     let brands: [BrandRecord]?
     let texts: [TextRecord]?

@@ -41,6 +41,8 @@ public struct Realm: Sendable {
     public internal(set) var phones: PhonePolicy?
     /// What it asks of proofs of possession.
     public internal(set) var dpop = DPoPPolicy()
+    /// What it lets trusted devices do.
+    public internal(set) var approvals = ApprovalPolicy()
     /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
     var hintKeys: [HintKey] = []
     /// What the codes of test identities are compared under; empty in a realm that never had one.

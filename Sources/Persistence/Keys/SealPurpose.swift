@@ -25,6 +25,10 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
     case addressProof
     /// Opaque access tokens of such proofs.
     case addressToken
+    /// Handles of a push service, by which a device is told of approvals.
+    case pushHandle
+    /// Keys of new devices, between the QR code and its adoption.
+    case deviceOffer
 
     /// What the key is derived with; never to be changed.
     var label: String {
@@ -41,6 +45,8 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
         case .undo: "undo"
         case .addressProof: "address proof"
         case .addressToken: "address token"
+        case .pushHandle: "push handle"
+        case .deviceOffer: "device offer"
         }
     }
 }

@@ -83,6 +83,8 @@ extension Server {
             wakeDelivery: wakeDelivery.signal)
         let undo = UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring)
         let bearer = BearerAuthentication(verifier: verifier, proofs: proofs, clock: clock)
+        let waiting = WaitingRoom(places: configuration.longPolls)
+        metrics.watch { [Metrics.Gauge(name: "postern_held_requests", value: Double(waiting.occupied))] }
 
         let authorizations = Authorizations(
             codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring)
@@ -153,8 +155,10 @@ extension Server {
         // Delivery stops after the worker that feeds it and before the database that it writes to.
         let services: [any Service] =
             [database] + [delivery].compactMap(\.self) + [
-                ConfigurationWatch(realms: realms, databaseClock: databaseClock, logger: logger)
-                    .listener(databaseConfiguration, clock: clock),
+                ConfigurationWatch(
+                    realms: realms, waiting: waiting, databaseClock: databaseClock, logger: logger
+                )
+                .listener(databaseConfiguration, clock: clock),
                 SignInRequestService(worker: worker),
                 TestCodeService(
                     worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),

@@ -10,12 +10,17 @@ public struct ServerConfiguration: Sendable {
     public var trustsForwardedHost = false
     /// Open connections of clients.
     public var maximumConnections = 10_000
+    /// Requests of clients that may be held at one time, as set.
+    public var maximumLongPolls = 10_000
     /// When uniform answers leave.
     public var uniformDeadline: UniformDeadline
     /// PEM files, when TLS ends here.
     public var tls: (certificate: String, key: String)?
     /// How long requests in flight may take after SIGTERM.
     public var shutdownGrace: Duration
+
+    /// A tenth of the connections is left for requests that are answered at once.
+    var longPolls: Int { min(maximumLongPolls, maximumConnections - max(maximumConnections / 10, 1)) }
 
     /// A plain configuration on `listen`.
     public init(listen: ListenAddress, operationsListen: ListenAddress? = nil) {

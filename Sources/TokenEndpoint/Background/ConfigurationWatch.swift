@@ -3,9 +3,10 @@ import Logging
 import Persistence
 
 /// Keeps realm snapshots current: receives changes, and confirms several times a second that there were none.
-/// Compares the clocks.
+/// Compares the clocks. Wakes the requests that are held.
 struct ConfigurationWatch: Sendable {
     let realms: RealmDirectory
+    let waiting: WaitingRoom
     let databaseClock: DatabaseClock
     let logger: Logger
 
@@ -13,16 +14,20 @@ struct ConfigurationWatch: Sendable {
     /// - Parameter clock: this machine's clock, seconds since the epoch.
     func listener(_ configuration: DatabaseConfiguration, clock: @escaping @Sendable () -> Double) -> ListenConnection {
         ListenConnection(
-            configuration: configuration, channels: ["postern_config"], clock: clock, logger: logger,
-            onEvent: note)
+            configuration: configuration, channels: ["postern_config", WaitTopic.channel], clock: clock,
+            logger: logger, onEvent: note)
     }
 
     private func note(_ event: ListenConnection.Event) {
         switch event {
         case .clocks(let reading): note(reading)
         case .heartbeat(let stamp): realms.confirm(stamp: stamp)
+        case .notification(WaitTopic.channel, let payload): WaitTopic(payload: payload).map(waiting.wake)
         case .notification(_, let realm): realms.changed(realm)
-        case .connected, .lost: realms.invalidate()
+        case .connected:
+            realms.invalidate()
+            waiting.wakeAll()
+        case .lost: realms.invalidate()
         }
     }
 

@@ -23,11 +23,16 @@ public struct Request: Sendable {
     let isKeepAlive: Bool
     /// When all of it had arrived: fixed deadlines count from here.
     let arrivedAt = ContinuousClock.now
+    /// Ends the wait of a request that is held; `nil` for one without a connection.
+    let end: ConnectionEnd?
 
     /// The largest body any endpoint reads.
     static let maximumBodyBytes = 64 * 1024
 
-    init(_ head: HTTPRequestHead, body: ByteBuffer = ByteBuffer(), isBodyTooLarge: Bool = false) {
+    init(
+        _ head: HTTPRequestHead, body: ByteBuffer = ByteBuffer(), isBodyTooLarge: Bool = false,
+        end: ConnectionEnd? = nil
+    ) {
         let hosts = head.headers["host"]
         let method = HTTPRequest.Method(head.method)
         self.method = method ?? .options
@@ -38,6 +43,7 @@ public struct Request: Sendable {
         self.body = body
         self.isBodyTooLarge = isBodyTooLarge
         isKeepAlive = head.isKeepAlive
+        self.end = end
     }
 
     /// What follows the `?` of the target, nothing decoded; empty without one.

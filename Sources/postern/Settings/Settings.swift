@@ -72,6 +72,7 @@ struct Settings: Sendable, Redacted {
             ["on": true, "off": false][$0]
         }
         server.maximumConnections = try reader.integer("POSTERN_MAX_CONNECTIONS", default: 10_000, in: 16...1_000_000)
+        server.maximumLongPolls = try reader.integer("POSTERN_LONG_POLLS", default: 10_000, in: 0...1_000_000)
         server.uniformDeadline = UniformDeadline(
             .milliseconds(try reader.integer("POSTERN_UNIFORM_DEADLINE_MS", default: 100, in: 0...5000)))
         server.shutdownGrace = .seconds(try reader.integer("POSTERN_SHUTDOWN_GRACE", default: 10, in: 0...3600))

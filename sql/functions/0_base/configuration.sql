@@ -81,6 +81,7 @@ BEGIN
             'sso_idle', postern.seconds(r.sso_idle), 'sign_in_lifetime', postern.seconds(r.sign_in_lifetime),
             'code_lifetime', postern.seconds(r.code_lifetime), 'offer_passkey', r.offer_passkey),
         'dpop', postern.dpop_config(r.id),
+        'approvals', postern.approvals_config(r.id),
         'channels', postern.configured_channels(r.id),
         'address_rules', postern.configured_address_rules(r.id),
         'domains', (SELECT coalesce(jsonb_agg(d.domain ORDER BY d.domain), '[]')

@@ -189,7 +189,8 @@ SELECT r.slug, r.id, r.display_name, r.primary_domain,
        r.otp_lifetime, r.otp_attempts, r.magic_link_lifetime, r.resend_cooldown, r.ceremony_lifetime,
        r.registration_firstname, r.registration_lastname, r.created_at, r.otp_digits,
        r.hosted_enabled, r.hosted_methods, r.default_locale, r.sso_idle, r.sso_absolute, r.sign_in_lifetime,
-       r.code_lifetime, r.offer_passkey, r.dpop_nonce, r.dpop_nonce_lifetime
+       r.code_lifetime, r.offer_passkey, r.dpop_nonce, r.dpop_nonce_lifetime,
+       r.approvals_enabled, r.approvals_public, r.approval_lifetime, r.approval_probation
   FROM postern.realm AS r;
 COMMENT ON VIEW admin.realms IS 'Realms and their settings';
 

@@ -45,8 +45,9 @@ $$;
 COMMENT ON FUNCTION postern.undo_page IS 'What an undo link would take away; changes nothing but the rate limits';
 GRANT EXECUTE ON FUNCTION postern.undo_page TO postern_app;
 
+-- SECURITY DEFINER: the app role does not read keys of devices.
 CREATE OR REPLACE FUNCTION postern.has_factor(p_realm uuid, p_user uuid, p_kind text, p_target uuid) RETURNS boolean
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     SELECT CASE p_kind
         WHEN 'passkey' THEN EXISTS (SELECT FROM postern.passkey AS x
@@ -55,6 +56,8 @@ AS $$
                                   WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
         WHEN 'identifier' THEN EXISTS (SELECT FROM postern.user_identifier AS x
                                         WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
+        WHEN 'device' THEN EXISTS (SELECT FROM postern.device_key AS x
+                                    WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
         ELSE false END
 $$;
 COMMENT ON FUNCTION postern.has_factor IS 'Whether a user still has a factor';
@@ -99,6 +102,8 @@ BEGIN
         DELETE FROM postern.totp_factor AS x WHERE x.realm_id = p_realm AND x.user_id = v_link.user_id
            AND x.id = v_link.target;
         PERFORM postern.queue_notice(p_realm, v_link.user_id, 'totp-removed');
+    ELSIF v_link.kind = 'device' THEN
+        PERFORM postern.remove_device(p_realm, NULL, v_link.user_id, v_link.target, p_source);
     ELSE
         SELECT i.kind, i.value, i.proven_key IS NOT NULL AS proven INTO v_identifier
           FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.id = v_link.target;

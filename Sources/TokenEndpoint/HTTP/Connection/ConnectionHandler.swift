@@ -39,6 +39,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     private let gate: InputGate
     private let connection: OpenConnection
     private let eventLoop: any EventLoop
+    private let end = ConnectionEnd()
     private var context: ChannelHandlerContext?
     private var state = State.idle
     /// When the state last changed.
@@ -127,7 +128,7 @@ final class ConnectionHandler: ChannelInboundHandler {
             if body.readableBytes == 0 { body = bytes } else { body.writeBuffer(&bytes) }
             state = .receiving(head, body)
         case (.end, .receiving(let head, let body)):
-            answer(Request(head, body: body))
+            answer(Request(head, body: body, end: end))
         default:
             break  // the rest of a body that was not wanted
         }
@@ -210,7 +211,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func quiesce() {
         switch state {
         case .idle: close()
-        case .receiving, .answering, .sending: isLast = true
+        case .receiving, .answering, .sending:
+            isLast = true
+            end.signal()
         case .closed: break
         }
     }
@@ -224,9 +227,10 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Complete requests are still answered; an incomplete one can no longer be completed.
+    /// Complete requests are still answered, though not held any longer; an incomplete one can no longer be completed.
     private func inputClosed() {
         inputEnded = true
+        end.signal()
         switch state {
         case .idle, .receiving, .closed: close()
         case .answering, .sending: break
@@ -253,6 +257,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     private func stop() {
+        end.signal()
         state = .closed
         waiting.removeAll()
         loop.timer.value.remove(self)

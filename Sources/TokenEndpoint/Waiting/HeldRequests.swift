@@ -1,0 +1,53 @@
+import HTTPTypes
+
+/// What a held request found when it looked.
+enum Look<Found: Sendable>: Sendable {
+    /// To be answered at once.
+    case found(Found)
+    /// To be answered when the time is up, and looked for again when the topic changes.
+    case nothing(Found, WaitTopic)
+}
+
+extension WaitingRoom {
+    /// What a request is answered with.
+    struct Held<Found: Sendable>: Sendable {
+        let found: Found
+        /// Whether there was no place to wait: the client comes back later.
+        let isFull: Bool
+
+        /// The answer, with `Retry-After` where there was no place.
+        func answer(_ make: (Found) -> Answer) -> Answer {
+            var answer = make(found)
+            if isFull { answer.headers[.retryAfter] = "5" }
+            return answer
+        }
+    }
+
+    /// Looks, and looks again at every change, until there is something to answer, the time is up, the client has gone
+    /// or the server stops.
+    /// - Parameters:
+    ///   - seconds: how long the answer may be held, from the request's arrival; 0: it looks once.
+    ///   - look: one statement. It must throw what ends the wait, for example that a key is no device any more.
+    func hold<Found: Sendable>(
+        _ exchange: Exchange, for seconds: Int, _ look: () async throws -> Look<Found>
+    ) async throws -> Held<Found> {
+        guard seconds > 0, enter() else {
+            switch try await look() {
+            case .found(let found): return Held(found: found, isFull: false)
+            case .nothing(let found, _): return Held(found: found, isFull: seconds > 0)
+            }
+        }
+        defer { leave() }
+        let deadline = exchange.arrivedAt + .seconds(seconds)
+        while true {
+            let mark = mark
+            switch try await look() {
+            case .found(let found): return Held(found: found, isFull: false)
+            case .nothing(let found, let topic):
+                guard await wait(for: topic, since: mark, until: deadline, exchange.request.end) == .woken else {
+                    return Held(found: found, isFull: false)
+                }
+            }
+        }
+    }
+}
