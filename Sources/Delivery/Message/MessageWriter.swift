@@ -43,11 +43,12 @@ struct MessageWriter: Sendable {
             let host = message.pageHost ?? payload?.originHost
             guard let host, MailRenderer.isHost(host) else { throw .originHost }
             return MessageWords(
-                text: text(of: message, code: code, host: host, texts, language), code: code, domain: host)
+                text: payload?.text ?? text(of: message, code: code, host: host, texts, language), code: code,
+                domain: host)
         case .magicLink(let link, _, _):
             guard MailRenderer.isLink(link), message.channel != .voice else { throw .link }
             let text = fitting(message, language, tail: "\n\(link)") { texts.filling(["name": $0])["sms-link"] }
-            return MessageWords(text: text, link: link)
+            return MessageWords(text: payload?.text ?? text, link: link)
         case .passkeyAdded, .passkeyRemoved, nil:
             let key = "sms-\(message.template)"
             guard catalogue.text(key, in: .english) != nil else { throw .template }

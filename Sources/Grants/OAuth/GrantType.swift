@@ -14,6 +14,8 @@ public struct GrantType: RawRepresentable, Hashable, Sendable, CustomStringConve
     public static let magic = GrantType(rawValue: "urn:cocoar:magic")
     /// Passkey.
     public static let passkey = GrantType(rawValue: "urn:cocoar:passkey")
+    /// A phone number that was just proven.
+    public static let possession = GrantType(rawValue: "urn:postern:possession")
     /// A client acts for itself (RFC 6749 §4.4).
     public static let clientCredentials = GrantType(rawValue: "client_credentials")
     /// Authorization code (RFC 6749 §4.1).

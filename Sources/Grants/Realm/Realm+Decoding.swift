@@ -41,6 +41,7 @@ extension Realm {
         channels = Set(record.channels.compactMap(Channel.init))
         dpop = DPoPPolicy(record.dpop)
         approvals = record.approvals.map(ApprovalPolicy.init) ?? ApprovalPolicy()
+        possession = record.possession.map(PossessionPolicy.init) ?? PossessionPolicy()
         addressRules = AddressRules(
             record.addressRules.map { .init(app: $0.app, domain: $0.domain, allows: $0.action == "allow") })
         hintKeys = record.hintKeys.compactMap { HintKey(kid: $0.kid, alg: $0.alg, publicJWK: $0.publicJwk) }
@@ -158,6 +159,7 @@ private struct RealmRecord: Decodable {
     let phones: PhonePolicyRecord?
     let dpop: DPoPPolicyRecord
     let approvals: ApprovalPolicyRecord?
+    let possession: PossessionPolicyRecord?
     let addressRules: [AddressRuleRecord]
     let brands: [BrandRecord]?
     let texts: [TextRecord]?

@@ -43,6 +43,8 @@ public struct Realm: Sendable {
     public internal(set) var dpop = DPoPPolicy()
     /// What it lets trusted devices do.
     public internal(set) var approvals = ApprovalPolicy()
+    /// How it proves phone numbers for backends.
+    public internal(set) var possession = PossessionPolicy()
     /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
     var hintKeys: [HintKey] = []
     /// What the codes of test identities are compared under; empty in a realm that never had one.

@@ -11,6 +11,8 @@ public protocol Factor: Sendable {
 
     /// The grant that redeems it.
     var grantType: GrantType { get }
+    /// Whether the realm offers it, beside native grants.
+    func isOffered(in realm: Realm) -> Bool
     /// The highest authentication context that a sign-in by it can reach.
     var highestContext: AuthenticationContext { get }
     /// The one refusal for all that can be wrong with it; the reason is for the log.
@@ -36,6 +38,8 @@ public protocol Factor: Sendable {
 }
 
 extension Factor {
+    /// Most have no switch of their own.
+    public func isOffered(in realm: Realm) -> Bool { true }
     /// With the account's second factor.
     public var highestContext: AuthenticationContext { .twoFactors }
 }

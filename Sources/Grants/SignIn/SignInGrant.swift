@@ -2,8 +2,10 @@
 public struct SignInGrant<F: Factor>: Grant {
     /// The factor's.
     public var grantType: GrantType { signIn.factor.grantType }
-    /// Gated by the realm's native-grants flag.
-    public func isEnabled(in realm: Realm) -> Bool { realm.nativeGrantsEnabled }
+    /// Gated by the realm's native-grants flag, and by the factor's own.
+    public func isEnabled(in realm: Realm) -> Bool {
+        realm.nativeGrantsEnabled && signIn.factor.isOffered(in: realm)
+    }
 
     /// The factor's.
     public var highestContext: AuthenticationContext? { signIn.factor.highestContext }

@@ -24,12 +24,15 @@ public struct MailPayload: Codable, Sendable, Equatable {
     public let originHost: String
     /// What the mail is about.
     public let content: Content
+    /// The whole text, where the asker gave it.
+    public var text: String?
 
-    /// A payload.
-    public init(realmName: String, originHost: String, content: Content) {
+    /// A payload. - Parameter text: the whole text, in the place of the realm's own.
+    public init(realmName: String, originHost: String, content: Content, text: String? = nil) {
         self.realmName = realmName
         self.originHost = originHost
         self.content = content
+        self.text = text
     }
 
     /// The name of the template, as in the column `mail_outbox.template`.

@@ -22,6 +22,7 @@ package struct PageParts: Sendable {
     package let undo: UndoOffers
     package let addressProofs: AddressProofs
     package let identifiers: Identifiers
+    package let possession: PossessionSteps
     package let limiter: RateLimiter
     package let keyring: Keyring
     package let deadline: UniformDeadline

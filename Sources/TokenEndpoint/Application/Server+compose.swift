@@ -56,11 +56,16 @@ extension Server {
         let refreshes = RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring)
         let proofs = Proofs(
             verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database))
+        let realms = RealmDirectory(source: ConfigurationStore(database))
+        let possession = PossessionParts(
+            database, signingKeys: signingKeys, realms: realms, limiter: limiter, keyring: keyring,
+            post: parts.postSignal, wakeDelivery: wakeDelivery.signal, clock: clock)
         let service = TokenService(
             [
                 SignInGrant(codeFactor, signIn, issuer: issuer),
                 SignInGrant(linkFactor, signIn, issuer: issuer),
                 SignInGrant(passkeyFactor, signIn, issuer: issuer),
+                SignInGrant(possession.factor, signIn, issuer: issuer),
                 AuthorizationCodeGrant(
                     codes: authorizationCodes, addresses: addressTokens, issuer: issuer, limiter: limiter),
                 refreshes,
@@ -99,7 +104,7 @@ extension Server {
                 addressProofs: AddressProofs(
                     store: AddressProofStore(database), dataKeys: DataKeyStore(database), codes: codes,
                     limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery.signal),
-                identifiers: identifiers,
+                identifiers: identifiers, possession: possession.steps,
                 limiter: limiter, keyring: keyring, deadline: configuration.uniformDeadline, clock: clock))
 
         let authorizationRoutes = AuthorizationRoutes(
@@ -134,9 +139,13 @@ extension Server {
             + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + SignOutRoutes(signOut: signOut, pages: pages).routes
+            + ProveRoutes(possessions: possession.backend, service: service, verifier: verifier, clock: clock).routes
+            + PossessionRoutes(
+                steps: possession.steps, tokens: possession.tokens, door: DeviceDoor(proofs: DeviceProofs(proofs)),
+                room: waiting
+            ).routes
             + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + parts.routes
-        let realms = RealmDirectory(source: ConfigurationStore(database))
         metrics.watch(realms)
         let responder = Responder(
             routes: routes, realms: realms, deadline: configuration.uniformDeadline,

@@ -22,6 +22,8 @@ package struct ServerParts {
     package let postLogoutToken: LogoutTokens.Post
     /// Posts an event to a webhook.
     package let postEvent: EventSender.Post
+    /// Asks an operator about a phone number.
+    package let postSignal: PossessionSignals.Post
     /// The dev outbox under `postern dev`.
     package let routes: [Route]
 
@@ -29,12 +31,14 @@ package struct ServerParts {
     package init(
         pages: @escaping (PageParts) throws -> any ComposedPages,
         delivery: ((DeliveryParts) throws -> any Service)? = nil, postLogoutToken: @escaping LogoutTokens.Post,
-        postEvent: @escaping EventSender.Post, routes: [Route] = []
+        postEvent: @escaping EventSender.Post, postSignal: @escaping PossessionSignals.Post = { _, _, _ in nil },
+        routes: [Route] = []
     ) {
         self.pages = pages
         self.delivery = delivery
         self.postLogoutToken = postLogoutToken
         self.postEvent = postEvent
+        self.postSignal = postSignal
         self.routes = routes
     }
 }

@@ -80,6 +80,9 @@ struct JSONMembers: Sendable {
         }
     }
 
+    /// Whether a member is there and not `null`.
+    func has(_ name: String) -> Bool { values[name.lowercased()] != nil && !isNull(name) }
+
     /// Whether a member is there and `null`.
     func isNull(_ name: String) -> Bool {
         guard case .null = values[name.lowercased()] else { return false }

@@ -108,7 +108,7 @@ struct ServerRun: Redacted {
                         wakes: parts.wakes, configuration: pace, logger: logger, observe: parts.count)
                 },
                 postLogoutToken: Self.logoutTokenPost(), postEvent: Self.eventPost(secrets),
-                routes: extraRoutes),
+                postSignal: Self.signalPost(), routes: extraRoutes),
             onServing: { onStarted() }, logger: logger)
         var groupConfiguration = ServiceGroupConfiguration(
             services: server.services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
@@ -138,6 +138,20 @@ struct ServerRun: Redacted {
             case .failed(let failure): return failure.description
             case .inDoubt: return "in doubt"
             }
+        }
+    }
+
+    /// Asks operators about phone numbers; no redirect is followed, and what is late or too long is no answer.
+    private static func signalPost() -> PossessionSignals.Post {
+        let caller = HTTPCaller()
+        return { url, headers, body in
+            var call = HTTPCall(url: url, headers: headers, body: body)
+            call.total = .seconds(2)
+            guard
+                case .answered(status: 200, let answer, isWhole: true, _) = await caller.post(
+                    call, before: .now + .seconds(2))
+            else { return nil }
+            return answer
         }
     }
 

@@ -1,0 +1,83 @@
+import Crypto
+import Encoding
+import Persistence
+
+/// The code or link of one message of a transaction.
+struct PossessionCode {
+    let salt = randomBytes(16)
+    let keyed: [UInt8]?
+    let codeKey: [UInt8]?
+    let linkHash: [UInt8]?
+    let match: String?
+    let payload: MailPayload
+
+    /// A code for a number, in the backend's own words if it gave any.
+    init(codeTo phone: String, _ facts: PossessionFacts, realm: Realm, keyring: Keyring) {
+        let run = facts.smsMessage.flatMap(Self.run) ?? 0
+        let code = facts.testCode ?? OneTimeCode.random(digits: max(run, realm.possession.otpDigits))
+        keyed = Self.keyed(code, facts.id, phone, realm, keyring.newest)
+        codeKey = keyring.newest.id
+        (linkHash, match) = (nil, nil)
+        payload = MailPayload(
+            realmName: realm.displayName, originHost: Realm.host(ofOrigin: realm.issuer),
+            content: .otp(code: code, minutes: (realm.possession.otpLifetime + 59) / 60),
+            text: facts.smsMessage.map { Self.filled($0, code) })
+    }
+
+    /// A link. Its first character tells the page which form to show, so that a look at the page needs no database.
+    init(linkTo phone: String, _ facts: PossessionFacts, realm: Realm) {
+        let asksNumber = facts.kind == "desktop" && facts.linkMatch != false
+        let token = (asksNumber ? PossessionLink.numberMark : "b") + Base64.urlEncode(randomBytes(18)).prefix(23)
+        linkHash = PossessionLink.hash(token)
+        match = asksNumber ? String(Int.random(in: 10...99)) : nil
+        (keyed, codeKey) = (nil, nil)
+        let link = PossessionLink.prefix(of: realm) + token
+        payload = MailPayload(
+            realmName: realm.displayName, originHost: Realm.host(ofOrigin: realm.issuer),
+            content: .magicLink(link: link, minutes: (realm.possession.linkLifetime + 59) / 60),
+            text: facts.smsMessage.map { Self.filled($0, link) })
+    }
+
+    /// Of a realm, a transaction and a number: neither a dump nor another transaction helps to find or use a code.
+    static func keyed(
+        _ code: String, _ transaction: UUIDValue, _ phone: String, _ realm: Realm, _ line: ServerKey
+    ) -> [UInt8] {
+        line.hmac(
+            .codePepper,
+            [realm.id.bytes, transaction.bytes, Array(phone.utf8), Array("possession".utf8), Array(code.utf8)])
+    }
+
+    private static func run(_ text: String) -> Int { text.filter { $0 == "#" }.count }
+
+    private static func filled(_ text: String, _ value: String) -> String {
+        guard let first = text.firstIndex(of: "#"), let last = text.lastIndex(of: "#") else { return text }
+        return text[..<first] + value + text[text.index(after: last)...]
+    }
+}
+
+/// A link in a message of a transaction.
+public enum PossessionLink {
+    static let numberMark = "N"
+    static let length = 24
+
+    static func hash(_ token: some StringProtocol) -> [UInt8] { Array(SHA256.hash(data: Array(token.utf8))) }
+
+    static func prefix(of realm: Realm) -> String { realm.issuer + "/p/" }
+
+    /// Whether the page of a link asks for a number. - Parameter token: what follows `/p/`.
+    public static func asksNumber(_ token: String) -> Bool { token.hasPrefix(numberMark) }
+
+    /// The longest text that a backend may give: as sent, by any channel that the transaction may use.
+    public static let maximumCharacters = 160
+
+    /// Whether a backend's text for a message will do: one run of four to six `#`, and short enough when filled in.
+    public static func isMessage(_ text: String, mayBeLink: Bool, realm: Realm) -> Bool {
+        let runs = text.split(whereSeparator: { $0 != "#" })
+        guard runs.count == 1, let run = runs.first, (4...6).contains(run.count),
+            !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+        else { return false }
+        let rest = text.count - run.count
+        let link = mayBeLink ? prefix(of: realm).count + length : 0
+        return rest + max(run.count, realm.possession.otpDigits, link) <= maximumCharacters
+    }
+}

@@ -1,0 +1,72 @@
+public import Persistence
+
+/// `urn:postern:possession`: a number that was just proven signs in the user whose it is.
+public struct PossessionFactor: Factor {
+    /// `urn:postern:possession`.
+    public let grantType = GrantType.possession
+    private let store: PossessionStore
+    private let tokens: PossessionTokens
+
+    /// Works on `store`.
+    public init(store: PossessionStore, tokens: PossessionTokens) {
+        self.store = store
+        self.tokens = tokens
+    }
+
+    /// A transaction, and how it was passed; not passed: empty.
+    public struct Passed: Sendable {
+        let authID: UUIDValue
+        let by: String
+    }
+
+    /// The realm's own switch.
+    public func isOffered(in realm: Realm) -> Bool { realm.possession.isEnabled }
+
+    /// `auth_token`.
+    public func requireParameters(_ form: FormParameters) throws(TokenError) {
+        guard form["auth_token"] != nil else { throw .missing("auth_token") }
+    }
+
+    /// `nil` without a proof, and for what is no token of this realm.
+    public func read(_ form: FormParameters, _ context: RequestContext) -> UUIDValue? {
+        guard context.proof != nil else { return nil }
+        return form["auth_token"].flatMap { tokens.authID(of: $0, realm: context.realm) }
+    }
+
+    /// Together with whatever else redeems it.
+    public func turn(of authID: UUIDValue, _ context: RequestContext) -> AttemptTurn {
+        .whenBusy("possession|\(context.realm.id)|\(authID)")
+    }
+
+    /// How it was passed decides what the session says.
+    public func check(
+        _ authID: UUIDValue, _ context: RequestContext, _ admission: inout Admission
+    ) async throws -> Passed {
+        Passed(authID: authID, by: try await store.passedBy(realm: context.realm.id, authID: authID) ?? "")
+    }
+
+    /// What was shown, never more: an operator's word and a backend's are nobody's proof to this server.
+    public func amr(of passed: Passed) -> [String] {
+        switch passed.by {
+        case "code", "link": MessageAddress.amr(by: .sms)
+        case "key": ["pop"]
+        default: ["urn:postern:external"]
+        }
+    }
+
+    /// Spends the transaction and opens the session.
+    public func redeem(
+        _ passed: Passed, _ context: RequestContext, opening session: NewSession, proof: SecondFactorProof?,
+        permits: PermitRequest
+    ) async throws(StoreError) -> (FactorOutcome?, PermitVerdict) {
+        let (outcome, verdict) = try await store.redeem(
+            realm: context.realm.id, client: context.client.key, permission: context.permission(for: grantType),
+            authID: passed.authID, passedBy: passed.by, session: session, permits: permits, secondFactor: proof)
+        return (outcome.map { $0.map(FactorOutcome.decided) ?? .busy }, verdict)
+    }
+
+    /// For every transaction that signs nobody in.
+    public func refused(_ reason: String) -> TokenError {
+        TokenError(.invalidGrant, "The possession check is not valid.", reason: reason)
+    }
+}

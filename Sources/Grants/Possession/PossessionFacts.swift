@@ -1,0 +1,115 @@
+import Foundation
+public import Persistence
+
+/// What is known of a transaction, as `postern.possession_facts` writes it.
+public struct PossessionFacts: Decodable, Sendable {
+    /// The transaction as the backend names it.
+    public let id: UUIDValue
+    /// The transaction as the app and URLs name it.
+    public let authId: UUIDValue
+    /// `mobile`, `desktop` or `none`.
+    public let kind: String
+    /// As in docs/decisions/0043; an expired one has failed.
+    public let state: String
+    /// Codes, separated by blanks.
+    public let reason: String?
+    /// E.164.
+    public let phone: String?
+    /// `client_id` of the backend.
+    public let clientId: String?
+    /// Whether the app has said hello.
+    public let isOpened: Bool
+    /// Seconds.
+    public let expiresIn: Double
+    /// Messages that may still be sent.
+    public let sendsLeft: Int
+    /// Seconds until the next message may be sent.
+    public let cooldown: Double
+    /// The same right after a message.
+    public let cooldownTotal: Double
+    public let triesLeft: Int
+    public let hasCode: Bool
+    let numbers: Int
+    let phoneChange: Bool?
+    let linkMatch: Bool?
+    public let isTest: Bool
+    let testOutcome: String?
+    let testCode: String?
+    /// Whether the asking key is bound to a number and decides by itself.
+    let knowsKey: Bool?
+    public let deviceId: UUIDValue?
+    public let proveId: UUIDValue?
+    public let family: String?
+    public let target: String?
+    let checkReputation: Bool?
+    let smsMessage: String?
+    public let requestId: String?
+    public let humanId: String?
+    let ip: String?
+    let email: String?
+    /// What the risk provider said: `allow`, `deny`, `unavailable`, `unknown`; `nil`: not asked.
+    public let risk: String?
+
+    /// - Throws: when the database and this binary do not understand each other.
+    init(_ json: String?) throws(StoreError) {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        guard let json, let facts = try? decoder.decode(Self.self, from: Data(json.utf8)) else {
+            throw .malformedResult
+        }
+        self = facts
+    }
+
+    /// Whether it has ended.
+    public var isOver: Bool { ["passed", "failed", "redeemed"].contains(state) }
+    /// Whether the number was proven.
+    public var isPassed: Bool { state == "passed" || state == "redeemed" }
+    /// What the app may choose to be sent.
+    public var channels: [String] {
+        switch kind {
+        case "mobile": target == nil ? ["otp"] : ["otp", "link"]
+        case "desktop": ["link"]
+        default: []
+        }
+    }
+}
+
+/// What a backend gives when it starts; stored as it is, and given back.
+public struct PossessionDetail: Encodable, Sendable {
+    /// `unify` or `start`: which calls may ask for it.
+    public var family: String
+    /// Where the page of a link leads.
+    public var target: String?
+    /// Three tries at the code; present if so.
+    public var retries: Bool?
+    /// A bound key proves nothing; present if so.
+    public var rebind: Bool?
+    /// Present if the risk provider is to be asked.
+    public var checkReputation: Bool?
+    /// The key that the backend expects.
+    public var deviceId: String?
+    /// The text of the message, with a run of `#`.
+    public var smsMessage: String?
+    /// Text of the backend, given back.
+    public var requestId: String?
+    /// Text of the backend, given back.
+    public var humanId: String?
+    /// Text of the backend.
+    public var customerId: String?
+    /// The person's address, for audit and risk.
+    public var ip: String?
+    /// The person's mail address, for risk; sealed.
+    var email: String?
+
+    /// Nothing but whose call it was.
+    public init(family: String) {
+        self.family = family
+    }
+
+    func json() throws(TokenError) -> String {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        guard let data = try? encoder.encode(self) else { throw .unavailable("encode") }
+        return String(decoding: data, as: UTF8.self)
+    }
+}

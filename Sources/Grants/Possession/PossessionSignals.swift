@@ -1,0 +1,87 @@
+import Encoding
+import FoundationEssentials
+public import Persistence
+
+/// Questions to operators about a number: risk, a changed SIM, whose phone it is. They are asked outside of every
+/// transaction, once, and have two seconds.
+public struct PossessionSignals: Sendable {
+    /// Posts JSON; follows no redirect, reads 64 KiB at most. - Returns: the body of a whole answer with status 200.
+    public typealias Post =
+        @Sendable (_ url: String, _ headers: [(name: String, value: String)], _ body: [UInt8]) async -> [UInt8]?
+
+    private let hooks: HookTokens
+    private let keyring: Keyring
+    private let post: Post
+
+    /// Signs with `hooks`.
+    public init(hooks: HookTokens, keyring: Keyring, post: @escaping Post) {
+        self.hooks = hooks
+        self.keyring = keyring
+        self.post = post
+    }
+
+    /// What is known of a number's risk.
+    /// - Returns: as `postern.open_possession` takes it; `nil`: nobody is to be asked, or was asked already.
+    func risk(of phone: String?, _ facts: PossessionFacts, realm: Realm) async -> String? {
+        guard facts.checkReputation == true, let phone, facts.risk == nil || phone != facts.phone,
+            let provider = realm.possession.provider("risk")
+        else { return nil }
+        var body = JSONWriter()
+        body.member("phoneNumber", phone)
+        body.member("ipAddress", facts.ip)
+        body.member("emailAddress", facts.email.flatMap { address(of: facts, sealed: $0, realm) })
+        body.member("clientRequestId", facts.requestId)
+        struct Said: Decodable { let result: String }
+        let said: Said? = await ask(provider.url, body.finish(), realm)
+        switch said?.result {
+        case "allow": return "allow"
+        case "deny": return "deny"
+        default: return provider.required ? "unavailable" : "unknown"
+        }
+    }
+
+    /// Whether the number got another SIM in the last three days.
+    /// - Returns: `swapped`, `unavailable`, or `nil` to go on.
+    func swap(of phone: String, realm: Realm) async -> String? {
+        guard let provider = realm.possession.provider("sim-swap") else { return nil }
+        var body = JSONWriter()
+        body.member("phoneNumber", phone)
+        body.member("maxAge", 72)
+        struct Said: Decodable { let swapped: Bool }
+        let said: Said? = await ask(provider.url + "/check", body.finish(), realm)
+        guard let said else { return provider.required ? "unavailable" : nil }
+        return said.swapped ? "swapped" : nil
+    }
+
+    /// Whether the operator knows the number to be this phone's. - Parameter token: the operator's own.
+    func verifies(_ phone: String, _ token: String, realm: Realm) async -> Bool {
+        guard let provider = realm.possession.provider("number-verification") else { return false }
+        var body = JSONWriter()
+        body.member("phoneNumber", phone)
+        struct Said: Decodable { let devicePhoneNumberVerified: Bool }
+        let said: Said? = await ask(
+            provider.url + "/verify", body.finish(), realm, [("Postern-Operator-Token", token)])
+        return said?.devicePhoneNumberVerified ?? false
+    }
+
+    private func ask<Said: Decodable>(
+        _ url: String, _ body: [UInt8], _ realm: Realm, _ more: [(name: String, value: String)] = []
+    ) async -> Said? {
+        guard let token = try? await hooks.token(realm: realm.id, url: url, id: .random(), body: body) else {
+            return nil
+        }
+        let headers = [
+            ("Content-Type", "application/json"), ("Accept", "application/json"), ("Authorization", "Bearer \(token)"),
+        ]
+        guard let answer = await post(url, headers + more, body) else { return nil }
+        return try? JSONDecoder().decode(Said.self, from: Data(answer))
+    }
+
+    private func address(of facts: PossessionFacts, sealed: String, _ realm: Realm) -> String? {
+        guard let bytes = Base64.urlDecode(sealed),
+            let opened = try? keyring.open(
+                bytes, for: .riskAddress, realm: realm.id, aad: realm.id.bytes + facts.authId.bytes)
+        else { return nil }
+        return String(validating: opened, as: UTF8.self)
+    }
+}

@@ -1,0 +1,231 @@
+import Crypto
+import Encoding
+public import Persistence
+
+/// Why a step of the app is refused.
+public enum PossessionRefusal: Error, Sendable, Equatable {
+    case wrongKey
+    case stepNotAllowed
+    case transactionOver(state: String)
+    case channelNotAvailable
+    /// No provider sends messages of this realm.
+    case channelUnavailable
+    case phoneNumberNeeded
+    case phoneNumberInvalid
+    case phoneChangeNotAllowed
+    case sendLimit
+    case resendTooSoon(seconds: Int)
+    case otpInvalid(triesLeft: Int)
+    case possessionFailed
+    case redirectUnknown
+    /// The token names no transaction that there is.
+    case tokenUnknown
+}
+
+/// What apps do with a transaction (docs/wire.md). Each step begins at the door, which uses the proof up and admits
+/// the key that the transaction is pinned to; the statement of the step decides everything again.
+public struct PossessionSteps: Sendable {
+    private let store: PossessionStore
+    private let signals: PossessionSignals
+    private let limiter: RateLimiter
+    private let keyring: Keyring
+    private let wakeDelivery: @Sendable () -> Void
+
+    /// - Parameter wakeDelivery: called when a message was queued.
+    public init(
+        store: PossessionStore, signals: PossessionSignals, limiter: RateLimiter, keyring: Keyring,
+        wakeDelivery: @escaping @Sendable () -> Void
+    ) {
+        self.store = store
+        self.signals = signals
+        self.limiter = limiter
+        self.keyring = keyring
+        self.wakeDelivery = wakeDelivery
+    }
+
+    /// An app that was admitted.
+    public struct Entry: Sendable {
+        /// The transaction as it stood.
+        public let facts: PossessionFacts
+        let proof: DeviceProof
+        /// The tenant.
+        let realm: Realm
+    }
+
+    /// The door. - Parameter phone: a number that the app names.
+    public func enter(
+        _ authID: UUIDValue, proof: DeviceProof, phone: PhoneNumber? = nil, realm: Realm
+    ) async throws -> Entry {
+        let said = try await store.enter(realm: realm.id, authID: authID, phone: phone?.text, proof: proof.use)
+        switch said.outcome {
+        case "ok": return Entry(facts: try PossessionFacts(said.facts), proof: proof, realm: realm)
+        case "wrong_key": throw PossessionRefusal.wrongKey
+        default: throw PossessionRefusal.tokenUnknown
+        }
+    }
+
+    /// The app says hello.
+    /// - Parameters:
+    ///   - deviceID: the key that the app believes to have.
+    ///   - operatorToken: of the phone's operator.
+    public func open(
+        _ entry: Entry, deviceID: UUIDValue?, operatorToken: String?, source: String
+    ) async throws -> PossessionFacts {
+        let facts = entry.facts
+        var risk: String?
+        var isVerified = false
+        if facts.state == "open", !facts.isOpened {
+            risk = await signals.risk(of: facts.phone, facts, realm: entry.realm)
+            let isStopped = risk == "deny" || risk == "unavailable"
+            if let operatorToken, let phone = facts.phone, facts.kind == "mobile", !isStopped, facts.knowsKey != true {
+                isVerified = await signals.verifies(phone, operatorToken, realm: entry.realm)
+            }
+        }
+        let said = try await store.open(
+            realm: entry.realm.id, id: facts.id, key: entry.proof.thumbprint, publicKey: entry.proof.publicKey,
+            deviceID: deviceID, source: source, risk: risk, isVerified: isVerified)
+        guard said.outcome == "ok" else { throw PossessionRefusal.wrongKey }
+        return try PossessionFacts(said.facts)
+    }
+
+    /// What a message led to.
+    public struct Sent: Sendable {
+        public let facts: PossessionFacts
+        /// E.164.
+        public let phone: String
+        /// The digits that a desktop shows.
+        public let matchNumber: String?
+    }
+
+    /// Sends a code or a link.
+    /// - Parameters:
+    ///   - channel: `otp` or `link`; any other text is refused.
+    ///   - named: the number that the app names; `nil`: the present one.
+    public func send(
+        _ entry: Entry, channel: String, to named: PhoneNumber?, source: String, locale: String?
+    ) async throws -> Sent {
+        let (facts, realm) = (entry.facts, entry.realm)
+        guard facts.kind != "none" else { throw PossessionRefusal.stepNotAllowed }
+        try Self.require(facts, in: ["open", "sent"])
+        guard facts.channels.contains(channel) else { throw PossessionRefusal.channelNotAvailable }
+        guard let number = named ?? facts.phone.flatMap(PhoneNumber.init(e164:)) else {
+            throw PossessionRefusal.phoneNumberNeeded
+        }
+        if let phone = facts.phone, phone != number.text, facts.phoneChange != true {
+            throw PossessionRefusal.phoneChangeNotAllowed
+        }
+        guard facts.isTest || realm.channels.contains(.sms) else { throw PossessionRefusal.channelUnavailable }
+        let asksNobody = facts.isTest || facts.cooldown > 0 || facts.sendsLeft == 0
+        let risk = asksNobody ? nil : await signals.risk(of: number.text, facts, realm: realm)
+        let isStopped = risk == "deny" || risk == "unavailable"
+        let swapped = asksNobody || isStopped ? nil : await signals.swap(of: number.text, realm: realm)
+        let code =
+            channel == "otp"
+            ? PossessionCode(codeTo: number.text, facts, realm: realm, keyring: keyring)
+            : PossessionCode(linkTo: number.text, facts, realm: realm)
+        let message = PossessionStore.Message(
+            realm: realm.id, id: facts.id, key: entry.proof.thumbprint, channel: channel, phone: number.text,
+            region: number.region, salt: code.salt, keyed: code.keyed, codeKey: code.codeKey, linkHash: code.linkHash,
+            match: code.match, risk: risk, swapped: swapped,
+            mail: try code.payload.sealed(under: keyring, realm: realm.id), template: code.payload.template,
+            app: realm.app?.slug, locale: locale)
+        let said = try await admitting(number, facts, realm: realm, source: source) { permits in
+            try await store.send(message, permits: permits)
+        }
+        let after = try PossessionFacts(said.facts)
+        switch said.outcome {
+        case "sent":
+            wakeDelivery()
+            return Sent(facts: after, phone: number.text, matchNumber: code.match)
+        case "settled": return Sent(facts: after, phone: number.text, matchNumber: nil)
+        case "failed": throw PossessionRefusal.possessionFailed
+        case "no_change", "phone_limit": throw PossessionRefusal.phoneChangeNotAllowed
+        case "send_limit": throw PossessionRefusal.sendLimit
+        case "too_soon": throw PossessionRefusal.resendTooSoon(seconds: Int(after.cooldown.rounded(.up)))
+        default:
+            try Self.require(after, in: ["open", "sent"])
+            throw PossessionRefusal.stepNotAllowed
+        }
+    }
+
+    /// Tries a code. - Parameter code: digits, as typed.
+    public func check(_ entry: Entry, code: String) async throws -> PossessionFacts {
+        try Self.require(entry.facts, in: ["sent"])
+        let phone = entry.facts.phone ?? ""
+        let said = try await store.check(
+            realm: entry.realm.id, id: entry.facts.id, key: entry.proof.thumbprint,
+            keyed: keyring.keys.map { PossessionCode.keyed(code, entry.facts.id, phone, entry.realm, $0) })
+        let facts = try PossessionFacts(said.facts)
+        switch said.outcome {
+        case "passed": return facts
+        case "wrong": throw PossessionRefusal.otpInvalid(triesLeft: facts.triesLeft)
+        case "failed": throw PossessionRefusal.possessionFailed
+        default:
+            try Self.require(facts, in: ["sent"])
+            throw PossessionRefusal.stepNotAllowed
+        }
+    }
+
+    /// Brings back what the link gave. - Parameter returnCode: `pc`.
+    public func finish(_ entry: Entry, authID: UUIDValue, returnCode: String) async throws -> PossessionFacts {
+        guard authID == entry.facts.authId else { throw PossessionRefusal.redirectUnknown }
+        let said = try await store.finish(
+            realm: entry.realm.id, id: entry.facts.id, key: entry.proof.thumbprint,
+            returnHash: PossessionLink.hash(returnCode))
+        guard said.outcome == "passed" else { throw PossessionRefusal.redirectUnknown }
+        return try PossessionFacts(said.facts)
+    }
+
+    /// Gives up.
+    public func cancel(_ entry: Entry) async throws {
+        guard entry.facts.isOpened else { throw PossessionRefusal.stepNotAllowed }
+        guard
+            try await store.cancel(
+                realm: entry.realm.id, id: entry.facts.id, key: entry.proof.thumbprint)
+        else { throw PossessionRefusal.transactionOver(state: entry.facts.state) }
+    }
+
+    /// The state after a wait.
+    public func state(of entry: Entry) async throws(StoreError) -> String {
+        try await store.state(realm: entry.realm.id, id: entry.facts.id) ?? "failed"
+    }
+
+    /// What an answer to the page of a link led to.
+    public func answer(
+        _ token: String, denies: Bool, number: String?, realm: Realm
+    ) async throws(StoreError) -> (outcome: String, redirect: String?) {
+        let returnCode = Base64.urlEncode(randomBytes(16))
+        let answer = try await store.answerLink(
+            realm: realm.id, linkHash: PossessionLink.hash(token), denies: denies, number: number,
+            returnHash: PossessionLink.hash(returnCode))
+        guard let target = answer.target, let authID = answer.authID, answer.outcome != "number_due" else {
+            return (answer.outcome, nil)
+        }
+        let passed = answer.outcome == "passed"
+        let code = answer.outcome == "linked" ? "&pc=\(returnCode)" : ""
+        return (
+            answer.outcome, "\(target)\(target.contains("?") ? "&" : "?")asc=\(passed)&authId=\(authID)\(code)"
+        )
+    }
+
+    private static func require(_ facts: PossessionFacts, in states: [String]) throws(PossessionRefusal) {
+        guard !facts.isOver else { throw .transactionOver(state: facts.state) }
+        guard facts.isOpened, states.contains(facts.state) else { throw .stepNotAllowed }
+    }
+
+    /// Under the limits of every message to a phone.
+    private func admitting(
+        _ number: PhoneNumber, _ facts: PossessionFacts, realm: Realm, source: String,
+        _ statement: (PermitRequest) async throws -> (PossessionStore.Said?, PermitVerdict)
+    ) async throws -> PossessionStore.Said {
+        guard !facts.isTest else {
+            guard let said = try await statement(PermitRequest()).0 else { throw TokenError.unavailable("permits") }
+            return said
+        }
+        let asked = SignInRequest(
+            realm: realm, id: facts.id.bytes, resendOf: nil, address: .phone(number, .sms), firstName: nil,
+            lastName: nil, client: facts.clientId.flatMap { realm.clients[$0] }, source: source, hint: nil,
+            locale: nil)
+        return try await RequestAdmission(limiter).admit(asked, .phoneOTP, statement)
+    }
+}

@@ -1,0 +1,60 @@
+import Encoding
+import Foundation
+public import Persistence
+
+/// `authToken`: what a backend hands to its app. It names a transaction and nothing about a person, and is worth
+/// something only with a proof of the key that opened the transaction.
+public struct PossessionTokens: Sendable {
+    private let keys: SigningKeys
+    private let nonces: DPoPNonces
+    private let clock: @Sendable () -> Double
+
+    static let type = "postern-possession+jwt"
+    /// Seconds that a token and its transaction live.
+    public static let lifetime = 900
+
+    /// Signs with the realm's key. - Parameter clock: seconds since the epoch.
+    public init(keys: SigningKeys, nonces: DPoPNonces, clock: @escaping @Sendable () -> Double) {
+        self.keys = keys
+        self.nonces = nonces
+        self.clock = clock
+    }
+
+    /// A token with a nonce for the app's first proof.
+    func token(authID: UUIDValue, realm: Realm) async throws(TokenError) -> String {
+        let now = clock()
+        let key = try await keys.current(for: realm, client: nil, now: now)
+        var claims = JSONWriter()
+        claims.member("iss", realm.issuer)
+        claims.member("aud", realm.issuer + "/connect/possession")
+        claims.member("iat", Int(now))
+        claims.member("exp", Int(now) + Self.lifetime)
+        claims.member("jti", authID.description)
+        claims.member("nonce", nonces.make(realm: realm.id, at: now))
+        return try key.sign(claims.finish(), typ: Self.type)
+    }
+
+    /// The transaction that a token names; `nil` for a text that this realm did not sign as such a token, or that is
+    /// too old.
+    public func authID(of token: String, realm: Realm) -> UUIDValue? {
+        let now = clock()
+        guard token.utf8.count <= 4096 else { return nil }
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3,
+            let key = keys.verifier(header: parts[0], typ: Self.type, realm: realm, now: now),
+            let signature = Base64.urlDecode(parts[2]),
+            key.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8)),
+            let payload = Base64.urlDecode(parts[1]),
+            let claims = try? JSONDecoder().decode(Claims.self, from: Data(payload)),
+            claims.iss == realm.issuer, Double(claims.exp) > now
+        else { return nil }
+        return UUIDValue(claims.jti)
+    }
+
+    /// Read only after the signature held.
+    private struct Claims: Decodable {
+        let iss: String
+        let exp: Int
+        let jti: String
+    }
+}

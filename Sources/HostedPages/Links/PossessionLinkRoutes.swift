@@ -1,0 +1,85 @@
+import Grants
+import HTTPTypes
+import Logging
+import Texts
+import TokenEndpoint
+
+/// `/p/<token>`: the page behind a link that proves a phone number. GET looks nothing up: it shows the same page for
+/// every link, and the link's first character says which. The POST of its form decides.
+struct PossessionLinkRoutes: Sendable {
+    let pages: SignInPages
+    let steps: PossessionSteps
+
+    var routes: [Route] {
+        [
+            Route(prefix: "/p/", [.get: { try ask($0) }, .post: { try await answer($0) }])
+                .logged(as: "possession link").unavailable(pages.unavailable)
+        ]
+    }
+
+    private func ask(_ exchange: Exchange) throws -> Answer {
+        guard exchange.realm.possession.isEnabled else { return Answer(.notFound) }
+        return question(exchange)
+    }
+
+    private func answer(_ exchange: Exchange) async throws -> Answer {
+        guard exchange.realm.possession.isEnabled else { return Answer(.notFound) }
+        guard exchange.isOwnForm else { return pages.errorPage(.foreignForm, exchange) }
+        let form: FormParameters
+        do {
+            form = try exchange.form()
+        } catch {
+            throw Refusal(pages.errorPage(.invalidRequest, exchange, status: error.answer.status))
+        }
+        let asksNumber = PossessionLink.asksNumber(exchange.pathParameter)
+        let action = form["action"] ?? (asksNumber ? "confirm" : "continue")
+        guard ["confirm", "continue", "deny"].contains(action) else {
+            return pages.errorPage(.invalidRequest, exchange)
+        }
+        var number: String?
+        if asksNumber, action != "deny" {
+            number = Self.digits(form["number"])
+            if number == nil { return question(exchange, isRepeated: true) }
+        }
+        do {
+            let (outcome, redirect) = try await steps.answer(
+                exchange.pathParameter, denies: action == "deny", number: number, realm: exchange.realm)
+            exchange.logger.info(
+                "possession link answered", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
+            guard let redirect else {
+                return outcome == "number_due"
+                    ? question(exchange, isRepeated: true) : result("possession-gone", .badRequest, exchange)
+            }
+            return Answer(.seeOther, headers: [.location: redirect, .referrerPolicy: "no-referrer"])
+        } catch {
+            let error = TokenError(error)
+            var answer = result("unavailable", .serviceUnavailable, exchange)
+            answer.headers[.retryAfter] = "1"
+            throw Refusal(answer, because: error)
+        }
+    }
+
+    /// Two digits; keyboards of phones add a space.
+    private static func digits(_ text: String?) -> String? {
+        let digits = (text ?? "").filter { $0 != " " && $0 != "\t" }
+        return digits.utf8.count == 2 && digits.utf8.allSatisfy { (0x30...0x39).contains($0) } ? digits : nil
+    }
+
+    /// - Parameter isRepeated: what was typed is not a number.
+    private func question(_ exchange: Exchange, isRepeated: Bool = false) -> Answer {
+        let look = pages.looks.look(exchange.realm, exchange)
+        let step = PossessionLink.asksNumber(exchange.pathParameter) ? "confirm-possession" : "continue-possession"
+        var values: [String: Any] = [:]
+        if isRepeated { values["fault"] = look.texts["fault-wrong_number"] }
+        return pages.renderer.page(
+            step, step: step, error: isRepeated ? "wrong_number" : nil, title: look.texts["\(step)-title"], values,
+            look: look, status: isRepeated ? .badRequest : .ok, hidesReferrer: true)
+    }
+
+    private func result(_ key: String, _ status: HTTPResponse.Status, _ exchange: Exchange) -> Answer {
+        let look = pages.looks.look(exchange.realm, exchange)
+        return pages.renderer.page(
+            "done", step: "done", error: key, title: look.texts["done-\(key)-title"],
+            ["text": look.texts["done-\(key)"]], look: look, status: status, hidesReferrer: true)
+    }
+}

@@ -1,0 +1,243 @@
+/// Proofs of phone numbers, from a backend's start to the sign-in.
+public struct PossessionStore: Sendable {
+    private let database: Database
+
+    /// Works on `database`.
+    public init(_ database: Database) {
+        self.database = database
+    }
+
+    /// What a statement says about a transaction.
+    public struct Said: Sendable {
+        /// The statement's own word.
+        public let outcome: String
+        /// What is known of the transaction, as JSON; `nil` for a transaction that the caller may not see.
+        public let facts: String?
+    }
+
+    /// What a backend starts.
+    public struct Start: Sendable {
+        let arguments: Arguments
+
+        /// - Parameters:
+        ///   - client: the client's row key.
+        ///   - proveID: names the number where `phone` does not.
+        ///   - detail: what the backend gave, as JSON.
+        ///   - lifetime: in seconds.
+        public init(
+            realm: UUIDValue, client: UUIDValue, id: UUIDValue, authID: UUIDValue, kind: String, phone: String?,
+            proveID: UUIDValue?, detail: String, lifetime: Int
+        ) {
+            arguments = [
+                "realm": realm, "client": client, "id": id, "auth_id": authID, "kind": kind, "phone": phone,
+                "prove_id": proveID, "detail": detail, "lifetime": Int32(clamping: lifetime),
+            ]
+        }
+    }
+
+    /// A message to the number that is to be proven.
+    public struct Message: Sendable {
+        let arguments: Arguments
+
+        /// - Parameters:
+        ///   - key: thumbprint of the app's key.
+        ///   - channel: `otp` or `link`.
+        ///   - keyed: HMAC of the code, under the line `codeKey` of the key file.
+        ///   - risk, swapped: what providers said; `nil`: nobody was asked.
+        ///   - template: of the message.
+        public init(
+            realm: UUIDValue, id: UUIDValue, key: [UInt8], channel: String, phone: String, region: String,
+            salt: [UInt8], keyed: [UInt8]?, codeKey: [UInt8]?, linkHash: [UInt8]?, match: String?, risk: String?,
+            swapped: String?, mail: SealedMail, template: String, app: String?, locale: String?
+        ) {
+            let what: Arguments = [
+                "realm": realm, "id": id, "key": key, "channel": channel, "phone": phone, "region": region,
+                "salt": salt, "keyed": keyed, "code_key": codeKey, "link_hash": linkHash,
+            ]
+            let how: Arguments = [
+                "match": match, "risk": risk, "swapped": swapped, "template": template, "app": app, "locale": locale,
+            ]
+            arguments = what + how + mail.arguments
+        }
+    }
+
+    /// Starts a transaction. - Returns: no result when a limit refused it.
+    public func start(_ start: Start, permits: PermitRequest) async throws(StoreError) -> (Bool?, PermitVerdict) {
+        try await database.one(Self.calls.start, start.arguments + permits.arguments)
+    }
+
+    /// How a transaction stands, for the client that started it; `nil`: it has no such transaction.
+    public func status(realm: UUIDValue, client: UUIDValue, id: UUIDValue) async throws(StoreError) -> String? {
+        try await database.one(Self.calls.status, ["realm": realm, "client": client, "id": id])
+    }
+
+    /// Admits an app by the proof of its key, which is used up. - Parameter phone: a number that the app names.
+    public func enter(
+        realm: UUIDValue, authID: UUIDValue, phone: String?, proof: ProofUse
+    ) async throws(StoreError) -> Said {
+        try await database.one(
+            Self.calls.enter, ["realm": realm, "proof": proof.packed, "auth_id": authID, "phone": phone])
+    }
+
+    /// The state after a wait; `nil`: it was swept.
+    public func state(realm: UUIDValue, id: UUIDValue) async throws(StoreError) -> String? {
+        try await database.one(Self.calls.state, ["realm": realm, "id": id])
+    }
+
+    /// The app says hello: pins the key, and decides what the key proves by itself.
+    /// - Parameters:
+    ///   - publicKey: x and y, 32 bytes each.
+    ///   - risk: as for ``Message``.
+    ///   - isVerified: whether the operator knows the number to be this phone's.
+    public func open(
+        realm: UUIDValue, id: UUIDValue, key: [UInt8], publicKey: [UInt8], deviceID: UUIDValue?, source: String,
+        risk: String?, isVerified: Bool
+    ) async throws(StoreError) -> Said {
+        try await database.one(
+            Self.calls.open,
+            [
+                "realm": realm, "id": id, "key": key, "public_key": publicKey, "device_id": deviceID,
+                "source": source, "risk": risk, "verified": isVerified,
+            ])
+    }
+
+    /// Counts and queues a message. - Returns: no result when a limit refused it.
+    public func send(_ message: Message, permits: PermitRequest) async throws(StoreError) -> (Said?, PermitVerdict) {
+        try await database.one(Self.calls.send, message.arguments + permits.arguments)
+    }
+
+    /// Counts a try and compares. - Parameter keyed: HMAC of the code under each line of the key file.
+    public func check(
+        realm: UUIDValue, id: UUIDValue, key: [UInt8], keyed: [[UInt8]]
+    ) async throws(StoreError) -> Said {
+        try await database.one(Self.calls.check, ["realm": realm, "id": id, "key": key, "keyed": keyed])
+    }
+
+    /// Passes by what the link gave to the app.
+    public func finish(
+        realm: UUIDValue, id: UUIDValue, key: [UInt8], returnHash: [UInt8]
+    ) async throws(StoreError) -> Said {
+        try await database.one(
+            Self.calls.finish, ["realm": realm, "id": id, "key": key, "return_hash": returnHash])
+    }
+
+    /// The person gives up. - Returns: `false` when it is over.
+    public func cancel(realm: UUIDValue, id: UUIDValue, key: [UInt8]) async throws(StoreError) -> Bool {
+        try await database.one(Self.calls.cancel, ["realm": realm, "id": id, "key": key])
+    }
+
+    /// What an answer to the page of a link led to.
+    public struct LinkAnswer: Sendable {
+        /// `passed`, `linked`, `failed`, `number_due` or `gone`.
+        public let outcome: String
+        /// Where the browser goes on; `nil` for `gone`.
+        public let target: String?
+        /// The transaction as URLs name it.
+        public let authID: UUIDValue?
+    }
+
+    /// What the person on the phone says. - Parameter number: two digits, as typed.
+    public func answerLink(
+        realm: UUIDValue, linkHash: [UInt8], denies: Bool, number: String?, returnHash: [UInt8]
+    ) async throws(StoreError) -> LinkAnswer {
+        try await database.one(
+            Self.calls.answer,
+            [
+                "realm": realm, "link_hash": linkHash, "denies": denies, "number": number, "return_hash": returnHash,
+            ])
+    }
+
+    /// A backend says which number the key belongs to.
+    public func bind(
+        realm: UUIDValue, client: UUIDValue, id: UUIDValue, phone: String
+    ) async throws(StoreError) -> Said {
+        try await database.one(Self.calls.bind, ["realm": realm, "client": client, "id": id, "phone": phone])
+    }
+
+    /// Takes the number from a key. - Returns: `false` for a key that is not this client's.
+    public func revoke(realm: UUIDValue, client: UUIDValue, device: UUIDValue) async throws(StoreError) -> Bool {
+        try await database.one(Self.calls.revoke, ["realm": realm, "client": client, "device": device])
+    }
+
+    /// How a transaction was passed; `nil`: it is not.
+    public func passedBy(realm: UUIDValue, authID: UUIDValue) async throws(StoreError) -> String? {
+        try await database.one(Self.calls.passedBy, ["realm": realm, "auth_id": authID])
+    }
+
+    /// Signs in the user whose number was proven, with the proof that the session brings.
+    /// - Parameters:
+    ///   - passedBy: as ``passedBy(realm:authID:)`` said it.
+    ///   - secondFactor: what is presented beside; `nil` in the first call.
+    /// - Returns: no outcome when a limit refused it; `nil` inside while another statement holds the account.
+    public func redeem(
+        realm: UUIDValue, client: UUIDValue, permission: String, authID: UUIDValue, passedBy: String,
+        session: NewSession, permits: PermitRequest, secondFactor: SecondFactorProof?
+    ) async throws(StoreError) -> (SignInOutcome??, PermitVerdict) {
+        let what: Arguments = [
+            "realm": realm, "client": client, "permission": permission, "auth_id": authID, "by": passedBy,
+        ]
+        return try await database.one(
+            Self.calls.redeem, what + session.arguments + permits.arguments + secondFactor.arguments)
+    }
+}
+
+extension PossessionStore {
+    struct Calls: Sendable {
+        let start = FunctionCall<(Bool?, PermitVerdict)>(
+            "start_possession",
+            ["realm", "client", "id", "auth_id", "kind", "phone", "prove_id", "detail", "lifetime"]
+                + PermitRequest.arguments, effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self)
+            return columns.limited { (row) throws(StoreError) in try row[outcome] == "started" }
+        }
+        let status = FunctionCall<String?>(
+            "possession_status", ["realm", "client", "id"], effect: .readOnly,
+            record: { (row) throws(StoreError) in try row("facts") })
+        let enter = said("enter_possession", [.realmWithProof, "auth_id", "phone"])
+        let state = FunctionCall<String?>("possession_state", ["realm", "id"], effect: .readOnly)
+        let open = said(
+            "open_possession", ["realm", "id", "key", "public_key", "device_id", "source", "risk", "verified"])
+        let send = FunctionCall<(Said?, PermitVerdict)>(
+            "send_possession",
+            [
+                "realm", "id", "key", "channel", "phone", "region", "salt", "keyed", "code_key", "link_hash", "match",
+                "risk", "swapped", "template", "app", "locale",
+            ] + SealedMail.arguments + PermitRequest.arguments, effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), facts = columns("facts", String?.self)
+            return columns.limited { (row) throws(StoreError) in
+                Said(outcome: try row[outcome], facts: try row[facts])
+            }
+        }
+        let check = said("check_possession", ["realm", "id", "key", "keyed"])
+        let finish = said("finish_possession", ["realm", "id", "key", "return_hash"])
+        let cancel = FunctionCall<Bool>("cancel_possession", ["realm", "id", "key"], effect: .once)
+        let answer = FunctionCall<LinkAnswer>(
+            "answer_possession_link", ["realm", "link_hash", "denies", "number", "return_hash"], effect: .once,
+            record: { (row) throws(StoreError) in
+                LinkAnswer(outcome: try row("outcome"), target: try row("target"), authID: try row("auth_id"))
+            })
+        let bind = said("bind_possession", ["realm", "client", "id", "phone"])
+        let revoke = FunctionCall<Bool>("revoke_phone_key", ["realm", "client", "device"], effect: .once)
+        let passedBy = FunctionCall<String?>("possession_passed_by", ["realm", "auth_id"], effect: .readOnly)
+        let redeem = FunctionCall<(SignInOutcome??, PermitVerdict)>(
+            "redeem_possession",
+            ["realm", "client", "permission", "auth_id", "by"] + NewSession.arguments + PermitRequest.arguments
+                + SecondFactorProof.arguments, effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self)
+            let signIn = SignInOutcome.columnsWithSecondFactor(&columns)
+            return columns.limited { (row) throws(StoreError) -> SignInOutcome? in
+                try row[outcome] == "busy" ? nil : try signIn(row)
+            }
+        }
+
+        private static func said(_ function: String, _ arguments: [Argument]) -> FunctionCall<Said> {
+            FunctionCall<Said>(
+                function, arguments, effect: .once,
+                record: { (row) throws(StoreError) in Said(outcome: try row("outcome"), facts: try row("facts")) })
+        }
+    }
+    static let calls = Calls()
+}

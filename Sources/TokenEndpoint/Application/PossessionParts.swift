@@ -1,0 +1,26 @@
+import Grants
+import Persistence
+
+/// Proofs of phone numbers, composed.
+struct PossessionParts {
+    let tokens: PossessionTokens
+    let backend: Possessions
+    let steps: PossessionSteps
+    let factor: PossessionFactor
+
+    init(
+        _ database: Database, signingKeys: SigningKeys, realms: RealmDirectory, limiter: RateLimiter, keyring: Keyring,
+        post: @escaping PossessionSignals.Post, wakeDelivery: @escaping @Sendable () -> Void,
+        clock: @escaping @Sendable () -> Double
+    ) {
+        let store = PossessionStore(database)
+        tokens = PossessionTokens(keys: signingKeys, nonces: DPoPNonces(keyring: keyring), clock: clock)
+        backend = Possessions(store: store, tokens: tokens, limiter: limiter, keyring: keyring)
+        steps = PossessionSteps(
+            store: store,
+            signals: PossessionSignals(
+                hooks: HookTokens(keys: signingKeys, realms: realms, clock: clock), keyring: keyring, post: post),
+            limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery)
+        factor = PossessionFactor(store: store, tokens: tokens)
+    }
+}

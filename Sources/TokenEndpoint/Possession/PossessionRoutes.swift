@@ -1,0 +1,277 @@
+import Encoding
+import Grants
+import HTTPTypes
+import Persistence
+import Texts
+
+/// `/connect/possession/*`: what an app does with the `authToken` that its backend gave it, by proofs of its own key.
+struct PossessionRoutes: Sendable {
+    let steps: PossessionSteps
+    let tokens: PossessionTokens
+    let door: DeviceDoor
+    let room: WaitingRoom
+
+    var routes: [Route] {
+        [
+            route("open") { try await open($0) }, route("send") { try await send($0) },
+            route("check") { try await check($0) }, route("result") { try await result($0) },
+            route("finish") { try await finish($0) }, route("cancel") { try await cancel($0) },
+        ]
+    }
+
+    private func route(_ name: String, _ handler: @escaping Handler) -> Route {
+        Route("/connect/possession/\(name)", [.post: handler]).logged(as: "possession").cors(.clients)
+    }
+
+    private func open(_ exchange: Exchange) async throws -> Answer {
+        try await answering(exchange) { caller, body in
+            let deviceID = try Self.text(body, "deviceId").flatMap { $0.isEmpty ? nil : $0 }
+            guard deviceID.map({ UUIDValue($0) != nil }) ?? true else { throw PossessionFault.invalidRequest }
+            let operatorToken = try Self.text(body, "operatorToken")
+            guard operatorToken.map({ (1...4096).contains($0.utf8.count) && Self.isPlain($0) }) ?? true else {
+                throw PossessionFault.invalidRequest
+            }
+            let entry = try await enter(caller, exchange)
+            let facts = try await steps.open(
+                entry, deviceID: deviceID.flatMap { UUIDValue($0) }, operatorToken: operatorToken,
+                source: exchange.source)
+            var object = JSONWriter()
+            object.member("authId", facts.authId.description)
+            object.member("state", facts.state)
+            object.member("phoneNumberNeeded", facts.phone == nil)
+            object.member("channels", facts.channels)
+            object.member("sendsLeft", facts.sendsLeft)
+            object.member("expiresIn", Int(facts.expiresIn))
+            return Answer(json: object.finish())
+        }
+    }
+
+    private func send(_ exchange: Exchange) async throws -> Answer {
+        try await answering(exchange) { caller, body in
+            guard let channel = try Self.text(body, "channel") else { throw PossessionFault.invalidRequest }
+            let typed = try Self.text(body, "phoneNumber").flatMap { $0.isEmpty ? nil : $0 }
+            let number = typed.flatMap { exchange.realm.possessionNumber($0) }
+            let entry = try await enter(caller, number, exchange)
+            guard typed == nil || number != nil else {
+                // What is no step now is no step whatever the number.
+                guard entry.facts.isOpened, entry.facts.kind != "none" else { throw PossessionRefusal.stepNotAllowed }
+                guard !entry.facts.isOver else {
+                    throw PossessionRefusal.transactionOver(state: entry.facts.state)
+                }
+                guard entry.facts.channels.contains(channel) else { throw PossessionRefusal.channelNotAvailable }
+                throw PossessionRefusal.phoneNumberInvalid
+            }
+            let sent = try await steps.send(
+                entry, channel: channel, to: number, source: exchange.source,
+                locale: Language.preferred(in: exchange.request.headers[.acceptLanguage])?.tag)
+            let policy = exchange.realm.possession
+            var object = JSONWriter()
+            object.member("state", sent.facts.state)
+            object.member("channel", channel)
+            object.member("phoneNumber", Self.masked(sent.phone))
+            object.member("expiresIn", channel == "otp" ? policy.otpLifetime : policy.linkLifetime)
+            object.member("resendAfter", Int(sent.facts.cooldown.rounded(.up)))
+            object.member("sendsLeft", sent.facts.sendsLeft)
+            if channel == "otp" { object.member("triesLeft", sent.facts.triesLeft) }
+            object.member("matchNumber", sent.matchNumber)
+            return Answer(json: object.finish())
+        }
+    }
+
+    private func check(_ exchange: Exchange) async throws -> Answer {
+        try await answering(exchange) { caller, body in
+            guard let typed = body.text("otp"), typed.utf8.count <= 64 else { throw PossessionFault.invalidRequest }
+            let entry = try await enter(caller, exchange)
+            let facts = try await steps.check(entry, code: String(typed.trimmingSpaces))
+            return Self.state(facts.state)
+        }
+    }
+
+    private func result(_ exchange: Exchange) async throws -> Answer {
+        try await answering(exchange) { caller, body in
+            let wait = body.has("wait") ? body.integer("wait") : 0
+            guard let wait, (0...25).contains(wait), body.text("wait") == nil else {
+                throw PossessionFault.invalidRequest
+            }
+            let entry = try await enter(caller, exchange)
+            let topic = WaitTopic(.transaction, entry.facts.id, realm: exchange.realm.id)
+            let ends: Set<String> = ["passed", "failed", "redeemed", "required", "linked"]
+            let held = try await room.hold(exchange, for: ends.contains(entry.facts.state) ? 0 : Int(wait)) {
+                let state = try await steps.state(of: entry)
+                return ends.contains(state) ? Look.found(state) : .nothing(state, topic)
+            }
+            return held.answer(Self.state)
+        }
+    }
+
+    private func finish(_ exchange: Exchange) async throws -> Answer {
+        try await answering(exchange) { caller, body in
+            guard let url = try Self.text(body, "redirectUrl") else { throw PossessionFault.invalidRequest }
+            let entry = try await enter(caller, exchange)
+            guard let returned = ReturnedLink(url) else { throw PossessionFault.redirectInvalid }
+            let facts = try await steps.finish(entry, authID: returned.authID, returnCode: returned.code)
+            return Self.state(facts.state)
+        }
+    }
+
+    private func cancel(_ exchange: Exchange) async throws -> Answer {
+        try await answering(exchange) { caller, _ in
+            try await steps.cancel(try await enter(caller, exchange))
+            return Self.state("failed")
+        }
+    }
+
+    // MARK: The door
+
+    /// The switch, the scheme of the token, the body, and errors in this wire's form.
+    private func answering(
+        _ exchange: Exchange, _ body: (Caller, JSONMembers) async throws -> Answer
+    ) async throws -> Answer {
+        guard exchange.realm.possession.isEnabled else {
+            throw Refusal(
+                .problem(
+                    .badRequest, title: "Possession.Disabled", detail: "Possession is disabled for this realm."))
+        }
+        let token: String
+        switch exchange.bearer() {
+        case .proven(let text): token = text
+        case .none: throw Refusal(.bearerChallenge(invalidToken: false))
+        case .token, .malformed: throw Refusal(.dpopTokenChallenge)
+        }
+        // The proof is checked before the token is looked at, as at every protected endpoint.
+        let proof = try door.prove(exchange, for: token)
+        guard let authID = tokens.authID(of: token, realm: exchange.realm) else { throw Refusal(.dpopTokenChallenge) }
+        do {
+            let members: JSONMembers
+            do {
+                members = try await exchange.json()
+            } catch {
+                guard error.answer.status == .badRequest else { throw error }
+                throw PossessionFault.invalidRequest
+            }
+            return try await body(Caller(authID: authID, proof: proof), members)
+        } catch let error as PossessionRefusal {
+            throw error == .tokenUnknown ? Refusal(.dpopTokenChallenge) : Refusal(error.answer)
+        } catch let error as PossessionFault {
+            throw Refusal(.possession(.badRequest, error.rawValue, error.message))
+        }
+    }
+
+    /// Who calls: the transaction that the token names, and the key.
+    private struct Caller {
+        let authID: UUIDValue
+        let proof: DeviceProof
+    }
+
+    private func enter(
+        _ caller: Caller, _ number: PhoneNumber? = nil, _ exchange: Exchange
+    ) async throws -> PossessionSteps.Entry {
+        do {
+            return try await door.proofs.using(in: exchange.realm) {
+                try await steps.enter(caller.authID, proof: caller.proof, phone: number, realm: exchange.realm)
+            }
+        } catch let error as TokenError where error.code == .invalidDPoPProof || error.code == .useDPoPNonce {
+            throw Refusal(.dpopChallenge(error), because: error)
+        }
+    }
+
+    private static func text(_ body: JSONMembers, _ name: String) throws(PossessionFault) -> String? {
+        guard body.has(name) else { return nil }
+        guard let text = body.text(name) else { throw .invalidRequest }
+        return text
+    }
+
+    /// What a header may carry.
+    private static func isPlain(_ text: String) -> Bool { text.utf8.allSatisfy { (0x21...0x7E).contains($0) } }
+
+    private static func state(_ state: String) -> Answer {
+        var object = JSONWriter(reserving: 32)
+        object.member("state", state)
+        return Answer(json: object.finish())
+    }
+
+    /// The beginning and the last four digits.
+    private static func masked(_ phone: String) -> String {
+        let shown = phone.hasPrefix("+1") ? 2 : 3
+        return phone.prefix(shown) + String(repeating: "•", count: max(phone.count - shown - 4, 0)) + phone.suffix(4)
+    }
+}
+
+/// What is wrong with a request before any statement.
+private enum PossessionFault: String, Error {
+    case invalidRequest = "invalid_request"
+    case redirectInvalid = "redirect_invalid"
+
+    var message: String {
+        switch self {
+        case .invalidRequest: "A member is missing, of another type or out of bounds."
+        case .redirectInvalid: "The redirect URL is not one of a link."
+        }
+    }
+}
+
+/// What a link's page appended to the target.
+private struct ReturnedLink {
+    let authID: UUIDValue
+    let code: String
+
+    /// `nil` for a URL in which something is missing, repeated or of another form.
+    init?(_ url: String) {
+        guard url.utf8.count <= 2048, let mark = url.firstIndex(of: "?") else { return nil }
+        let query = url[url.index(after: mark)...].prefix { $0 != "#" }
+        var values: [String: String] = [:]
+        for pair in query.split(whereSeparator: { $0 == "&" || $0 == "?" }) {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard ["asc", "authId", "pc"].contains(parts[0]) else { continue }
+            guard values.updateValue(parts.count == 2 ? parts[1] : "", forKey: parts[0]) == nil else { return nil }
+        }
+        guard let asc = values["asc"], ["true", "false"].contains(asc), let id = values["authId"],
+            let authID = UUIDValue(id), let code = values["pc"], !code.isEmpty
+        else { return nil }
+        self.authID = authID
+        self.code = code
+    }
+}
+
+extension PossessionRefusal {
+    /// `{"error", "message"}` and what the app needs beside.
+    fileprivate var answer: Answer {
+        switch self {
+        case .wrongKey: .possession(.forbidden, "wrong_key", "Another key opened this transaction.")
+        case .stepNotAllowed: .possession(.forbidden, "step_not_allowed", "The step is not allowed now.")
+        case .transactionOver(let state):
+            .possession(.conflict, "transaction_over", "The transaction is over.") { $0.member("state", state) }
+        case .channelNotAvailable:
+            .possession(.badRequest, "channel_not_available", "The channel is not available here.")
+        case .channelUnavailable: .channelUnavailable
+        case .phoneNumberNeeded: .possession(.badRequest, "phone_number_needed", "A phone number is needed.")
+        case .phoneNumberInvalid:
+            .possession(.badRequest, "phone_number_invalid", "The phone number cannot be used.")
+        case .phoneChangeNotAllowed:
+            .possession(.forbidden, "phone_change_not_allowed", "The phone number may not be changed.")
+        case .sendLimit: .possession(.badRequest, "send_limit", "No more messages are sent.")
+        case .resendTooSoon(let seconds):
+            .possession(.badRequest, "resend_too_soon", "Wait before the next message.") {
+                $0.member("resendAfter", seconds)
+            }
+        case .otpInvalid(let left):
+            .possession(.badRequest, "otp_invalid", "The code is wrong.") { $0.member("triesLeft", left) }
+        case .possessionFailed: .possession(.badRequest, "possession_failed", "Possession was not proven.")
+        case .redirectUnknown:
+            .possession(.badRequest, "redirect_unknown", "The redirect URL is not of this transaction.")
+        case .tokenUnknown: .dpopTokenChallenge
+        }
+    }
+}
+
+extension Answer {
+    fileprivate static func possession(
+        _ status: HTTPResponse.Status, _ error: String, _ message: String, _ more: (inout JSONWriter) -> Void = { _ in }
+    ) -> Answer {
+        var object = JSONWriter(reserving: 128)
+        object.member("error", error)
+        object.member("message", message)
+        more(&object)
+        return Answer(status, json: object.finish())
+    }
+}
