@@ -24,8 +24,8 @@ class Backend(Served):
         admin.run(
             call("set_possession", "browser", True, resend_cooldown="0"),
             call("put_client", "browser", "prove", "confidential"),
-            call("grant_permission", "browser", "prove", variadic=["gt:client_credentials", "ept:possession", "cap:assert-possession"]),
             call("put_service_account", "browser", "prove", "prove"),
+            call("grant_permission", "browser", "prove", variadic=["gt:client_credentials", "ept:possession", "cap:assert-possession"]),
             call("put_web_origin", "browser", "prove", self.site.origin),
             call("put_possession_client", "browser", "prove", phone_change=True),
         )
@@ -171,7 +171,7 @@ def test_a_desktop_passes_when_the_number_is_typed_on_the_phone(backend, fresh, 
     other = Visitor(phone)
     other.open(link)
     other.type("input[name=number]", page.shown("number")[-1])
-    other.click("button[value=continue], form button")
+    other.click("button.primary")
     page.wait("window.outcome !== undefined", timeout=2 + 10)
     assert page.outcome()["value"]["state"] == "passed" and status()["success"] == "true"
     other.wait("location.pathname === '/done'")
@@ -187,7 +187,7 @@ def test_a_mobile_link_comes_back_in_a_new_tab_of_the_same_browser_alone(backend
     page.answer("start", None)
     tab = Visitor(fresh)
     tab.open(backend.link(number))
-    tab.click("button[value=continue], form button")
+    tab.click("button.primary")
     tab.wait("location.pathname === '/done' && window.postern !== undefined")
     returned = tab.evaluate("location.href")
     finish = "new postern.AuthenticatorBuilder().build().finishInstantLink(%s).then(value => value.state, error => error.code)"

@@ -79,9 +79,9 @@ enum DevRealm {
             SELECT admin.grant_permission('demo', '\(clientID)', 'gt:urn:openid:params:grant-type:ciba',
                                           'gt:urn:postern:device', 'gt:urn:postern:possession');
             SELECT admin.put_client('demo', '\(proveClientID)', 'confidential', 'Demo Prove');
+            SELECT admin.put_service_account('demo', '\(proveClientID)', '\(proveClientID)');
             SELECT admin.grant_permission('demo', '\(proveClientID)', 'gt:client_credentials', 'ept:possession',
                                           'cap:assert-possession');
-            SELECT admin.put_service_account('demo', '\(proveClientID)', '\(proveClientID)');
             SELECT admin.put_possession_client('demo', '\(proveClientID)', phone_change => true,
                                                login_client => '\(clientID)');
             SELECT admin.put_web_origin('demo', '\(proveClientID)', '\(origin)');
