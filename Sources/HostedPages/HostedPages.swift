@@ -20,7 +20,8 @@ package struct HostedPages: ComposedPages {
         signIn = SignInRoutes(pages: pages, flow: SignInFlow(parts: parts), parts: parts)
         signOut = SignOutPages(pages: pages, parts: parts)
         routes =
-            assets.routes + signIn.routes + MagicLoginRoutes(pages: pages, signIn: signIn, parts: parts).routes
+            assets.routes + ModuleRoutes().routes + signIn.routes
+            + MagicLoginRoutes(pages: pages, signIn: signIn, parts: parts).routes
             + UndoRoutes(pages: pages, offers: parts.undo).routes
             + PossessionLinkRoutes(pages: pages, steps: parts.possession).routes
     }

@@ -19,6 +19,9 @@ ROOT = settings.REPOSITORY
 DOCS = ROOT / "docs"
 README, PROVISION, INTEGRATE, OPERATE = ROOT / "README.md", DOCS / "provision.md", DOCS / "integrate.md", DOCS / "operate.md"
 IOS, RESOURCE_SERVERS = DOCS / "integrate-ios.md", DOCS / "resource-servers.md"
+DEVICES, POSSESSION = DOCS / "integrate-devices.md", DOCS / "possession.md"
+#: What only Apple's platforms have.
+APPLE = ("import AuthenticationServices", "import CryptoKit")
 needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="no jq")
 
 
@@ -70,6 +73,16 @@ def test_readme_for_everybody(dev, tmp_path):
     run(to_run(README), sh=shell)
 
 
+@pytest.mark.parametrize("page", [DEVICES, POSSESSION], ids=lambda page: page.name)
+def test_devices_and_possession(page, dev, tmp_path):
+    """The commands of the pages for devices and phone numbers, against `postern dev`."""
+    os.symlink(dev.data, tmp_path / ".postern")
+    shell = Shell(tmp_path, clean_environment(), [
+        ("localhost:8080", f"localhost:{dev.port}"), (".build/release/postern", str(settings.BINARY)),
+    ])
+    run(to_run(page), sh=shell)
+
+
 @needs_jq
 def test_integrate(world, psql, tmp_path):
     """Every request of the page for app teams gets the answer that it shows."""
@@ -98,11 +111,11 @@ def test_operate(world, psql, tmp_path):
 
 @pytest.mark.skipif(shutil.which("swiftc") is None, reason="no swiftc")
 def test_swift(tmp_path):
-    """The Swift of the page: what needs Foundation alone is type-checked, what needs Apple's frameworks is parsed."""
-    swift = [block for block in blocks(IOS) if block.language == "swift"]
+    """The Swift of the pages: what needs Foundation alone is type-checked, what needs Apple's frameworks is parsed."""
+    swift = [block for page in (IOS, DEVICES) for block in blocks(page) if block.language == "swift"]
     assert swift
     for number, block in enumerate(swift):
-        apple = "import AuthenticationServices" in block.text
+        apple = any(needed in block.text for needed in APPLE)
         file = tmp_path / f"block{number}.swift"
         # On Linux URLSession is in a module of its own.
         linux = "import FoundationNetworking\n" if sys.platform == "linux" and not apple else ""

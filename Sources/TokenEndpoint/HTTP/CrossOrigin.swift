@@ -3,7 +3,7 @@ import HTTPTypes
 import Synchronization
 
 /// Which web origins may read the answers of a route (Fetch Standard §3.2, CORS).
-enum CrossOrigin: Sendable {
+package enum CrossOrigin: Sendable {
     case none
     /// Every origin: public documents.
     case all

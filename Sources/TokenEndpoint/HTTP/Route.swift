@@ -60,7 +60,7 @@ public struct Route: Sendable {
     }
 
     /// The route with answers that web origins may read.
-    func cors(_ origins: CrossOrigin) -> Route {
+    package func cors(_ origins: CrossOrigin) -> Route {
         var route = self
         route.crossOrigin = origins
         return route

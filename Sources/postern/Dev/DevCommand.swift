@@ -81,6 +81,8 @@ struct DevCommand: AsyncParsableCommand {
               web site             \(DevRealm.webClientID), secret \(secrets.web), \
             redirect http://localhost:8081/callback
               Cotter's wire        \(DevRealm.cotterClientID)  (API key; any port of http://localhost, yourapp://)
+              Prove's calls        \(DevRealm.proveClientID), secret \(secrets.prove); numbers \(DevRealm.codeNumber) \
+            (code \(DevRealm.code)), \(DevRealm.passNumber) (passes)
               user                 \(DevRealm.email), \(DevRealm.phone)
               mails, messages      \(origin)/dev/outbox  (phones of AT, DE and US)
               passkeys             \(origin)/dev/passkey  (in a browser)
@@ -109,6 +111,9 @@ struct DevCommand: AsyncParsableCommand {
             Or let a headless app do it:  postern try otp \(app)
                                              postern try magic \(app)
                                              postern try passkey \(app)
+                                             postern try approval \(app)
+            Or prove a phone number:      postern try possession --url \(origin) --client \(DevRealm.proveClientID) \
+            --secret-file .postern/\(DevRealm.proveClientID).secret --phone \(DevRealm.codeNumber) --otp \(DevRealm.code)
             Or sign in on the pages:      postern try hosted \(app)
             Ctrl-C stops everything; the data stays in .postern/ (--reset starts over).
 

@@ -9,6 +9,12 @@ enum DevRealm {
     static let webClientID = "demo-web"
     /// An app on Cotter's wire, with a loopback redirect.
     static let cotterClientID = "demo-cotter"
+    /// A backend that proves phone numbers on Prove's calls, for the app `demo-app`.
+    static let proveClientID = "demo-prove"
+    /// Nothing is sent to these, in the form that Prove's samples have: one takes this code, the other passes at once.
+    static let codeNumber = "2001004014"
+    static let code = "123406"
+    static let passNumber = "2001004018"
     /// Of `demo-app`.
     static let rpID = "localhost"
     static let email = "ada@example.com"
@@ -18,6 +24,7 @@ enum DevRealm {
     struct Secrets {
         let api: String
         let web: String
+        let prove: String
     }
 
     /// - Parameter folder: keeps the secrets, which the database cannot tell again.
@@ -64,6 +71,22 @@ enum DevRealm {
             SELECT admin.put_redirect_uri('demo', '\(cotterClientID)', u)
               FROM unnest(ARRAY['http://localhost', 'http://127.0.0.1', 'yourapp://']) AS u;
             SELECT admin.put_user('demo', '\(email)', 'Ada', 'Lovelace', email_verified => true, phone => '\(phone)');
+            -- Approvals: a developer adds and removes devices, and asks often.
+            SELECT admin.set_approvals('demo', true, public_clients => true, probation => interval '0');
+            SELECT admin.set_rate_limit('demo', 'approval', d, 1000, interval '1 minute')
+              FROM unnest(ARRAY['target', 'target-total']) AS d;
+            SELECT admin.set_possession('demo', true);
+            SELECT admin.grant_permission('demo', '\(clientID)', 'gt:urn:openid:params:grant-type:ciba',
+                                          'gt:urn:postern:device', 'gt:urn:postern:possession');
+            SELECT admin.put_client('demo', '\(proveClientID)', 'confidential', 'Demo Prove');
+            SELECT admin.put_service_account('demo', '\(proveClientID)', '\(proveClientID)');
+            SELECT admin.grant_permission('demo', '\(proveClientID)', 'gt:client_credentials', 'ept:possession',
+                                          'cap:assert-possession');
+            SELECT admin.put_possession_client('demo', '\(proveClientID)', phone_change => true,
+                                               login_client => '\(clientID)');
+            SELECT admin.put_web_origin('demo', '\(proveClientID)', '\(origin)');
+            SELECT admin.put_test_number('demo', n, '\(proveClientID)', o, c, now() + interval '29 days')
+              FROM (VALUES ('+1\(codeNumber)', 'code', '\(code)'), ('+1\(passNumber)', 'pass', NULL)) AS t (n, o, c);
             -- Messages to phones and devices stay in memory, as mails do: /dev/outbox.
             INSERT INTO postern.channel (realm_id, channel, name, provider)
             SELECT r.id, c.channel, 'dev', 'outbox'
@@ -71,8 +94,9 @@ enum DevRealm {
              WHERE r.slug = 'demo' ON CONFLICT DO NOTHING;
             """)
         return Secrets(
-            api: try secret(of: apiClientID, cluster, in: folder), web: try secret(of: webClientID, cluster, in: folder)
-        )
+            api: try secret(of: apiClientID, cluster, in: folder),
+            web: try secret(of: webClientID, cluster, in: folder),
+            prove: try secret(of: proveClientID, cluster, in: folder))
     }
 
     private static func secret(of client: String, _ cluster: DevCluster, in folder: URL) throws -> String {

@@ -38,6 +38,9 @@ struct HeadlessApp {
         }
     }
 
+    /// The same app with another key, or without one.
+    func holding(_ key: ProofKey?) -> HeadlessApp { HeadlessApp(options: options, client: client, key: key) }
+
     /// Posts to the token endpoint.
     func token(_ form: [(String, String)]) async throws -> Tokens {
         try decodeTokens(try await post("/connect/token", form: form))
@@ -118,6 +121,24 @@ struct HeadlessApp {
         let text = String(decoding: answer, as: UTF8.self)
         say("< \(status.code) \(status.reasonPhrase)\(text.isEmpty ? "" : "\n< \(text)")\n")
         return (status.code, answer, headers["DPoP-Nonce"].first)
+    }
+
+    /// Posts JSON whose member `Proof` proves another key than that of the access token (a second one, if the server asks
+    /// for a nonce).
+    func post(
+        _ path: String, tokens: Tokens, proving device: ProofKey, _ json: (_ proof: String) -> String
+    ) async throws -> Data {
+        func proof(_ nonce: String?) throws -> String {
+            try device.proof(method: "POST", url: options.url + path, accessToken: tokens.accessToken, nonce: nonce)
+        }
+        var (status, answer, nonce) = try await attempt(
+            .post, path, tokens: tokens, contentType: "application/json", body: json(try proof(nil)), nonce: nil)
+        if status == 400, let given = nonce {
+            (status, answer, nonce) = try await attempt(
+                .post, path, tokens: tokens, contentType: "application/json", body: json(try proof(given)), nonce: nil)
+        }
+        guard status == 200 else { throw CommandFailure("the server answered \(status)") }
+        return answer
     }
 
     /// Reads JSON without printing anything; `nil` when the server has no such thing.

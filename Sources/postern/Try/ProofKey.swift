@@ -13,16 +13,6 @@ struct ProofKey {
     ///   - accessToken: the token that goes with it, if any.
     ///   - nonce: the one that the server asked for, if it did.
     func proof(method: String, url: String, accessToken: String?, nonce: String?) throws -> String {
-        let point = Array(key.publicKey.rawRepresentation)
-        var jwk = JSONWriter(reserving: 160)
-        jwk.member("kty", "EC")
-        jwk.member("crv", "P-256")
-        jwk.member("x", Base64.urlEncode(Array(point[..<32])))
-        jwk.member("y", Base64.urlEncode(Array(point[32...])))
-        var header = JSONWriter(reserving: 256)
-        header.member("typ", "dpop+jwt")
-        header.member("alg", "ES256")
-        header.member("jwk", json: jwk.finish())
         var claims = JSONWriter(reserving: 256)
         claims.member("jti", Base64.urlEncode(randomBytes(16)))
         claims.member("htm", method)
@@ -30,7 +20,22 @@ struct ProofKey {
         claims.member("iat", Int(Date().timeIntervalSince1970))
         claims.member("ath", accessToken.map { Base64.urlEncode(Array(SHA256.hash(data: Array($0.utf8)))) })
         claims.member("nonce", nonce)
-        let input = Base64.urlEncode(header.finish()) + "." + Base64.urlEncode(claims.finish())
+        return try sign(type: "dpop+jwt", claims.finish())
+    }
+
+    /// A compact JWS with the public key in its header.
+    func sign(type: String, _ claims: [UInt8]) throws -> String {
+        let point = Array(key.publicKey.rawRepresentation)
+        var jwk = JSONWriter(reserving: 160)
+        jwk.member("kty", "EC")
+        jwk.member("crv", "P-256")
+        jwk.member("x", Base64.urlEncode(Array(point[..<32])))
+        jwk.member("y", Base64.urlEncode(Array(point[32...])))
+        var header = JSONWriter(reserving: 256)
+        header.member("typ", type)
+        header.member("alg", "ES256")
+        header.member("jwk", json: jwk.finish())
+        let input = Base64.urlEncode(header.finish()) + "." + Base64.urlEncode(claims)
         let signature = try key.signature(for: Data(input.utf8))
         return input + "." + Base64.urlEncode(Array(signature.rawRepresentation))
     }

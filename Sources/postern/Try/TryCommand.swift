@@ -7,7 +7,7 @@ struct TryCommand: AsyncParsableCommand {
         abstract: "A headless native app: run a flow against a running server and print every request and answer.",
         subcommands: [
             TryOTPCommand.self, TryMagicCommand.self, TryPasskeyCommand.self, TryRefreshCommand.self,
-            TryHostedCommand.self,
+            TryHostedCommand.self, TryApprovalCommand.self, TryPossessionCommand.self,
         ])
 }
 

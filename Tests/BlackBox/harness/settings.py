@@ -1,6 +1,7 @@
 """Everything the suite reads from its environment."""
 
 import os
+import shutil
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -11,6 +12,8 @@ OUTPUT = REPOSITORY / ".test-output" / "blackbox"
 #: Clients of PyPI with their dependencies; absent: the tests that want one are skipped and say so.
 CLIENTS = Path(os.environ.get("POSTERN_CLIENTS", REPOSITORY / ".build/clients"))
 PEERS = Path(os.environ["POSTERN_PEERS"]) if os.environ.get("POSTERN_PEERS") else None
+#: Prometheus' reader of rules, if it is installed.
+PROMTOOL = os.environ.get("POSTERN_PROMTOOL") or shutil.which("promtool")
 #: PyPI's `schemathesis` with its dependencies; absent: the test that wants it is skipped and says so.
 SCHEMATHESIS = Path(os.environ.get("POSTERN_SCHEMATHESIS", REPOSITORY / ".build/schemathesis"))
 #: PyPI's `cotter` with its dependencies; absent: the same.

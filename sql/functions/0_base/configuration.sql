@@ -97,7 +97,8 @@ BEGIN
                                'access_token_type', c.access_token_type, 'rp_id', c.rp_id,
                                'access_token_lifetime', postern.seconds(c.access_token_lifetime),
                                'refresh_token_lifetime', postern.seconds(c.refresh_token_lifetime),
-                               'require_dpop', c.require_dpop, 'enabled', c.enabled, 'signing_alg', c.signing_alg,
+                               'require_dpop', c.require_dpop, 'match_number', c.match_number,
+                               'enabled', c.enabled, 'signing_alg', c.signing_alg,
                                    'jwks', c.jwks,
                                'secret_hash', encode(c.secret_hash, 'hex'),
                                'previous_secret_hash', CASE WHEN c.previous_secret_expires_at > now()

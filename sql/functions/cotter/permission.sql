@@ -2,7 +2,8 @@
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.known_permission (permission, purpose) VALUES
-    ('cap:cotter', 'Cotter''s web wire (public clients); who proves an address there has an account')
+    ('cap:cotter', 'Cotter''s wire. Public clients: the web; who proves an address there has an account.'
+                   ' Confidential ones: events')
     ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
 
 CREATE OR REPLACE FUNCTION postern.speaks_cotter(k postern.client) RETURNS boolean
@@ -20,6 +21,12 @@ DECLARE
     v_needs text;
 BEGIN
     SELECT k.* INTO v_client FROM postern.client AS k WHERE k.realm_id = p_realm AND k.id = p_client;
+    IF v_client.client_type = 'confidential' AND 'cap:cotter' = ANY (v_client.permissions)
+       AND 'gt:urn:openid:params:grant-type:ciba' <> ALL (v_client.permissions) THEN
+        PERFORM postern.refuse(format('permission "cap:cotter" of the confidential client_id "%s" needs the permission '
+                                      '"gt:urn:openid:params:grant-type:ciba"', v_client.client_id),
+            'Give it that too: its events are requests for approval. Or revoke "cap:cotter".');
+    END IF;
     IF NOT postern.speaks_cotter(v_client) THEN
         RETURN;
     END IF;

@@ -1,0 +1,574 @@
+// Postern's browser module: proof of a phone number (AuthenticatorBuilder) and trusted devices (TrustedDevice).
+//
+//     import { AuthenticatorBuilder, TrustedDevice } from "https://auth.example.com/sdk/v1/postern.js";
+//
+// It speaks only to the server that it came from: a page's policy needs `script-src` and `connect-src` of that origin.
+// The key of this browser cannot be exported. Whether a number is proven, the page's backend asks the server; what this
+// module reports is for display.
+
+const SERVER = new URL(import.meta.url).origin;
+
+/** What the finish step of a code, or the retry step of a link, resolves with. */
+export const OtpFinishResultType = Object.freeze({ OnSuccess: 0, OnResendOtp: 1, OnMobileNumberChange: 2 });
+
+/**
+ * A call that failed. `code` is the server's `error` (or the title of its problem), or one of this module's own:
+ * `network` (no answer), `server_error` (an answer of another form), or one that a method names.
+ * `status` is the HTTP status, 0 without an answer; `details` has the members of the answer, and `retryAfter`.
+ */
+export class PosternError extends Error {
+  constructor(code, message, status = 0, details = {}) {
+    super(message || code);
+    Object.assign(this, { name: "PosternError", code, status, details });
+  }
+}
+
+// -- Texts and bytes
+
+const base64url = bytes => btoa(String.fromCharCode(...new Uint8Array(bytes)))
+  .replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
+const utf8 = text => new TextEncoder().encode(text);
+const digest = async text => base64url(await crypto.subtle.digest("SHA-256", utf8(text)));
+const seconds = () => Math.floor(Date.now() / 1000);
+const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
+
+// -- The store: IndexedDB of the page's origin, or memory
+
+// Keys by server and, for 15 minutes, the transactions that a link may lead back to.
+// Without IndexedDB both live as long as the page.
+const memory = { keys: new Map(), transactions: new Map() };
+let opened;
+
+const database = () => opened ??= new Promise((resolve, reject) => {
+  const request = indexedDB.open("postern", 1);
+  request.onupgradeneeded = () => Object.keys(memory).forEach(name => request.result.createObjectStore(name));
+  request.onsuccess = () => {
+    // A newer version of this file may bring another database.
+    request.result.onversionchange = () => { request.result.close(); opened = undefined; };
+    resolve(request.result);
+  };
+  request.onerror = request.onblocked = reject;
+});
+
+/** Runs `body(store)` in one transaction; does nothing where IndexedDB does not work. */
+const stored = async (name, body) => {
+  try {
+    const transaction = (await database()).transaction(name, "readwrite");
+    await new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onerror = transaction.onabort = reject;
+      body(transaction.objectStore(name));
+    });
+  } catch { /* Memory it is. */ }
+};
+
+/** The value under a name; else `made`, which is then kept. Of two pages that ask at once, both get the same. */
+const keep = async (name, key, made) => {
+  const map = memory[name];
+  let value = map.get(key) ?? made;
+  if (!map.has(key)) {
+    await stored(name, store => {
+      store.get(key).onsuccess = ({ target }) => {
+        value = target.result ?? made;
+        if (made && value === made) store.put(made, key);
+      };
+    });
+  }
+  if (value) map.set(key, value);
+  return value;
+};
+
+const forget = async (name, key) => {
+  memory[name].delete(key);
+  await stored(name, store => store.delete(key));
+};
+
+/** Forgets transactions that are over. */
+const sweep = () => stored("transactions", store => {
+  store.openCursor().onsuccess = ({ target: { result: cursor } }) => {
+    if (cursor?.value.at < Date.now() - 15 * 60_000) cursor.delete();
+    cursor?.continue();
+  };
+});
+
+// -- The key of this browser, and what it signs
+
+let ownKey;
+
+/** The key of this browser for the server. Its private half is not extractable. */
+const deviceKey = () => ownKey ??= (async () => {
+  const ECDSA = { name: "ECDSA", namedCurve: "P-256" };
+  const pair = await keep("keys", SERVER)
+    ?? await keep("keys", SERVER, await crypto.subtle.generateKey(ECDSA, false, ["sign"]));
+  const { kty, crv, x, y } = await crypto.subtle.exportKey("jwk", pair.publicKey);
+  return { sign: pair.privateKey, jwk: { kty, crv, x, y } };
+})().catch(error => { ownKey = undefined; throw error; });
+
+/** A compact JWS by the key of this browser, with the public key in its header. */
+const signed = async (typ, payload) => {
+  const { sign, jwk } = await deviceKey();
+  const part = members => base64url(utf8(JSON.stringify(members)));
+  const input = `${part({ typ, alg: "ES256", jwk })}.${part(payload)}`;
+  const signature = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, sign, utf8(input));
+  return `${input}.${base64url(signature)}`;
+};
+
+/** A proof of possession (RFC 9449 §4.2). `token`: the one that goes with it. */
+const proof = async (method, path, nonce, token) => signed("dpop+jwt", {
+  jti: base64url(crypto.getRandomValues(new Uint8Array(16))), htm: method, htu: SERVER + path, iat: seconds(),
+  ...(nonce && { nonce }), ...(token && { ath: await digest(token) }),
+});
+
+// -- Calls
+
+// The server's time in the form that proofs need; good for minutes.
+let lastNonce;
+
+/**
+ * One call. `proves` adds the header `DPoP`; `body` gets a function that makes a proof for a member of the body.
+ * A refused nonce consumed nothing, so that the call is repeated, once.
+ */
+const call = async (method, path, { token, scheme = "DPoP", proves = true, body, form, signal, query = "" } = {}) => {
+  for (let first = true; ; first = false) {
+    const nonce = lastNonce;
+    const headers = {};
+    if (token) headers.Authorization = `${scheme} ${token}`;
+    if (proves) headers.DPoP = await proof(method, path, nonce, token);
+    if (form) headers["Content-Type"] = "application/x-www-form-urlencoded";
+    if (body) headers["Content-Type"] = "application/json";
+    const content = form ? new URLSearchParams(form).toString()
+      : body && JSON.stringify(await body(() => proof(method, path, nonce, token)));
+    let response, text;
+    try {
+      response = await fetch(SERVER + path + query, {
+        method, headers, body: content, signal,
+        credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
+      });
+      text = await response.text();
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw noAnswer();
+    }
+    lastNonce = response.headers.get("DPoP-Nonce") ?? lastNonce;
+    let answer = {};
+    try {
+      answer = JSON.parse(text) ?? answer;
+    } catch { /* Empty, or of another form: its status counts. */ }
+    const retryAfter = Number(response.headers.get("Retry-After"));
+    if (retryAfter) answer.retryAfter = retryAfter;
+    if (response.ok) return answer;
+    if (first && answer.error === "use_dpop_nonce" && lastNonce !== nonce) continue;
+    throw new PosternError(
+      answer.error ?? answer.title ?? "server_error",
+      answer.error_description ?? answer.message ?? answer.detail ?? answer.Message, response.status, answer);
+  }
+};
+
+const noAnswer = () => new PosternError("network", "The server did not answer.");
+
+/**
+ * Whether a call may have had its effect although no answer says so. A browser may send a request twice after a broken
+ * connection: the second copy finds the proof used.
+ */
+const isLost = error => error.status >= 500 || ["network", "invalid_dpop_proof"].includes(error.code);
+
+// -- Proof of a phone number
+
+/** A step is a function or an object with the method `execute`. */
+const run = async (step, ...values) => typeof step === "function" ? step(...values) : step.execute(...values);
+
+/** A number of `OtpFinishResultType`, by itself or as the member `resultType`. */
+const choice = result => typeof result === "number" ? result : result?.resultType ?? OtpFinishResultType.OnSuccess;
+
+/** What the next step is told about a failure. */
+const notice = error => error.code === "invalid_dpop_proof" ? notice(noAnswer())
+  : { ...error.details, code: error.code, message: error.message };
+
+/** Whether a transaction goes on after that failure, once the person did something else. */
+const isMendable = error => error?.status === 429 || [
+  "otp_invalid", "invalid_request", "resend_too_soon", "send_limit", "phone_change_not_allowed",
+].includes(error?.code);
+
+const isOver = state => ["passed", "required", "failed", "redeemed"].includes(state);
+
+/** The server's side of one transaction. */
+class Transaction {
+  constructor(authToken, authId) {
+    this.authToken = authToken;
+    this.authId = authId;
+  }
+
+  /** Begins it, and pins it to the key of this browser. The token brings the first nonce along. */
+  static async open(authToken) {
+    try {
+      const payload = authToken.split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
+      lastNonce = JSON.parse(atob(payload)).nonce ?? lastNonce;
+    } catch { /* Not a token: the server says so. */ }
+    const made = new Transaction(authToken);
+    await made.reopen();
+    await sweep();
+    await keep("transactions", made.authId, { authToken, at: Date.now() });
+    return made;
+  }
+
+  /** What the server knows of it: `state`, `channels`, `phoneNumberNeeded`, `sendsLeft`. */
+  async reopen() {
+    this.known = await this.ask("open", {});
+    this.authId = this.known.authId;
+    return this.known;
+  }
+
+  async call(step, members, signal) {
+    const path = `/connect/possession/${step}`;
+    return call("POST", path, { token: this.authToken, body: () => members, signal });
+  }
+
+  /** A call that changes nothing when it is repeated: it is, for half a minute of a broken network. */
+  async ask(step, members, signal) {
+    for (let failures = 0; ; failures += 1) {
+      try {
+        return await this.call(step, members, signal);
+      } catch (error) {
+        const most = error.code === "invalid_dpop_proof" ? 1 : 5;
+        if (signal?.aborted || failures === most || !isLost(error)) throw error;
+        await pause(1000 * Math.max(2 ** failures, error.details.retryAfter ?? 0));
+      }
+    }
+  }
+
+  /** Asks for a message. This is never repeated blindly: each one counts. */
+  async send(channel, phoneNumber) {
+    const sent = await this.call("send", { channel, ...(phoneNumber && { phoneNumber }) });
+    this.known.sendsLeft = sent.sendsLeft;
+    return sent;
+  }
+
+  /** Waits until it is over. - Returns: its last state. */
+  async end(signal) {
+    for (;;) {
+      const asked = Date.now();
+      const { state, retryAfter = 0 } = await this.ask("result", { wait: 25 }, signal);
+      if (isOver(state)) return state;
+      // A server that cannot hold the answer says so.
+      await pause(Math.max(1000 * retryAfter, 1000 - (Date.now() - asked)));
+      signal.throwIfAborted();
+    }
+  }
+
+  /** The state that a failure tells, or the server after a lost answer; nothing while it goes on. */
+  async stateAfter(error) {
+    if (error?.code === "possession_failed") return "failed";
+    if (error?.code === "transaction_over") return error.details.state;
+    if (!(error instanceof PosternError) || !isLost(error)) return undefined;
+    const { state } = await this.ask("result", { wait: 0 });
+    return isOver(state) ? state : undefined;
+  }
+
+  async cancel() {
+    try {
+      await this.call("cancel", {});
+    } catch { /* It ends by itself after 15 minutes. */ }
+  }
+}
+
+/** What an `authenticate` of this page waits for. */
+const waitedFor = new Set();
+
+/** Builds an authenticator. Every step may be a function or an object with the method `execute`. */
+export class AuthenticatorBuilder {
+  #steps = {};
+
+  /** `step({authId})`: runs at the end, so that the page asks its backend what came of it. */
+  withAuthFinishStep(step) { return this.#with({ finish: step }); }
+
+  /**
+   * `start(phoneNumberNeeded, error?)` resolves with `{phoneNumber}` or nothing, once the person agrees to a message.
+   * `finish(error?)` resolves with `{input: {otp}, resultType}`.
+   */
+  withOtpFallback(start, finish) { return this.#with({ otpStart: start, otpFinish: finish }); }
+
+  /** `start` as above. `retry(error?)` resolves with a type of `OtpFinishResultType` to get another message. */
+  withInstantLinkFallback(start, retry) { return this.#with({ linkStart: start, linkRetry: retry }); }
+
+  /** `show({matchNumber})`: displays the two digits that the person types on the page behind the link. */
+  withMatchNumber(show) { return this.#with({ showNumber: show }); }
+
+  /** `"secondary"`: the phone is another device than this one, so that a link is preferred to a code. */
+  withRole(role) { return this.#with({ role }); }
+
+  /** Without effect, as the next: a page cannot ask the mobile network, and nothing is collected about the device. */
+  withMobileAuthImplementation() { return this; }
+  withDeviceContext() { return this; }
+
+  build() { return new Authenticator({ ...this.#steps }); }
+
+  #with(steps) {
+    Object.assign(this.#steps, steps);
+    return this;
+  }
+}
+
+/** Made by `AuthenticatorBuilder`. */
+class Authenticator {
+  #steps;
+
+  constructor(steps) { this.#steps = steps; }
+
+  /** Whether this browser runs on a phone or tablet. */
+  isMobileWeb() {
+    const { userAgent, userAgentData, maxTouchPoints } = navigator;
+    return Boolean(userAgentData?.mobile) || /Android|iPhone|iPad|iPod|Mobile/.test(userAgent)
+      // An iPad calls itself a Macintosh.
+      || (/Macintosh/.test(userAgent) && maxTouchPoints > 1);
+  }
+
+  /**
+   * Runs the transaction of an authToken to its end. The finish step runs at every end that the server decided.
+   * - Resolves: `{authId, state}`; `passed`, or `required` where the backend has to prove the number itself.
+   * - Rejects: `possession_failed` after a failure; what a step rejected with, after the transaction was cancelled.
+   */
+  async authenticate(authToken) {
+    const transaction = await Transaction.open(authToken);
+    const { authId, known } = transaction;
+    waitedFor.add(authId);
+    try {
+      const state = isOver(known.state) ? known.state : await this.#ask(transaction);
+      await this.#finish(authId);
+      if (state === "failed") {
+        throw new PosternError("possession_failed", "The phone number was not proven.", 0, { authId, state });
+      }
+      return { authId, state };
+    } finally {
+      waitedFor.delete(authId);
+      await forget("transactions", authId);
+    }
+  }
+
+  /**
+   * Ends the transaction whose link was opened in this browser: on the page that the link led to, with its address.
+   * The finish step runs here if no `authenticate` of this page waits.
+   * - Resolves: `{authId, state}`. - Rejects: `redirect_invalid`, `redirect_unknown`: then nothing has changed.
+   */
+  async finishInstantLink(redirectUrl) {
+    const [authId, ...more] = new URL(redirectUrl, location.href).searchParams.getAll("authId");
+    if (!authId || more.length) throw new PosternError("redirect_invalid", "The address has not one authId.");
+    const kept = await keep("transactions", authId);
+    if (!kept) throw new PosternError("redirect_unknown", "This browser began no such transaction.");
+    const transaction = new Transaction(kept.authToken, authId);
+    let state;
+    try {
+      ({ state } = await transaction.call("finish", { redirectUrl }));
+    } catch (error) {
+      state = await transaction.stateAfter(error);
+      if (!state) throw error;
+    }
+    if (!waitedFor.has(authId)) await this.#finish(authId);
+    return { authId, state };
+  }
+
+  async #finish(authId) {
+    if (this.#steps.finish) await run(this.#steps.finish, { authId });
+  }
+
+  /** Asks the person. - Returns: the last state. A step that rejects cancels the transaction. */
+  async #ask(transaction) {
+    const { otpFinish, linkStart, role } = this.#steps;
+    const offered = transaction.known.channels ?? [];
+    const [code, link] = [otpFinish && offered.includes("otp"), linkStart && offered.includes("link")];
+    try {
+      if (link && (role === "secondary" || !code)) return await this.#byLink(transaction);
+      if (code) return await this.#byCode(transaction);
+      throw new PosternError("channel_not_available", `No step was given for: ${offered.join(", ")}.`);
+    } catch (error) {
+      const state = await transaction.stateAfter(error);
+      if (state) return state;
+      await transaction.cancel();
+      throw error;
+    }
+  }
+
+  /** Runs a start step until a message is sent; a number that is needed or refused is asked for again. */
+  async #start(transaction, channel, start, isNeeded) {
+    for (let error; ;) {
+      const input = await run(start, isNeeded, error);
+      const { sendsLeft } = transaction.known;
+      try {
+        return await transaction.send(channel, input?.phoneNumber);
+      } catch (failure) {
+        if (isLost(failure)) {
+          const known = await transaction.reopen();
+          // Only the answer is lost. That of a link has the number to show, so that another link is needed.
+          if (channel === "otp" && known.sendsLeft < sendsLeft) return {};
+        } else if (String(failure.code).startsWith("phone_number_")) {
+          isNeeded = true;
+        } else {
+          throw failure;
+        }
+        error = notice(failure);
+      }
+    }
+  }
+
+  async #byCode(transaction) {
+    const { otpStart, otpFinish } = this.#steps;
+    const { state, phoneNumberNeeded } = transaction.known;
+    // After a reload the message is there already.
+    if (state !== "sent") await this.#start(transaction, "otp", otpStart, phoneNumberNeeded);
+    for (let error; ;) {
+      const result = await run(otpFinish, error);
+      error = undefined;
+      try {
+        switch (choice(result)) {
+        case OtpFinishResultType.OnResendOtp:
+          await transaction.send("otp");
+          break;
+        case OtpFinishResultType.OnMobileNumberChange:
+          await this.#start(transaction, "otp", otpStart, true);
+          break;
+        default:
+          return (await transaction.call("check", { otp: result.input?.otp ?? result.otp })).state;
+        }
+      } catch (failure) {
+        // A lost try may have counted. The state says what is so, and the person what comes next.
+        const state = await transaction.stateAfter(failure);
+        if (state) return state;
+        if (!isMendable(failure) && !isLost(failure)) throw failure;
+        error = notice(failure);
+      }
+    }
+  }
+
+  async #byLink(transaction) {
+    const { linkStart, showNumber } = this.#steps;
+    const { state, phoneNumberNeeded } = transaction.known;
+    let sent = state === "linked" ? {} : await this.#start(transaction, "link", linkStart, phoneNumberNeeded);
+    for (let error; ;) {
+      const { matchNumber } = sent;
+      if (matchNumber && showNumber) await run(showNumber, { matchNumber });
+      const { state, type } = await this.#endOrRetry(transaction, error);
+      if (state) return state;
+      [sent, error] = [{}, undefined];
+      try {
+        sent = type === OtpFinishResultType.OnMobileNumberChange
+          ? await this.#start(transaction, "link", linkStart, true) : await transaction.send("link");
+      } catch (failure) {
+        if (!isMendable(failure) && !isLost(failure)) throw failure;
+        error = notice(failure);
+      }
+    }
+  }
+
+  /** Waits for the end of the transaction, or until the person wants another message. */
+  async #endOrRetry(transaction, error) {
+    const { linkRetry } = this.#steps;
+    const waiting = new AbortController();
+    const end = transaction.end(waiting.signal).then(state => ({ state }));
+    end.catch(() => {});
+    try {
+      if (!linkRetry) return await end;
+      return await Promise.race([end, run(linkRetry, error).then(result => ({ type: choice(result) }))]);
+    } finally {
+      waiting.abort();
+    }
+  }
+}
+
+// -- Trusted devices
+
+let discovered;
+
+/** The issuer, which approvals are addressed to. */
+const issuer = () => discovered ??= call("GET", "/.well-known/openid-configuration", { proves: false })
+  .then(answer => answer.issuer)
+  .catch(error => { discovered = undefined; throw error; });
+
+/** An access token as text, or the answer of the token endpoint. A bound one must be bound to this browser's key. */
+const access = tokens => typeof tokens === "string" ? { token: tokens, scheme: "Bearer", proves: false }
+  : { token: tokens.access_token, scheme: tokens.token_type, proves: tokens.token_type === "DPoP" };
+
+/** This browser as a trusted device: it answers requests to sign in, signs in by itself, and adopts others. */
+export class TrustedDevice {
+  #clientID;
+
+  /** `clientId`: the client through which the device is added and signs in. */
+  constructor({ clientId } = {}) { this.#clientID = clientId; }
+
+  /** Makes this browser a trusted device of the user who signed in within ten minutes. */
+  async enroll(tokens, { displayName, pushHandle } = {}) {
+    const body = async prove => ({ Proof: await prove(), DisplayName: displayName, PushHandle: pushHandle });
+    return call("POST", "/connect/devices", { ...access(tokens), body });
+  }
+
+  /** This browser as the server knows it; `null` while it is no trusted device. */
+  async self() {
+    try {
+      return await call("GET", "/connect/devices/self");
+    } catch (error) {
+      if (error.status === 404) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * What waits for an answer: `{Approvals, QuietUntil?, ProbationUntil?, retryAfter?}`.
+   * `wait`: seconds, up to 25, that the server may hold an empty answer. `signal` ends the call.
+   */
+  async approvals({ wait = 0, signal } = {}) {
+    return call("GET", "/connect/approvals", { signal, query: wait ? `?wait=${Math.min(25, Math.floor(wait))}` : "" });
+  }
+
+  /**
+   * Answers an item of `approvals()`, exactly as it was displayed. `decision`: `approve`, `deny` or `report`.
+   * `matchNumber`: the two digits that the person typed. A repeated answer changes nothing.
+   */
+  async answer(approval, decision, matchNumber) {
+    const response = await signed("postern-approval+jwt", {
+      aud: await issuer(), iat: seconds(), approval_id: approval.Id, challenge: approval.Challenge, decision,
+      client_id: approval.ClientId, event: approval.Event, binding_message: approval.BindingMessage,
+      ...(decision === "approve" && approval.MatchRequired && { match_number: String(matchNumber ?? "").trim() }),
+    });
+    const body = () => ({ Response: response });
+    return call("POST", `/connect/approvals/${approval.Id}`, { proves: false, body });
+  }
+
+  /** Offers this browser to a trusted device: display `QrText` as a QR code and `CheckCode`, then ask `self()`. */
+  async offer({ displayName } = {}) {
+    const body = () => ({ ClientId: this.#clientID, DisplayName: displayName });
+    return call("POST", "/connect/devices/offer", { body });
+  }
+
+  /**
+   * Adopts the device that displays `qrText`. `ask(offer)` displays what is offered (`DisplayName`, `ClientName`,
+   * `Source`) and resolves with the four digits of the other screen; if it rejects, nothing is adopted.
+   */
+  async adopt(tokens, qrText, ask) {
+    const [, host, offer] = /^postern-device:(.+):([^:]+)$/.exec(qrText) ?? [];
+    if (host !== new URL(SERVER).host) throw new PosternError("invalid_offer", "The code is not of this server.");
+    const by = access(tokens);
+    const body = () => ({ Offer: offer });
+    const offered = await call("POST", "/connect/devices/inspect", { ...by, body });
+    const digits = await ask(offered);
+    const approval = await signed("postern-adopt+jwt", {
+      aud: await issuer(), iat: seconds(), offer: await digest(offer), jkt: offer.slice(4).split(".")[0],
+      check_code: String(digits ?? "").trim(),
+    });
+    const adopted = () => ({ Offer: offer, Approval: approval });
+    return call("POST", "/connect/devices/adopt", { ...by, body: adopted });
+  }
+
+  /** Signs its user in. - Resolves: the answer of the token endpoint; the tokens are bound to this browser's key. */
+  async signIn({ scope = "openid", totpCode, resource } = {}) {
+    const form = [["grant_type", "urn:postern:device"], ["client_id", this.#clientID], ["scope", scope]];
+    if (totpCode) form.push(["totp_code", totpCode]);
+    for (const one of [resource ?? []].flat()) form.push(["resource", one]);
+    return call("POST", "/connect/token", { form });
+  }
+
+  /** Ends the trust in this browser. - Resolves: whether it was trusted. */
+  async remove() {
+    const device = await this.self();
+    if (!device) return false;
+    await call("DELETE", `/connect/devices/${device.Id}`);
+    return true;
+  }
+}

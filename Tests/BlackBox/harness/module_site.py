@@ -1,0 +1,163 @@
+"""Web sites that use the browser module, and people at their pages: each profile of Chromium is a device."""
+
+import http.server
+import json
+import threading
+import time
+
+from . import wire
+from .browser import Page
+
+_APP = """
+import * as postern from "%s/sdk/v1/postern.js";
+Object.assign(window, { postern, log: [], waiting: {} });
+// A step that waits for the person: the test.
+window.step = name => (...told) => {
+  log.push([name, ...told]);
+  return new Promise((resolve, reject) => { waiting[name] = { resolve, reject }; });
+};
+window.authenticate = (build, authToken) => {
+  window.outcome = undefined;
+  const builder = new postern.AuthenticatorBuilder().withAuthFinishStep(input => { log.push(["finish", input]); });
+  build(builder).withMobileAuthImplementation("fetch").withDeviceContext({}).build().authenticate(authToken)
+    .then(value => { outcome = { value }; }, error => { outcome = { error: error?.code ?? String(error) }; });
+};
+"""
+#: Steps as functions and as objects, as the field's samples have them.
+OTP = "builder => builder.withOtpFallback(step('start'), { execute: step('code') })"
+LINK = """builder => builder.withInstantLinkFallback({ execute: step('start') }, step('retry'))
+    .withMatchNumber(({ matchNumber }) => { log.push(['number', matchNumber]); }).withRole('secondary')"""
+
+
+class ModuleSite:
+    """A site on an origin of its own, with no more in its policy than the module needs."""
+
+    def __init__(self, server_origin):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """Serves one page and its script."""
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                """The same page under every path."""
+                is_script = self.path == "/app.js"
+                body = (_APP % server_origin) if is_script else '<!doctype html><title>App</title><script type="module" src="/app.js"></script>'
+                self.send_response(200)
+                self.send_header("Content-Type", "text/javascript" if is_script else "text/html")
+                self.send_header(
+                    "Content-Security-Policy",
+                    f"default-src 'none'; script-src 'self' {server_origin}; connect-src {server_origin}; require-trusted-types-for 'script'")
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_):
+                """Quiet."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.origin = f"http://localhost:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        """The site is gone."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Visitor(Page):
+    """A tab of a site, and the person before it."""
+
+    def visit(self, site, path="/"):
+        """Opens a page of the site and waits for the module."""
+        self.open(site.origin + path)
+        self.wait("window.postern !== undefined")
+        return self
+
+    def begin(self, build, auth_token):
+        """Starts a transaction's steps."""
+        self.evaluate(f"authenticate({build}, {json.dumps(auth_token)})")
+
+    def asked(self, step):
+        """Waits until a step asks; returns what the step was told."""
+        self.wait(f"{json.dumps(step)} in waiting")
+        return self.evaluate(f"log.filter(([name]) => name === {json.dumps(step)}).at(-1).slice(1)")
+
+    def answer(self, step, value, how="resolve"):
+        """Answers a step that asks."""
+        self.asked(step)
+        name = json.dumps(step)
+        self.evaluate(f"(() => {{ const asked = waiting[{name}]; delete waiting[{name}]; asked.{how}({json.dumps(value)}); }})()")
+
+    def type_code(self, code):
+        """Answers the finish step of a code."""
+        self.answer("code", {"input": {"otp": code}, "resultType": 0})
+
+    def outcome(self):
+        """What came of `begin`."""
+        self.wait("window.outcome !== undefined", timeout=40)
+        return self.evaluate("outcome")
+
+    def shown(self, name):
+        """What a step was told, each time."""
+        return self.evaluate(f"log.filter(([name]) => name === {json.dumps(name)}).map(entry => entry[1])")
+
+    def device(self, client_id, expression):
+        """Runs an expression over `device`; a failure is its code."""
+        return self.evaluate(
+            f"(async device => {expression})(new postern.TrustedDevice({{ clientId: {json.dumps(client_id)} }}))"
+            ".catch(error => ({ error: error.code }))")
+
+
+class CuttingProxy:
+    """Forwards to a node, one request per connection, and can drop the answers to chosen paths after the node gave them."""
+
+    def __init__(self, target):
+        self.requests, self._dropped = [], {}
+        proxy = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """Forwards one request."""
+
+            def _forward(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                answer = wire.exchange(target, self.command, self.path, list(self.headers.items()), body, timeout=40)
+                path = self.path.partition("?")[0]
+                proxy.requests.append((self.command, path, answer.status))
+                if proxy._dropped.get(path, 0):  # pylint: disable=protected-access
+                    proxy._dropped[path] -= 1  # pylint: disable=protected-access
+                    self.connection.shutdown(2)
+                    return
+                self.send_response_only(answer.status)
+                for name, value in answer.headers:
+                    if name.lower() not in ("connection", "transfer-encoding"):
+                        self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(answer.body)
+
+            do_GET = do_POST = do_DELETE = do_PATCH = do_OPTIONS = _forward  # pylint: disable=invalid-name
+
+            def log_message(self, *_):
+                """Quiet."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def drop(self, path, count=1):
+        """Drops the next answers to a path."""
+        self._dropped[path] = count
+
+    def calls(self, path):
+        """The statuses of the answers to a path, dropped ones too."""
+        return [status for _, asked, status in self.requests if asked == path]
+
+    def close(self):
+        """Forwards no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def until(condition, what, timeout=10.0):
+    """Waits until a condition gives something."""
+    deadline = time.monotonic() + timeout
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+    return found

@@ -1,0 +1,201 @@
+"""Proof of a phone number in Chromium, by /sdk/v1/postern.js with the steps of the field, on Prove's calls."""
+
+import json
+import re
+import types
+
+import pytest
+
+from harness.app import bearer
+from harness.module_site import LINK, OTP, Visitor, until
+from harness.phones import Phones, new_number
+from harness.realm import call
+from test_browser_module import Served, laptop, phone, profile  # noqa: F401  pylint: disable=unused-import
+
+pytestmark = pytest.mark.slow
+
+
+class Backend(Served):
+    """The realm of the module, with possession and a backend."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        admin = world.admin
+        admin.run(
+            call("set_possession", "browser", True, resend_cooldown="0"),
+            call("put_client", "browser", "prove", "confidential"),
+            call("put_service_account", "browser", "prove", "prove"),
+            call("grant_permission", "browser", "prove", variadic=["gt:client_credentials", "ept:possession", "cap:assert-possession"]),
+            call("put_web_origin", "browser", "prove", self.site.origin),
+            call("put_possession_client", "browser", "prove", phone_change=True),
+        )
+        self.secret = admin.call("rotate_client_secret", "browser", "prove")
+        self.phones = Phones(types.SimpleNamespace(
+            world=world, slug="browser", client=lambda _: "module-app",
+            limit=lambda policy, dimension, permits, per="1 hour", burst=None: admin.call(
+                "set_rate_limit", "browser", policy, dimension, permits, per, burst=burst)))
+        world.settle()
+        answer = self.app.post("/token", {"grant_type": "client_credentials", "client_id": "prove", "client_secret": self.secret})
+        assert answer.status == 200, answer
+        self.token = answer.json()["access_token"]
+
+    def call(self, name, **members):
+        """One of Prove's calls."""
+        answer = self.app.post_json(f"/v3/{name}", members, bearer(self.token))
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def unify(self, kind="mobile", number=None, **members):
+        """A transaction: authToken, and a function that asks for its status."""
+        made = self.call("unify", possessionType=kind, **({"phoneNumber": number} if number else {}), **members)
+        return made["authToken"], lambda: self.call("unify-status", correlationId=made["correlationId"])
+
+    def code(self, number, count=1):
+        """The code of the newest of so many messages."""
+        return re.search(r"\b\d{6}\b", json.dumps(self.phones.wait(number, count)))[0]
+
+    def link(self, number, count=1):
+        """The link of the newest of so many messages."""
+        return re.search(r"https?://[^\s\"\\]+/p/[\w-]+", json.dumps(self.phones.wait(number, count)))[0]
+
+
+@pytest.fixture(scope="module")
+def backend(browser_world):
+    """The realm."""
+    made = Backend(browser_world)
+    yield made
+    made.phones.close()
+    made.close()
+
+
+@pytest.fixture
+def fresh():
+    """A browser without a key."""
+    with profile("fresh") as browser:
+        yield browser
+
+
+def test_a_code_is_asked_for_resent_changed_and_checked(backend, fresh):
+    """The steps of the field: number needed, refused, resend (1), change (2), a wrong code, the right one."""
+    first, second = new_number(), new_number()
+    token, status = backend.unify(allowOTPRetry=True)
+    page = Visitor(fresh).visit(backend.site)
+    page.begin(OTP, token)
+    assert page.asked("start") == [True, None]
+    page.answer("start", {"phoneNumber": "12"})
+    assert page.asked("start")[1]["code"] == "phone_number_invalid"
+    page.answer("start", {"phoneNumber": first})
+    backend.code(first)
+    page.answer("code", {"resultType": 1})
+    old = backend.code(first, 2)
+    page.answer("code", {"resultType": 2})
+    assert page.asked("start") == [True, None]
+    page.answer("start", {"phoneNumber": second})
+    right = backend.code(second)
+    assert right != old or pytest.skip("the same code twice")
+    page.type_code("000000" if right != "000000" else "000001")
+    until(lambda: (page.asked("code")[0] or {}).get("code") == "otp_invalid", "no word of the wrong code")
+    assert page.asked("code")[0]["triesLeft"] == 2 and status()["success"] == "pending"
+    page.type_code(f" {right} ")
+    assert page.outcome()["value"]["state"] == "passed"
+    result = status()
+    assert result["success"] == "true" and result["phoneNumber"] == second and result["deviceId"], result
+    assert [set(told) for told in page.shown("finish")] == [{"authId"}]
+
+    # The second time the key proves it, and nothing is sent.
+    token, status = backend.unify(number=second)
+    page.begin(OTP, token)
+    assert page.outcome()["value"]["state"] == "passed" and status()["success"] == "true"
+    assert len(backend.phones.to(second)) == 1
+
+
+def test_a_person_who_closes_the_step_ends_it(backend, fresh):
+    """`cancel` is sent, `authenticate` rejects with the reason, the backend reads "false"."""
+    number = new_number()
+    token, status = backend.unify(number=number)
+    page = Visitor(fresh).visit(backend.site)
+    page.begin(OTP, token)
+    page.answer("start", "closed by the person", how="reject")
+    assert page.outcome() == {"error": "closed by the person"}
+    assert status()["success"] == "false" and backend.phones.to(number) == []
+
+
+def test_the_last_wrong_code_fails_and_the_backend_is_asked(backend, fresh):
+    """The finish step runs, then `authenticate` rejects."""
+    number = new_number()
+    token, status = backend.unify(number=number)
+    page = Visitor(fresh).visit(backend.site)
+    page.begin(OTP, token)
+    page.answer("start", None)
+    right = backend.code(number)
+    page.type_code("000000" if right != "000000" else "000001")
+    assert page.outcome() == {"error": "possession_failed"}
+    assert status()["success"] == "false" and len(page.shown("finish")) == 1
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_code_whose_answer_is_lost_is_not_sent_again(backend, fresh, is_right):
+    """The module asks for the state and reports it: one try for each request that arrived, also if the browser repeats it."""
+    number = new_number()
+    token, _ = backend.unify(number=number, allowOTPRetry=True)
+    page = Visitor(fresh).visit(backend.site)
+    page.begin(OTP, token)
+    page.answer("start", None)
+    right = backend.code(number)
+    backend.proxy.requests.clear()
+    backend.proxy.drop("/connect/possession/check", 2)
+    page.type_code(right if is_right else ("000000" if right != "000000" else "000001"))
+    if is_right:
+        assert page.outcome()["value"]["state"] == "passed"
+    else:
+        until(lambda: (page.asked("code")[0] or {}).get("code") == "network", "no word of the lost answer")
+        backend.proxy.drop("/connect/possession/check", 0)
+        page.type_code(right)
+        assert page.outcome()["value"]["state"] == "passed"
+    checks = backend.proxy.calls("/connect/possession/check")
+    assert [status for status in checks if status != 401] == ([200] if is_right else [400, 200]), checks
+    assert backend.proxy.calls("/connect/possession/result") == [200]
+
+
+def test_a_desktop_passes_when_the_number_is_typed_on_the_phone(backend, fresh, phone):  # noqa: F811
+    """Two profiles. The desktop hears of it within two seconds."""
+    number = new_number()
+    token, status = backend.unify("desktop", number, finalTargetUrl=backend.site.origin + "/done")
+    page = Visitor(fresh).visit(backend.site)
+    page.begin(LINK, token)
+    page.answer("start", None)
+    backend.link(number)
+    page.answer("retry", 1)
+    link = backend.link(number, 2)
+    until(lambda: len(page.shown("number")) == 2, "no second number")
+    other = Visitor(phone)
+    other.open(link)
+    other.type("input[name=number]", page.shown("number")[-1])
+    other.click("button.primary")
+    page.wait("window.outcome !== undefined", timeout=2 + 10)
+    assert page.outcome()["value"]["state"] == "passed" and status()["success"] == "true"
+    other.wait("location.pathname === '/done'")
+    assert "asc=true" in other.evaluate("location.search")
+
+
+def test_a_mobile_link_comes_back_in_a_new_tab_of_the_same_browser_alone(backend, fresh, phone):  # noqa: F811
+    """`finishInstantLink` on the page that the link led to; the tab that waits goes on. Elsewhere it is worth nothing."""
+    number = new_number()
+    token, status = backend.unify("mobile", number, finalTargetUrl=backend.site.origin + "/done")
+    page = Visitor(fresh).visit(backend.site)
+    page.begin(LINK, token)
+    page.answer("start", None)
+    tab = Visitor(fresh)
+    tab.open(backend.link(number))
+    tab.click("button.primary")
+    tab.wait("location.pathname === '/done' && window.postern !== undefined")
+    returned = tab.evaluate("location.href")
+    finish = "new postern.AuthenticatorBuilder().build().finishInstantLink(%s).then(value => value.state, error => error.code)"
+    other = Visitor(phone).visit(backend.site)
+    assert other.evaluate(finish % json.dumps(returned)) == "redirect_unknown"
+    for address in (returned.split("?")[0], returned + "&authId=1"):
+        assert tab.evaluate(finish % json.dumps(address)) == "redirect_invalid"
+    assert status()["success"] == "pending"
+    assert tab.evaluate(finish % "location.href") == "passed"
+    assert page.outcome()["value"]["state"] == "passed" and status()["success"] == "true"
+    assert len(page.shown("finish")) == 1

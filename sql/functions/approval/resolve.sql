@@ -1,0 +1,170 @@
+-- A worker looks whom a request for approval means, and whether that person's devices show it.
+SET LOCAL ROLE postern_owner;
+
+CREATE OR REPLACE FUNCTION postern.lock_of_approvals(p_realm uuid, p_user uuid) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN hashtextextended(p_user::text, uuid_hash_extended(p_realm, 37));
+COMMENT ON FUNCTION postern.lock_of_approvals IS
+    'Requests for approval of one user are resolved one after another, so that they can be counted';
+
+-- A hint is an address, a number or a sub (docs/wire.md). Who has not proven the address has no devices by it.
+CREATE OR REPLACE FUNCTION postern.hinted_user(p_realm uuid, p_hint text) RETURNS uuid
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF p_hint LIKE '%@%' OR p_hint LIKE '+%' THEN
+        RETURN (SELECT u.id FROM postern.user_identifier AS i
+                  JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = i.user_id AND u.enabled
+                 WHERE i.realm_id = p_realm AND i.proven_key = lower(p_hint COLLATE "C"));
+    END IF;
+    RETURN (SELECT u.id FROM postern.user_account AS u
+             WHERE u.realm_id = p_realm AND u.id = postern.user_by_id(p_realm, p_hint) AND u.enabled);
+END
+$$;
+COMMENT ON FUNCTION postern.hinted_user IS 'The enabled user that a hint means; NULL when there is none';
+
+-- Why no device shows a request; NULL: devices do. The asker learns nothing of it. The caller holds lock_of_approvals.
+CREATE OR REPLACE FUNCTION postern.why_hidden(p_approval postern.transaction, p_user uuid) RETURNS text
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RETURN (SELECT CASE
+        WHEN p_user IS NULL THEN 'unknown'
+        WHEN p_approval.expires_at <= now() OR p_approval.state <> 'open'
+             OR NOT (SELECT r.enabled AND r.approvals_enabled FROM postern.realm AS r WHERE r.id = p_approval.realm_id)
+             THEN 'late'
+        WHEN NOT EXISTS (SELECT FROM postern.device_key AS d
+                          WHERE d.realm_id = p_approval.realm_id AND d.user_id = p_user
+                            AND postern.device_may_approve(d)) THEN 'no_device'
+        WHEN g.quiet_until > now() THEN 'quiet'
+        WHEN EXISTS (SELECT FROM postern.transaction AS t
+                      WHERE t.realm_id = p_approval.realm_id AND t.user_id = p_user AND t.client = p_approval.client
+                        AND t.source = p_approval.source AND t.decision <> 'approve'
+                        AND t.decided_at > greatest(now() - interval '60 seconds', g.resumed_at)) THEN 'refused'
+        WHEN (SELECT count(*) FROM postern.transaction AS t
+               WHERE t.realm_id = p_approval.realm_id AND t.user_id = p_user AND t.is_shown AND t.state = 'open'
+                 AND t.expires_at > now()
+                 AND (t.client, t.source) <> (p_approval.client, p_approval.source)) >= 3 THEN 'full' END
+      FROM (VALUES (1)) AS one
+      LEFT JOIN postern.approval_guard AS g ON g.realm_id = p_approval.realm_id AND g.user_id = p_user);
+END
+$$;
+COMMENT ON FUNCTION postern.why_hidden IS
+    'Why no device of the user may show a request for approval: unknown, late, no_device, quiet, refused, full';
+
+-- False: another transaction resolves for this user, or the user is being deleted; nothing changed.
+CREATE OR REPLACE FUNCTION postern.resolve_approval(p_approval postern.transaction) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_realm uuid := p_approval.realm_id;
+    v_user uuid := postern.hinted_user(v_realm, p_approval.hint);
+    v_hidden text;
+    v_detail jsonb := jsonb_build_object('approval_id', p_approval.id, 'event', p_approval.event);
+BEGIN
+    IF v_user IS NOT NULL AND (NOT pg_try_advisory_xact_lock(postern.lock_of_approvals(v_realm, v_user))
+                               OR NOT postern.try_hold_user(v_realm, v_user)) THEN
+        RETURN false;
+    END IF;
+    v_hidden := postern.why_hidden(p_approval, v_user);
+    IF v_hidden IS NULL THEN
+        -- By another hint for the same user. To its asker it stays as it is: who is meant shows nowhere.
+        UPDATE postern.transaction AS t SET is_shown = false
+         WHERE t.realm_id = v_realm AND t.user_id = v_user AND t.is_shown AND t.state = 'open'
+           AND t.client = p_approval.client AND t.source = p_approval.source;
+    END IF;
+    UPDATE postern.transaction AS t SET resolved_at = now(), user_id = v_user, is_shown = v_hidden IS NULL
+     WHERE t.realm_id = v_realm AND t.id = p_approval.id;
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+    VALUES (v_realm, 'approval_requested', p_approval.client, v_user, p_approval.source, v_detail);
+    IF v_hidden IS NULL THEN
+        PERFORM postern.wake(v_realm, 'user', v_user);
+        PERFORM postern.push_approval(p_approval, v_user);
+    ELSIF v_user IS NOT NULL THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+        VALUES (v_realm, 'approval_hidden', p_approval.client, v_user, p_approval.source,
+                v_detail || jsonb_build_object('reason', v_hidden));
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.resolve_approval IS 'Finds the user of a request for approval, and whether devices show it';
+
+-- One message per device. Its handle stays sealed until the message is sent.
+CREATE OR REPLACE FUNCTION postern.push_approval(p_approval postern.transaction, p_user uuid) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM postern.queue_message(
+               d.realm_id, gen_random_uuid(), 'push',
+               'sealed:' || translate(encode(d.push_handle, 'base64'), E'\n', ''),
+               'approval', 'approval', NULL,
+               p_detail => jsonb_build_object('sub', p_user, 'device_id', d.id, 'approval_id', p_approval.id),
+               p_expires_at => p_approval.expires_at, p_client => p_approval.client)
+      FROM postern.device_key AS d
+     WHERE d.realm_id = p_approval.realm_id AND d.user_id = p_user AND d.push_handle IS NOT NULL
+       AND postern.device_may_approve(d) AND postern.configured_channels(d.realm_id) ? 'push';
+END
+$$;
+COMMENT ON FUNCTION postern.push_approval IS 'Queues a push to each device that may answer a request for approval';
+
+-- Resolves up to p_limit requests: realms in turn, beginning after p_after; within a realm the oldest first. The next
+-- call begins after last_realm.
+CREATE OR REPLACE FUNCTION postern.resolve_approvals(
+    p_limit integer, p_after uuid, OUT resolved integer, OUT last_realm uuid)
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_sort = off
+    SET enable_incremental_sort = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_turns uuid[] := postern.approval_turns(p_limit, coalesce(p_after, '00000000-0000-0000-0000-000000000000'));
+    v_realm uuid;
+    v_approval postern.transaction;
+BEGIN
+    resolved := 0;
+    last_realm := p_after;
+    FOREACH v_realm IN ARRAY v_turns LOOP
+        PERFORM set_config('postern.realm', v_realm::text, true);
+        FOR v_approval IN
+            SELECT t.* FROM postern.transaction AS t
+             WHERE t.kind = 'approval' AND t.resolved_at IS NULL AND t.realm_id = v_realm
+             ORDER BY t.realm_id, t.created_at
+             LIMIT ceil(p_limit / cardinality(v_turns)::numeric) FOR NO KEY UPDATE SKIP LOCKED
+        LOOP
+            IF postern.resolve_approval(v_approval) THEN
+                resolved := resolved + 1;
+            END IF;
+        END LOOP;
+        last_realm := v_realm;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.resolve_approvals IS 'Resolves requests for approval of all realms, which take turns';
+GRANT EXECUTE ON FUNCTION postern.resolve_approvals TO postern_app;
+
+-- As request_turns: a loose index scan.
+CREATE OR REPLACE FUNCTION postern.approval_turns(p_limit integer, p_after uuid) RETURNS uuid[]
+LANGUAGE sql STABLE
+AS $$
+    WITH RECURSIVE realm (id, wrapped) AS (
+        SELECT NULL::uuid, false
+         UNION ALL
+        SELECT n.id, n.id <= p_after
+          FROM realm AS r, LATERAL (
+              SELECT coalesce(
+                  (SELECT t.realm_id FROM postern.transaction AS t
+                    WHERE t.kind = 'approval' AND t.resolved_at IS NULL AND t.realm_id > coalesce(r.id, p_after)
+                    ORDER BY t.realm_id, t.created_at LIMIT 1),
+                  CASE WHEN NOT r.wrapped THEN
+                      (SELECT t.realm_id FROM postern.transaction AS t
+                        WHERE t.kind = 'approval' AND t.resolved_at IS NULL AND t.realm_id <= p_after
+                        ORDER BY t.realm_id, t.created_at LIMIT 1) END) AS id) AS n
+         WHERE n.id IS NOT NULL AND NOT (r.wrapped AND n.id > p_after))
+    SELECT coalesce((SELECT array_agg(x.id) FROM (SELECT r.id FROM realm AS r WHERE r.id IS NOT NULL LIMIT p_limit)
+                                                     AS x), '{}')
+$$;
+COMMENT ON FUNCTION postern.approval_turns IS
+    'The realms with requests for approval that are not resolved, in the order of their turns';
+
+RESET ROLE;
