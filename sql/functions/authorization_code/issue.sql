@@ -25,16 +25,27 @@ RETURN ARRAY(SELECT x FROM jsonb_array_elements_text(coalesce(p_array, '[]')) AS
 COMMENT ON FUNCTION postern.texts IS 'The strings of a JSON array';
 GRANT EXECUTE ON FUNCTION postern.texts TO postern_app;
 
+-- Whether the sign-in at p_auth_time is not the one that a request wants: the client asked for a new one (login), or it
+-- is older than max_age. A proof that was given for this request (proved) is new, however long its user reads a page.
+CREATE OR REPLACE FUNCTION postern.wants_sign_in(p_auth_time timestamptz, p_request jsonb) RETURNS boolean
+LANGUAGE sql STABLE
+RETURN NOT coalesce((p_request ->> 'proved')::boolean, false)
+    AND (coalesce((p_request ->> 'login')::boolean, false)
+         OR coalesce(p_auth_time < now() - make_interval(secs => (p_request ->> 'max_age')::double precision), false));
+COMMENT ON FUNCTION postern.wants_sign_in IS 'Whether an authorization request wants a newer sign-in';
+GRANT EXECUTE ON FUNCTION postern.wants_sign_in TO postern_app;
+
 -- Answers an authorization request from a live browser session. Returns what is due, in this order, or what was done:
---   account: it is for another user (user); login: the sign-in is too old (max_age), or there is no session;
+--   account: it is for another user (user); login: there is no session, or its sign-in is too old (max_age, login);
 --   acr: none of acr_values is met, or the address of proof is not the user's; offer-passkey: not asked for 30 days
 --   (offer_passkey); consent: the user has not allowed this; continue: nothing, and no code was asked for (code null);
 --   issued: the code is stored; closed: client, permission or pages were closed meanwhile; used: the pushed request
 --   was answered before.
--- p_request: an object with client, redirect_uri, scope, resource; or null: user, max_age (seconds), acr_values,
--- nonce, challenge; proof: the kind of address that the client wants proven (email, phone), whose code lives five
--- minutes (docs/decisions/0037); asks_consent (prompt=consent); consents: the user allows it now; offer_passkey;
--- pushed: SHA-256 (hex) of the request_uri; code: SHA-256 (hex) of the code to store.
+-- p_request: an object with client, redirect_uri, scope, resource; or null: user, max_age (seconds), login
+-- (prompt=login), proved (the user proved a factor for this request), acr_values, nonce, challenge; proof: the kind of
+-- address that the client wants proven (email, phone), whose code lives five minutes (docs/decisions/0037);
+-- asks_consent (prompt=consent); consents: the user allows it now; offer_passkey; pushed: SHA-256 (hex) of the
+-- request_uri; code: SHA-256 (hex) of the code to store.
 CREATE OR REPLACE FUNCTION postern.answer_request(
     p_realm uuid, p_session postern.browser_session, p_request jsonb) RETURNS text
 LANGUAGE plpgsql
@@ -52,7 +63,7 @@ BEGIN
         RETURN 'login';
     ELSIF (p_request ->> 'user')::uuid <> p_session.user_id THEN
         RETURN 'account';
-    ELSIF p_session.auth_time < now() - make_interval(secs => (p_request ->> 'max_age')::double precision) THEN
+    ELSIF postern.wants_sign_in(p_session.auth_time, p_request) THEN
         RETURN 'login';
     END IF;
     SELECT a INTO v_acr FROM unnest(v_asked || CASE WHEN cardinality(v_asked) > 0 THEN '{}'::text[]

@@ -76,9 +76,20 @@ RETURN CASE WHEN r.sso_idle = interval '0' THEN r.sign_in_lifetime ELSE r.sso_id
 COMMENT ON FUNCTION postern.browser_session_idle IS 'The idle time of the browser sessions of a realm';
 GRANT EXECUTE ON FUNCTION postern.browser_session_idle TO postern_app;
 
+-- The methods of a browser session after a further proof by p_amr that a request (or NULL) asked for.
+CREATE OR REPLACE FUNCTION postern.proven_methods(b postern.browser_session, p_amr text[], p_request jsonb)
+RETURNS text[]
+LANGUAGE sql STABLE
+RETURN CASE WHEN postern.wants_sign_in(b.auth_time, p_request) THEN p_amr
+            ELSE b.amr || ARRAY(SELECT m FROM unnest(p_amr) AS m WHERE m <> ALL (b.amr)) END;
+COMMENT ON FUNCTION postern.proven_methods IS 'The methods that a browser session stands for after a further proof';
+GRANT EXECUTE ON FUNCTION postern.proven_methods TO postern_app;
+
 -- The end of a sign-in on a page, in place of open_session: a proof by the user of the live session that the browser
--- showed adds to that session, under a new cookie; any other user replaces it. Answers the authorization request if
--- nothing else is due. postern.page_outcome then says what was done: see postern.answer_request.
+-- showed adds to that session, under a new cookie; any other user replaces it. When the request wanted a newer sign-in
+-- than the session's, the session is as strong as this proof alone: what was proven before is not proven again. Answers
+-- the authorization request if nothing else is due. postern.page_outcome then says what was done: see
+-- postern.answer_request.
 CREATE OR REPLACE FUNCTION postern.open_browser_session(
     p_realm uuid, p_user uuid, p_stamp uuid, p_new postern.new_session, p_page jsonb)
 RETURNS timestamptz
@@ -93,6 +104,7 @@ DECLARE
     v_held record;
     v_phone uuid;
     v_amr text[] := p_new.amr;
+    v_request jsonb := CASE WHEN jsonb_typeof(p_page -> 'request') = 'object' THEN p_page -> 'request' END;
 BEGIN
     SELECT i.id INTO v_identifier
       FROM postern.user_identifier AS i
@@ -120,7 +132,7 @@ BEGIN
         UPDATE postern.browser_session AS b
            SET cookie_hash = decode(p_page ->> 'cookie', 'hex'), auth_time = now(), last_used_at = now(),
                idle_expires_at = now() + postern.browser_session_idle(v_realm),
-               amr = b.amr || ARRAY(SELECT m FROM unnest(v_amr) AS m WHERE m <> ALL (b.amr)),
+               amr = postern.proven_methods(b, v_amr, v_request),
                email_proved_at = CASE WHEN v_proves = 'email' THEN now() ELSE b.email_proved_at END,
                phone_proved_at = CASE WHEN v_proves = 'phone' OR v_phone IS NOT NULL THEN now()
                                       ELSE b.phone_proved_at END,
@@ -141,7 +153,8 @@ BEGIN
                 NULLIF(current_setting('postern.user_agent', true), ''), v_proofs)
         RETURNING b.* INTO v_session;
     END IF;
-    PERFORM set_config('postern.page_outcome', postern.answer_request(p_realm, v_session, p_page -> 'request'), true);
+    PERFORM set_config('postern.page_outcome',
+                       postern.answer_request(p_realm, v_session, v_request || '{"proved": true}'), true);
     RETURN least(v_session.expires_at, v_session.idle_expires_at);
 END
 $$;

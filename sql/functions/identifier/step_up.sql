@@ -27,7 +27,7 @@ BEGIN
     UPDATE postern.browser_session AS b
        SET cookie_hash = p_new_cookie_hash, auth_time = now(), last_used_at = now(),
            idle_expires_at = now() + postern.browser_session_idle(r),
-           amr = b.amr || ARRAY(SELECT m FROM unnest(p_amr) AS m WHERE m <> ALL (b.amr)),
+           amr = postern.proven_methods(b, p_amr, p_request),
            email_proved_at = CASE WHEN i.kind = 'email' THEN now() ELSE b.email_proved_at END,
            email_proved = CASE WHEN i.kind = 'email' THEN i.id ELSE b.email_proved END,
            phone_proved_at = CASE WHEN i.kind = 'phone' THEN now() ELSE b.phone_proved_at END,

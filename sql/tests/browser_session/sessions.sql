@@ -20,6 +20,31 @@ SELECT is((SELECT session FROM postern.continue_browser_session(pg_temp.realm(),
           pg_temp.uu('c1'), 'and keeps the session');
 SELECT is((SELECT amr FROM postern.continue_browser_session(pg_temp.realm(), pg_temp.h('c2'), 'a.example', NULL)),
           '{otp,hwk,user,mfa}', 'with all proofs');
+-- A request that wants a newer sign-in gets no older proof with it.
+CREATE FUNCTION pg_temp.aged(cookie text) RETURNS text LANGUAGE sql AS $$
+    SELECT pg_temp.sql(format('UPDATE postern.browser_session SET auth_time = now() - interval ''1 hour''
+                                WHERE cookie_hash = pg_temp.h(%L) RETURNING 1', cookie)) $$;
+CREATE FUNCTION pg_temp.methods(cookie text) RETURNS text[] LANGUAGE sql AS $$
+    SELECT amr FROM postern.continue_browser_session(pg_temp.realm(), pg_temp.h(cookie), 'a.example', NULL) $$;
+SELECT pg_temp.aged('c2') \g /dev/null
+SELECT is(pg_temp.answered('c2', pg_temp.wanted('n1', '{"acr_values":["phr"],"max_age":60}')), 'login',
+          'a passkey of an hour ago is too old');
+SELECT is(pg_temp.browse('c21', former => 'c2', request => pg_temp.wanted('n1', '{"acr_values":["phr"],"max_age":60}')),
+          'acr', 'a code does not make it newer');
+SELECT is(pg_temp.methods('c21'), '{otp}', 'the session is as strong as the code');
+SELECT pg_temp.browse('c22', former => 'c21', amr => '{hwk,user,mfa}', proves => 'passkey') \g /dev/null
+SELECT is(pg_temp.browse('c23', former => 'c22', request => pg_temp.wanted('n2', '{"max_age":60}')), 'issued',
+          'within max_age');
+SELECT is(pg_temp.methods('c23'), '{otp,hwk,user,mfa}', 'proofs add up');
+SELECT is(pg_temp.answered('c23', pg_temp.wanted('n3', '{"login":true}')), 'login', 'prompt=login wants a new one');
+SELECT is(pg_temp.answered('c23', pg_temp.wanted('n3', '{"login":true,"proved":true}')), 'issued', 'which was given');
+SELECT is(pg_temp.browse('c24', former => 'c23', request => pg_temp.wanted('n4', '{"login":true}')), 'issued',
+          'a proof is one');
+SELECT is(pg_temp.methods('c24'), '{otp}', 'and stands alone');
+SELECT pg_temp.aged('c24') \g /dev/null
+SELECT is(pg_temp.answered('c24', pg_temp.wanted('n5', '{"max_age":0,"proved":true}')), 'issued',
+          'a page may be read for longer than max_age');
+SELECT is(pg_temp.browse('c2', former => 'c24'), 'continue', 'without a request');
 SELECT is(pg_temp.browse('c3', 'bob@example.com', former => 'c2'), 'continue', 'another user');
 SELECT is(pg_temp.answered('c2'), 'login', 'replaces the session');
 SELECT is(pg_temp.sql($$SELECT detail ->> 'reason' FROM postern.audit_event WHERE event = 'signed_out'$$), 'replaced',
