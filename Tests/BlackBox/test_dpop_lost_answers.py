@@ -9,7 +9,7 @@ import pytest
 
 from harness.device import pem_of
 from harness.dpop import DPoPApp, assert_bound
-from harness.dropping import DroppingProxy
+from harness.proxy import DroppingProxy
 from harness.report import say
 from harness.settings import FULL
 

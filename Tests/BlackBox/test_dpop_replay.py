@@ -15,7 +15,7 @@ from harness.jose import b64url, unb64url
 from harness.load import is_unavailable
 from harness.moving_world import MovingWorld
 from harness.node import Node
-from harness.pgproxy import LosingProxy
+from harness.proxy import LosingProxy
 from harness.settings import FAULT_ROUNDS, ROUNDS
 from harness.transaction import OpenTransaction
 from harness.volley import in_parallel

@@ -4,7 +4,7 @@ import pytest
 
 from harness.load import is_unavailable
 from harness.node import Node
-from harness.pgproxy import LosingProxy
+from harness.proxy import LosingProxy
 
 pytestmark = pytest.mark.slow
 

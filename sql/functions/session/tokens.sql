@@ -51,8 +51,9 @@ RETURNS TABLE (proof text, active boolean, user_id uuid, client_id text, client 
     expires_at double precision, refresh_expires_at double precision, current_hash bytea, acr text, jkt bytea)
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_set text := set_config('postern.realm', p_realm::text, true);
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
     proof := postern.mark_proof(p_realm, p_proof);
     IF proof = 'fresh' THEN
         RETURN QUERY SELECT proof, s.* FROM postern.live_session(p_realm, p_session, p_jti) AS s;

@@ -85,23 +85,12 @@ RETURNS TABLE (active boolean, user_id uuid, client_id text, client uuid, scope 
     expires_at double precision, refresh_expires_at double precision, current_hash bytea)
 LANGUAGE sql STABLE ROWS 1
 AS $$
-    SELECT f.user_id IS NOT NULL, f.user_id, f.client_id, f.client, f.scope, f.resource, f.amr, f.auth_time,
-           f.token_salt, f.created_at, f.email, f.email_verified, f.first_name, f.last_name, date_part('epoch', now()),
-           f.expires_at, f.refresh_expires_at, f.current_hash
-      FROM (SELECT set_config('postern.realm', p_realm::text, true)::uuid AS realm OFFSET 0) AS tenant
-      LEFT JOIN LATERAL (
-          SELECT s.user_id, s.client_id, s.client, s.scope, s.resource, s.amr,
-                 date_part('epoch', s.auth_time) AS auth_time, s.token_salt,
-                 date_part('epoch', s.created_at) AS created_at, date_part('epoch', s.expires_at) AS expires_at,
-                 date_part('epoch', s.refresh_expires_at) AS refresh_expires_at, s.current_hash, u.email,
-                     u.email_verified, u.first_name, u.last_name
-            FROM postern.session AS s, postern.user_account AS u
-           WHERE s.realm_id = tenant.realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
-             AND (s.revoked_jtis IS NULL OR p_jti <> ALL (s.revoked_jtis))
-             AND u.realm_id = tenant.realm AND u.id = s.user_id AND u.enabled AND u.security_stamp = s.security_stamp
-          OFFSET 0) AS f ON true
+    SELECT s.active, s.user_id, s.client_id, s.client, s.scope, s.resource, s.amr, s.auth_time, s.token_salt,
+           s.created_at, s.email, s.email_verified, s.first_name, s.last_name, s.db_now, s.expires_at,
+           s.refresh_expires_at, s.current_hash
+      FROM postern.live_session(p_realm, p_session, p_jti) AS s
 $$;
-COMMENT ON FUNCTION postern.introspect IS 'Whether an access token''s session is alive, and its user';
+COMMENT ON FUNCTION postern.introspect IS 'live_session of older binaries';
 GRANT EXECUTE ON FUNCTION postern.introspect TO postern_app;
 
 RESET ROLE;
