@@ -1,5 +1,5 @@
 import Foundation
-import Persistence
+@testable import Persistence
 import Testing
 
 @Suite("Keyring")

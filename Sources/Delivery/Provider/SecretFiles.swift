@@ -22,7 +22,8 @@ public actor SecretFiles {
             switch self {
             case .noFolder: "POSTERN_SECRETS_DIR is not set: it must name the folder with the credentials of providers"
             case .unreadable(let name): "\(name) is not a file in POSTERN_SECRETS_DIR that this process can read"
-            case .mode(let name): "\(name) in POSTERN_SECRETS_DIR must have mode 0400 or 0600, or 0440 of root and its group"
+            case .mode(let name):
+                "\(name) in POSTERN_SECRETS_DIR must have mode 0400 or 0600, or 0440 of root and its group"
             case .content(let name): "\(name) in POSTERN_SECRETS_DIR must hold one line of text, 4,096 bytes at most"
             }
         }

@@ -2,8 +2,8 @@ public import Glibc
 
 /// Who may read a file that holds a secret.
 public enum SecretFile {
-    /// Whether only its owner may read it (mode 0400 or 0600), or root lends it to this process's group alone (0440), as
-    /// Kubernetes mounts a Secret for a process that is not root.
+    /// Whether only its owner may read it (mode 0400 or 0600), or root lends it to this process's group alone (0440),
+    /// as Kubernetes mounts a Secret for a process that is not root.
     /// - Parameter status: of the open file: a path may name another one a moment later.
     public static func isPrivate(_ status: stat) -> Bool {
         isPrivate(status, user: geteuid(), group: getegid())
