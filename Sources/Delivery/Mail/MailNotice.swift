@@ -16,6 +16,7 @@ struct MailNotice: Sendable {
         case identifierAdded = "identifier-added"
         case identifierRemoved = "identifier-removed"
         case identifierMoved = "identifier-moved"
+        case approvalReported = "approval-reported"
     }
 
     /// The members of `mail_outbox.detail` that a text is made from; others are ignored.

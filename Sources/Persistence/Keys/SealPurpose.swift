@@ -29,6 +29,8 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
     case pushHandle
     /// Keys of new devices, between the QR code and its adoption.
     case deviceOffer
+    /// Requests for approval that clients poll for.
+    case authenticationRequest
 
     /// What the key is derived with; never to be changed.
     var label: String {
@@ -47,6 +49,7 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
         case .addressToken: "address token"
         case .pushHandle: "push handle"
         case .deviceOffer: "device offer"
+        case .authenticationRequest: "authentication request"
         }
     }
 }

@@ -56,11 +56,17 @@ extension Server {
         let refreshes = RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring)
         let proofs = Proofs(
             verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database))
+        let approvalStore = ApprovalStore(database)
+        let wakeApprovals = WakeSignal()
+        let backchannelGrant = BackchannelGrant(store: approvalStore, signIn, issuer: issuer)
+        let backchannel = BackchannelRequests(
+            store: approvalStore, limiter: limiter, keyring: keyring, wakeWorker: wakeApprovals.signal)
         let service = TokenService(
             [
                 SignInGrant(codeFactor, signIn, issuer: issuer),
                 SignInGrant(linkFactor, signIn, issuer: issuer),
                 SignInGrant(passkeyFactor, signIn, issuer: issuer),
+                backchannelGrant,
                 AuthorizationCodeGrant(
                     codes: authorizationCodes, addresses: addressTokens, issuer: issuer, limiter: limiter),
                 refreshes,
@@ -115,6 +121,16 @@ extension Server {
                     databaseClock: databaseClock),
                 countMissingKey: transport.countMissingAPIKey
             ).routes
+            + CotterEventRoutes(
+                events: CotterEvents(
+                    requests: backchannel, store: approvalStore, grant: backchannelGrant, issuer: issuer),
+                countMissingKey: transport.countMissingAPIKey
+            ).routes
+            + BackchannelRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
+            + ApprovalRoutes(
+                approvals: Approvals(store: approvalStore, limiter: limiter),
+                door: DeviceDoor(proofs: DeviceProofs(proofs)), waiting: waiting
+            ).routes
             + pages.routes
             + SignInRequestRoutes(
                 requests: requests, proofs: proofs, code: code, registration: registration, link: link
@@ -160,6 +176,9 @@ extension Server {
                 )
                 .listener(databaseConfiguration, clock: clock),
                 SignInRequestService(worker: worker),
+                ApprovalService(
+                    worker: ApprovalWorker(
+                        store: approvalStore, wake: wakeApprovals, wakeDelivery: wakeDelivery.signal, logger: logger)),
                 TestCodeService(
                     worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
                 Sweeper(store: MaintenanceStore(database), logger: logger),

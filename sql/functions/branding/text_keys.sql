@@ -136,6 +136,13 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('mail-address-changed-lead', 'The e-mail address of your {name} account was changed.'),
     ('mail-address-changed-not-you', 'Ask {name} for help at once.'),
     ('mail-address-changed-subject', 'The address of your {name} account was changed'),
+    ('mail-approval-reported-effect',
+     'For 24 hours your devices show no more requests. You can still sign in with codes, '
+     'links and passkeys.'),
+    ('mail-approval-reported-lead', 'You reported a sign-in request for your account at {name}.'),
+    ('mail-approval-reported-not-you',
+     'Sign in, check your devices and end your other sessions, or ask {name} for help.'),
+    ('mail-approval-reported-subject', 'You reported a sign-in request for your account at {name}'),
     ('mail-code-lead', 'Your {name} verification code is:'),
     ('mail-code-not-you', 'Then ignore this mail: without the code nobody gets in.'),
     ('mail-code-subject', '{code} is your {name} verification code'),
@@ -241,6 +248,7 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('signed-out-title', 'You are signed out'),
     ('sms-account-deleted', 'Your {name} account was deleted.'),
     ('sms-address-changed', 'The address of your {name} account was changed. Not you? Contact support.'),
+    ('sms-approval-reported', 'A sign-in request for your account at {name} was reported. Not you? Sign in.'),
     ('sms-code', '{code} is your code for {name}. Never share it.'),
     ('sms-identifier-added',
      'A phone number or address was added to your {name} account. Not you? Sign in and '
