@@ -149,6 +149,13 @@ def cotter_errors():
     return {Entry(number(name), f"msg: {text}") for name, text in all_of(r"\.cotter\(\s*(?=\.)", pattern)}
 
 
+def possession_errors():
+    """`.possession(.status, "error", "message")`, and on Prove's wire `answer(.status, code, "error", "message")`."""
+    app = all_of(r"\.possession\(\s*(?=\.)", rf"\.possession\(\s*\.(\w+),\s*{_TEXT},\s*{_TEXT}\s*\)")
+    backend = found(rf"\banswer\(\s*\.(\w+),\s*\d{{4}},\s*{_TEXT},\s*{_TEXT}\s*\)")
+    return {Entry(number(name), f"error: {error}", text) for name, error, text in app + backend}
+
+
 def problems():
     """`.problem(.status, title: "…", detail: "…")`: RFC 9457."""
     pattern = rf"\.problem\(\s*\.(\w+),\s*title: {_TEXT},\s*detail: {_TEXT}\s*\)"
@@ -230,7 +237,9 @@ def documented():
 @pytest.fixture(scope="module", name="made")
 def fixture_made():
     """Every error that the sources make."""
-    return oauth_errors() | plain_errors() | messages() | cotter_errors() | problems() | bare_answers() | proof_challenges() | pages() | authorization_errors()
+    return (
+        oauth_errors() | plain_errors() | messages() | cotter_errors() | possession_errors() | problems() | bare_answers() | proof_challenges()
+        | pages() | authorization_errors())
 
 
 def listed(entries):

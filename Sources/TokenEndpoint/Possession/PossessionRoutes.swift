@@ -13,14 +13,13 @@ struct PossessionRoutes: Sendable {
 
     var routes: [Route] {
         [
-            route("open") { try await open($0) }, route("send") { try await send($0) },
-            route("check") { try await check($0) }, route("result") { try await result($0) },
-            route("finish") { try await finish($0) }, route("cancel") { try await cancel($0) },
-        ]
-    }
-
-    private func route(_ name: String, _ handler: @escaping Handler) -> Route {
-        Route("/connect/possession/\(name)", [.post: handler]).logged(as: "possession").cors(.clients)
+            Route("/connect/possession/open", [.post: { try await open($0) }]),
+            Route("/connect/possession/send", [.post: { try await send($0) }]),
+            Route("/connect/possession/check", [.post: { try await check($0) }]),
+            Route("/connect/possession/result", [.post: { try await result($0) }]),
+            Route("/connect/possession/finish", [.post: { try await finish($0) }]),
+            Route("/connect/possession/cancel", [.post: { try await cancel($0) }]),
+        ].map { $0.logged(as: "possession").cors(.clients) }
     }
 
     private func open(_ exchange: Exchange) async throws -> Answer {
@@ -153,7 +152,7 @@ struct PossessionRoutes: Sendable {
         } catch let error as PossessionRefusal {
             throw error == .tokenUnknown ? Refusal(.dpopTokenChallenge) : Refusal(error.answer)
         } catch let error as PossessionFault {
-            throw Refusal(.possession(.badRequest, error.rawValue, error.message))
+            throw Refusal(error.answer)
         }
     }
 
@@ -198,14 +197,16 @@ struct PossessionRoutes: Sendable {
 }
 
 /// What is wrong with a request before any statement.
-private enum PossessionFault: String, Error {
-    case invalidRequest = "invalid_request"
-    case redirectInvalid = "redirect_invalid"
+private enum PossessionFault: Error {
+    case invalidRequest
+    case redirectInvalid
 
-    var message: String {
+    var answer: Answer {
         switch self {
-        case .invalidRequest: "A member is missing, of another type or out of bounds."
-        case .redirectInvalid: "The redirect URL is not one of a link."
+        case .invalidRequest:
+            .possession(.badRequest, "invalid_request", "A member is missing, of another type or out of bounds.")
+        case .redirectInvalid:
+            .possession(.badRequest, "redirect_invalid", "The redirect URL is not one of a link.")
         }
     }
 }

@@ -23,7 +23,8 @@ struct ProveRefusal: AnswerableError {
     /// No usable access token.
     static var unauthorized: ProveRefusal {
         var answer = answer(.unauthorized, 8002, "invalid_token", "The access token is missing or invalid.")
-        answer.headers[.wwwAuthenticate] = "Bearer error=\"invalid_token\""
+        answer.headers[.wwwAuthenticate] =
+            "Bearer error=\"invalid_token\", error_description=\"The access token is invalid.\""
         return ProveRefusal(answer)
     }
 

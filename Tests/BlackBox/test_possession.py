@@ -1,0 +1,300 @@
+"""The app's side of a proof: the key, the messages, the tries, and what each step is refused with."""
+
+import re
+import uuid
+
+import pytest
+
+from harness import wire
+from harness.dpop import DPoPApp, ProofKey, assert_invalid, nonce_of
+from harness.phones import Phones, new_number
+from harness.possession import Backend, possession
+
+TARGET = "https://app.example/done"
+
+
+@pytest.fixture(scope="module", name="realm")
+def _realm(world):
+    realm = possession(world.realm())
+    phones = Phones(realm)
+    realm.phones = phones
+    realm.srv = Backend(realm, "srv", "cap:assert-possession")
+    world.admin.call("put_web_origin", realm.slug, realm.client("srv"), "https://app.example")
+    world.settle()
+    yield realm
+    phones.close()
+
+
+def begin(realm, number=None, key=None, **members):
+    """A transaction that the app has opened; transaction and app."""
+    started = realm.srv.unify(number, **members)
+    phone = realm.srv.phone(started, key)
+    phone.opened = phone.call("open")
+    return started, phone
+
+
+def coded(realm, **members):
+    """One with a code on the phone; transaction, app, number, code."""
+    number = new_number()
+    started, phone = begin(realm, number, **members)
+    phone.sent = phone.call("send", channel="otp")
+    return started, phone, number, realm.phones.wait(number)["code"]
+
+
+def test_a_code_proves_a_number(realm):
+    """open, send, check; then the backend knows."""
+    number = new_number()
+    started, phone = begin(realm, number)
+    opened = phone.opened
+    assert set(opened) == {"authId", "state", "phoneNumberNeeded", "channels", "sendsLeft", "expiresIn"}
+    assert (opened["state"], opened["phoneNumberNeeded"], opened["channels"], opened["sendsLeft"]) == ("open", False, ["otp"], 3)
+    assert 890 <= opened["expiresIn"] <= 900 and phone.call("open")["authId"] == opened["authId"]
+    assert realm.phones.to(number) == []
+    sent = phone.call("send", channel="otp")
+    assert sent == {"state": "sent", "channel": "otp", "phoneNumber": number[:3] + "•" * (len(number) - 7) + number[-4:], "expiresIn": 120,
+                    "resendAfter": 0, "sendsLeft": 2, "triesLeft": 1}
+    message = realm.phones.wait(number)
+    assert (message["purpose"], message["kind"]) == ("possession", "otp") and re.fullmatch("[0-9]{6}", message["code"])
+    assert message["text"].endswith(f"\n@{realm.host} #{message['code']}")
+    assert phone.call("check", otp=f" {message['code']}\t") == {"state": "passed"}
+    status = realm.srv.status(started)
+    assert status.success == "true" and uuid.UUID(status.deviceId) and uuid.UUID(status.proveId)
+    assert phone.refused("check", 409, "transaction_over", otp=message["code"])["state"] == "passed"
+    assert phone.call("result", wait=25) == {"state": "passed"}
+
+
+def test_the_backends_own_words(realm):
+    """Byte for byte, but for the code, which is as long as the realm wants."""
+    _, _, number, code = coded(realm, smsMessage="Your #### for ü")
+    assert realm.phones.wait(number)["text"] == f"Your {code} for ü" and len(code) == 6
+
+
+def test_the_token_needs_its_key(realm):
+    """No Bearer, no proof, none without ath, none twice, none without a nonce; the token's own nonce serves."""
+    started = realm.srv.unify()
+    fields = {"Content-Type": "application/json"}
+    path = "/connect/possession/open"
+    app = DPoPApp(realm.app(), ProofKey(), obeys=False)
+    bearer = app.plain.exchange("POST", path, {**fields, "Authorization": f"Bearer {started.authToken}"}, b"{}")
+    assert (bearer.status, bearer.error) == (401, "invalid_token")
+    assert app.plain.exchange("POST", path, fields, b"{}").status == 401
+    scheme = {**fields, "Authorization": f"DPoP {started.authToken}"}
+    assert_invalid(app.plain.exchange("POST", path, scheme, b"{}"), protected=True)
+    nonceless = app.exchange("POST", path, scheme, b"{}")
+    assert (nonceless.status, nonceless.error) == (401, "use_dpop_nonce")
+    app.nonce = nonce_of(nonceless)
+    assert_invalid(app.exchange("POST", path, {**scheme, "DPoP": app.proof("POST", path)}, b"{}"), protected=True)
+    proof = app.proof("POST", path, started.authToken)
+    assert app.exchange("POST", path, {**scheme, "DPoP": proof}, b"{}").status == 200
+    assert_invalid(app.exchange("POST", path, {**scheme, "DPoP": proof}, b"{}"), protected=True)
+    own = DPoPApp(realm.app(), ProofKey(), obeys=False)
+    second = realm.srv.unify()
+    own.nonce = wire_nonce(second.authToken)
+    answer = own.exchange("POST", path, {**fields, "Authorization": f"DPoP {second.authToken}"}, b"{}")
+    assert answer.status == 200, answer
+
+
+def wire_nonce(token):
+    """The claim `nonce`."""
+    import base64, json  # pylint: disable=import-outside-toplevel,multiple-imports
+    part = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))["nonce"]
+
+
+def test_tokens_that_are_none(realm):
+    """Altered, of another kind: 401; the right one still works."""
+    started = realm.srv.unify()
+    tokens = realm.app().sign_in(realm.user())
+    head, payload, signature = started.authToken.split(".")
+    for token in (started.authToken[:-3] + "AAA", f"{head}.{payload}.", f"{head}.{payload}", tokens["id_token"], tokens["access_token"],
+                  "eyJhbGciOiJub25lIn0." + payload + "." + signature):
+        phone = realm.srv.phone(started)
+        phone.token = token
+        answer = phone.ask("open")
+        assert (answer.status, answer.error) == (401, "invalid_token"), answer
+    assert realm.srv.phone(started).call("open")
+
+
+def test_the_first_key_pins(realm):
+    """Another key gets nowhere; the first goes on."""
+    started, phone, number, code = coded(realm)
+    thief = realm.srv.phone(started)
+    for step, members in (("open", {}), ("send", {"channel": "otp"}), ("check", {"otp": code}), ("result", {}), ("cancel", {})):
+        thief.refused(step, 403, "wrong_key", **members)
+    assert len(realm.phones.to(number)) == 1
+    assert phone.call("check", otp=code) == {"state": "passed"}
+
+
+def test_steps_out_of_order(realm):
+    """Nothing before open; a channel that the kind does not have."""
+    phone = realm.srv.phone(realm.srv.unify(new_number()))
+    for step, members in (("send", {"channel": "otp"}), ("check", {"otp": "1"})):
+        phone.refused(step, 403, "step_not_allowed", **members)
+    phone.call("open")
+    phone.refused("send", 400, "channel_not_available", channel="link")
+    phone.refused("send", 400, "channel_not_available", channel="pigeon")
+    phone.refused("check", 403, "step_not_allowed", otp="1")
+    _, desktop = begin(realm, new_number(), kind="desktop", finalTargetUrl=TARGET)
+    desktop.refused("send", 400, "channel_not_available", channel="otp")
+    _, none = begin(realm, new_number(), kind="none")
+    none.refused("send", 403, "step_not_allowed", channel="otp")
+
+
+def test_numbers_that_the_app_names(realm):
+    """Needed, refused, changed only where the client lets it, three at most."""
+    _, phone = begin(realm)
+    assert phone.opened["phoneNumberNeeded"] is True
+    for number in (None, ""):
+        phone.refused("send", 400, "phone_number_needed", channel="otp", phoneNumber=number)
+    for number in ("MYBANK", "+4915112345678"):
+        phone.refused("send", 400, "phone_number_invalid", channel="otp", phoneNumber=number)
+    first, second = new_number(), new_number()
+    assert phone.call("send", channel="otp", phoneNumber=first)["sendsLeft"] == 2
+    phone.refused("send", 403, "phone_change_not_allowed", channel="otp", phoneNumber=second)
+    admin = realm.world.admin
+    admin.call("put_possession_client", realm.slug, realm.client("srv"), phone_change=True)
+    try:
+        old = realm.phones.wait(first)["code"]
+        phone.call("send", channel="otp", phoneNumber=second)
+        new = realm.phones.wait(second)["code"]
+        if old != new:
+            phone.refused("check", 400, "possession_failed", otp=old)
+    finally:
+        admin.call("put_possession_client", realm.slug, realm.client("srv"), phone_change=False)
+
+
+def test_messages_are_counted(realm):
+    """Three, whatever for; the cooldown counts nothing; the newest code alone is right."""
+    number = new_number()
+    started, phone = begin(realm, number, allowOTPRetry=True)
+    left = [phone.call("send", channel="otp")["sendsLeft"] for _ in range(3)]
+    assert left == [2, 1, 0]
+    realm.phones.wait(number, 3)
+    phone.refused("send", 400, "send_limit", channel="otp")
+    codes = [message["code"] for message in realm.phones.to(number)]
+    newest = codes[-1]
+    if codes[0] != newest:
+        assert phone.refused("check", 400, "otp_invalid", otp=codes[0])["triesLeft"] == 2
+    assert phone.call("check", otp=newest) == {"state": "passed"}
+    assert realm.srv.status(started).success == "true"
+
+
+def test_the_cooldown(realm):
+    """Refused with the time to wait; no message, no count."""
+    possession(realm, resend_cooldown="60 seconds")
+    try:
+        number = new_number()
+        _, phone = begin(realm, number)
+        assert phone.call("send", channel="otp")["resendAfter"] > 50
+        assert phone.refused("send", 400, "resend_too_soon", channel="otp")["resendAfter"] > 50
+        assert phone.call("open")["sendsLeft"] == 2 and len(realm.phones.to(number)) <= 1
+    finally:
+        possession(realm)
+
+
+def test_tries_are_counted(realm):
+    """One; or three, of which a resend gives none back; what is no text counts nothing."""
+    _, phone, _, code = coded(realm)
+    for otp in (None, 123456, ["1"]):
+        phone.refused("check", 400, "invalid_request", otp=otp)
+    phone.refused("check", 400, "possession_failed", otp=code[:-1] + "x")
+    phone.refused("check", 409, "transaction_over", otp=code)
+    _, phone, number, code = coded(realm, allowOTPRetry=True)
+    assert phone.refused("check", 400, "otp_invalid", otp=code + "0")["triesLeft"] == 2
+    assert phone.refused("check", 400, "otp_invalid", otp="１２３４５６")["triesLeft"] == 1
+    phone.call("send", channel="otp")
+    code = realm.phones.wait(number, 2)["code"]
+    phone.refused("check", 400, "possession_failed", otp=code + "0")
+    _, phone, _, code = coded(realm, allowOTPRetry=True)
+    for _ in range(2):
+        phone.refused("check", 400, "otp_invalid", otp="x")
+    assert phone.call("check", otp=code) == {"state": "passed"}
+
+
+def test_a_code_is_of_its_transaction(realm):
+    """Another one's for the same number is wrong."""
+    number = new_number()
+    phones = [begin(realm, number)[1] for _ in range(2)]
+    for phone in phones:
+        phone.call("send", channel="otp")
+    realm.phones.wait(number, 2)
+    codes = [message["code"] for message in realm.phones.to(number)]
+    if codes[0] != codes[1]:
+        phones[0].refused("check", 400, "possession_failed", otp=codes[1])
+
+
+def test_giving_up(realm):
+    """Then the right code is too late."""
+    started, phone, _, code = coded(realm)
+    assert phone.call("cancel") == {"state": "failed"}
+    assert phone.refused("check", 409, "transaction_over", otp=code)["state"] == "failed"
+    assert realm.srv.status(started).success == "false"
+
+
+def test_waiting_for_the_end(realm):
+    """An answer is held until somebody ends the transaction."""
+    _, phone, _, code = coded(realm)
+    for wait in (-1, 26, "1", 1.5):
+        phone.refused("result", 400, "invalid_request", wait=wait)
+    import threading  # pylint: disable=import-outside-toplevel
+    waiter = realm.srv.phone(type("Started", (), {"authToken": phone.token}), phone.key)
+    waiter.app.nonce = phone.app.nonce
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(waiter.ask("result", wait=25)))
+    thread.start()
+    assert phone.call("check", otp=code) == {"state": "passed"}
+    thread.join(10)
+    assert answers and answers[0].json() == {"state": "passed"} and answers[0].seconds < 10
+
+
+def test_no_provider(world):
+    """503, and nothing is counted."""
+    realm = possession(world.realm())
+    phones = Phones(realm, channels=())
+    try:
+        srv = Backend(realm, "srv")
+        phone = srv.phone(srv.unify(new_number()))
+        phone.call("open")
+        answer = phone.ask("send", channel="otp")
+        assert (answer.status, answer.json()["title"]) == (503, "Channel.Unavailable"), answer
+        assert phone.call("open")["sendsLeft"] == 3
+    finally:
+        phones.close()
+
+
+def test_a_proven_number_signs_in(realm):
+    """By the login client, with the key; once; what is not proven for it does not."""
+    admin = realm.world.admin
+    admin.call("grant_permission", realm.slug, realm.client("app"), variadic=["gt:urn:postern:possession"])
+    admin.call("put_possession_client", realm.slug, realm.client("srv"), login_client=realm.client("app"))
+    realm.world.settle()
+    started, phone, number, code = coded(realm)
+    user = admin.call("put_user", realm.slug, phone=number, first_name="Ada")
+
+    def sign_in(app=phone.app, token=phone.token):
+        return app.token({"grant_type": "urn:postern:possession", "client_id": realm.client("app"), "auth_token": token, "scope": "openid"})
+    refused = sign_in()
+    assert (refused.status, refused.json()) == (
+        400, {"error": "invalid_grant", "error_description": "The possession check is not valid."}), refused
+    phone.call("check", otp=code)
+    for answer in (sign_in(phone.app.with_key(ProofKey())), sign_in(phone.app.plain), sign_in(token="x")):
+        assert answer.same_bytes() == refused.same_bytes()
+    granted = sign_in()
+    assert granted.status == 200, granted
+    tokens = granted.json()
+    assert tokens["token_type"] == "DPoP" and phone.app.userinfo(tokens["access_token"]).json()["sub"] == user
+    assert sign_in().same_bytes() == refused.same_bytes()
+    assert realm.srv.status(started).success == "true"
+
+
+def test_discovery_names_the_grant_while_it_is_on(realm):
+    """grant_types_supported."""
+    assert "urn:postern:possession" in realm.app().get("/.well-known/openid-configuration").json()["grant_types_supported"]
+
+
+def test_no_code_at_rest(realm):
+    """Neither code nor number in the audit; codes are keyed."""
+    _, _, number, code = coded(realm)
+    rows = realm.world.admin.rows_of("audit_events", number) if hasattr(realm.world.admin, "rows_of") else []
+    assert rows == []
+    assert realm.world.admin.rows_of("possessions", code) == [] and wire

@@ -1,0 +1,118 @@
+"""Many at once: one wins, and counts are exact, over two processes."""
+
+import concurrent.futures
+import urllib.parse
+
+import pytest
+
+from harness import settings, wire
+from harness.dpop import ProofKey
+from harness.phones import Phones, new_number
+from harness.possession import Backend, possession
+
+ROUNDS = 200 if getattr(settings, "FULL", False) else 20
+AT_ONCE = 48
+
+
+@pytest.fixture(scope="module", name="realm")
+def _realm(world):
+    realm = possession(world.realm())
+    realm.phones = Phones(realm)
+    realm.srv = Backend(realm, "srv", "cap:assert-possession")
+    realm.nodes = [world.node, world.start_node()]
+    world.admin.call("put_web_origin", realm.slug, realm.client("srv"), "https://app.example")
+    world.settle()
+    yield realm
+    realm.phones.close()
+
+
+def at_once(calls):
+    """The answers of calls that run at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        return [future.result() for future in [pool.submit(call) for call in calls]]
+
+
+def phones_of(realm, phone, count):
+    """The same app many times, over both nodes, each with a nonce."""
+    made = []
+    for number in range(count):
+        other = realm.srv.phone(type("Started", (), {"authToken": phone.token}), phone.key, realm.nodes[number % 2])
+        other.app.nonce = phone.app.nonce
+        made.append(other)
+    return made
+
+
+def coded(realm, **members):
+    """A transaction with a code on the phone."""
+    number = new_number()
+    started = realm.srv.unify(number, **members)
+    phone = realm.srv.phone(started)
+    phone.call("open")
+    phone.call("send", channel="otp")
+    return started, phone, realm.phones.wait(number)["code"]
+
+
+def test_one_of_many_right_codes_passes(realm):
+    """200 once, 409 for all others."""
+    for _ in range(ROUNDS // 4):
+        _, phone, code = coded(realm, allowOTPRetry=True)
+        answers = at_once([lambda p=p: p.ask("check", otp=code) for p in phones_of(realm, phone, AT_ONCE)])
+        assert sorted({answer.status for answer in answers}) == [200, 409]
+        assert sum(answer.status == 200 for answer in answers) == 1
+
+
+def test_no_more_tries_than_there_are(realm):
+    """Forty-eight guesses, three compared."""
+    for _ in range(ROUNDS // 4):
+        started, phone, code = coded(realm, allowOTPRetry=True)
+        answers = at_once([lambda p=p: p.ask("check", otp="x") for p in phones_of(realm, phone, AT_ONCE)])
+        errors = [answer.error for answer in answers]
+        assert errors.count("otp_invalid") == 2 and errors.count("possession_failed") == 1 and errors.count("transaction_over") == AT_ONCE - 3
+        assert phone.ask("check", otp=code).status == 409 and realm.srv.status(started).success == "false"
+
+
+def test_no_more_messages_than_there_are(realm):
+    """Many sends, three messages."""
+    number = new_number()
+    phone = realm.srv.phone(realm.srv.unify(number))
+    phone.call("open")
+    answers = at_once([lambda p=p: p.ask("send", channel="otp") for p in phones_of(realm, phone, AT_ONCE)])
+    assert sum(answer.status == 200 for answer in answers) == 3
+    assert all(answer.error == "send_limit" for answer in answers if answer.status != 200)
+    realm.phones.wait(number, 3)
+
+
+def test_one_finish_passes(realm):
+    """The return code of a link works once."""
+    for _ in range(ROUNDS // 4):
+        number = new_number()
+        phone = realm.srv.phone(realm.srv.unify(number, finalTargetUrl="https://app.example/"))
+        phone.call("open")
+        phone.call("send", channel="link")
+        path = urllib.parse.urlsplit(realm.phones.wait(number)["link"]).path
+        headers = {"Content-Type": wire.FORM, "Origin": realm.issuer, "Sec-Fetch-Site": "same-origin"}
+        url = realm.app().exchange("POST", path, headers, b"action=continue").header("location")
+        answers = at_once([lambda p=p: p.ask("finish", redirectUrl=url) for p in phones_of(realm, phone, AT_ONCE)])
+        assert sum(answer.status == 200 for answer in answers) == 1
+
+
+def test_one_number_is_bound(realm):
+    """Two numbers at once: one is bound and repeated, the other refused."""
+    assert realm.srv.token
+    for _ in range(ROUNDS // 4):
+        started = realm.srv.unify(kind="none")
+        realm.srv.phone(started, ProofKey()).call("open")
+        numbers = [new_number(), new_number()]
+        answers = at_once([lambda n=n: realm.srv.ask("/v3/unify-bind", correlationId=started.correlationId, phoneNumber=numbers[n % 2])
+                           for n in range(AT_ONCE)])
+        bound = {answer.json()["phoneNumber"] for answer in answers if answer.status == 200}
+        assert len(bound) == 1 and all(answer.status in (200, 403) for answer in answers)
+        assert realm.srv.status(started).phoneNumber == bound.pop()
+
+
+def test_one_key_pins(realm):
+    """Two keys open at once: one of them goes on."""
+    for _ in range(ROUNDS):
+        started = realm.srv.unify()
+        answers = at_once([lambda p=p: p.ask("open") for p in (realm.srv.phone(started), realm.srv.phone(started, node=realm.nodes[1]))])
+        assert sorted(answer.status for answer in answers) == [200, 403]
