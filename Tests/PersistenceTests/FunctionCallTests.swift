@@ -10,6 +10,7 @@ private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
         AccountStore.calls, AddressProofStore.calls, AddressTokenStore.calls, AuthorizationCodeStore.calls,
         BrandStore.calls, BrowserSessionStore.calls,
         ClientAssertionStore.calls, CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, DataKeyStore.calls,
+        DeviceKeyStore.calls,
         IdentifierStore.calls, IdentityCodeStore.calls, KeyLineStore.calls, LogoutTokenStore.calls,
         MagicLinkStore.calls,
         MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls, PageStateStore.calls, PasskeyStore.calls,

@@ -16,6 +16,8 @@ struct MailNotice: Sendable {
         case identifierAdded = "identifier-added"
         case identifierRemoved = "identifier-removed"
         case identifierMoved = "identifier-moved"
+        case deviceAdded = "device-added"
+        case deviceRemoved = "device-removed"
     }
 
     /// The members of `mail_outbox.detail` that a text is made from; others are ignored.

@@ -16,6 +16,10 @@ public struct GrantType: RawRepresentable, Hashable, Sendable, CustomStringConve
     public static let passkey = GrantType(rawValue: "urn:cocoar:passkey")
     /// A phone number that was just proven.
     public static let possession = GrantType(rawValue: "urn:postern:possession")
+    /// A trusted device signs itself in.
+    public static let device = GrantType(rawValue: "urn:postern:device")
+    /// A trusted device approves (CIBA Core 1.0 §10.1).
+    public static let ciba = GrantType(rawValue: "urn:openid:params:grant-type:ciba")
     /// A client acts for itself (RFC 6749 §4.4).
     public static let clientCredentials = GrantType(rawValue: "client_credentials")
     /// Authorization code (RFC 6749 §4.1).

@@ -19,8 +19,8 @@ public struct PossessionFactor: Factor {
         let by: String
     }
 
-    /// The realm's own switch.
-    public func isOffered(in realm: Realm) -> Bool { realm.possession.isEnabled }
+    /// The realm's own switch, beside that of native grants.
+    public func isEnabled(in realm: Realm) -> Bool { realm.nativeGrantsEnabled && realm.possession.isEnabled }
 
     /// `auth_token`.
     public func requireParameters(_ form: FormParameters) throws(TokenError) {

@@ -54,6 +54,11 @@ public struct Answer: Sendable, Equatable {
         .problem(.badRequest, title: "NativeGrants.Disabled", detail: "Native grants are disabled for this realm.")
     }
 
+    /// The answer when the realm has trusted devices switched off.
+    static var approvalsDisabled: Answer {
+        .problem(.badRequest, title: "Approvals.Disabled", detail: "Approvals are disabled for this realm.")
+    }
+
     /// A JSON object with one `Message` member, as the enrolment endpoints answer.
     static func message(_ status: HTTPResponse.Status, _ text: String) -> Answer {
         var object = JSONWriter(reserving: 128)
