@@ -17,7 +17,8 @@ struct ErrorAnswerTests {
         .invalidScope: (400, 400, false), .invalidTarget: (400, 400, false),
         .unmetAuthenticationRequirements: (400, 400, false), .invalidDPoPProof: (400, 400, false),
         .useDPoPNonce: (400, 400, false), .authorizationPending: (400, 400, false),
-        .slowDown: (400, 400, false), .accessDenied: (400, 400, false), .temporarilyUnavailable: (503, 503, true),
+        .slowDown: (400, 400, false), .accessDenied: (400, 400, false), .expiredToken: (400, 400, false),
+        .invalidBindingMessage: (400, 400, false), .temporarilyUnavailable: (503, 503, true),
         .rateLimited: (503, 503, true),
     ]
 

@@ -33,10 +33,12 @@ struct IntrospectionTests {
         return client
     }
 
-    @Test(arguments: [
-        (["https://api"], ["https://api"]), (["https://other"], nil), (["https://api", "https://other"], ["https://api"]),
-        (["app"], nil), (["https://api/"], nil), (["HTTPS://API"], nil),
-    ] as [([String], [String]?)])
+    @Test(
+        arguments: [
+            (["https://api"], ["https://api"]), (["https://other"], nil),
+            (["https://api", "https://other"], ["https://api"]),
+            (["app"], nil), (["https://api/"], nil), (["HTTPS://API"], nil),
+        ] as [([String], [String]?)])
     func `a resource server sees the tokens for it, and of their audience its own part`(
         audience: [String], visible: [String]?
     ) {

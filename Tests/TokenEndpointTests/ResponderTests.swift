@@ -271,7 +271,8 @@ struct UniformDeadlineTests {
 
     @Test(arguments: TokenError.Code.allCases)
     func `a refusal waits exactly when it depends on an account`(_ code: TokenError.Code) async {
-        let isAboutAccount = [.invalidGrant, .authorizationPending, .slowDown, .accessDenied].contains(code)
+        let isAboutAccount = [.invalidGrant, .authorizationPending, .slowDown, .accessDenied, .expiredToken].contains(
+            code)
         let uniform = fixture(.refusals) { _ in throw TokenError(code, "Refused.") }
         #expect(await released(uniform) == (isAboutAccount ? .milliseconds(100) : nil))
         let plain = fixture(.none) { _ in throw TokenError(code, "Refused.") }

@@ -18,6 +18,7 @@ struct MailNotice: Sendable {
         case identifierMoved = "identifier-moved"
         case deviceAdded = "device-added"
         case deviceRemoved = "device-removed"
+        case approvalReported = "approval-reported"
     }
 
     /// The members of `mail_outbox.detail` that a text is made from; others are ignored.

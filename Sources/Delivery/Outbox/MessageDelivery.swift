@@ -67,6 +67,13 @@ struct MessageDelivery: Sendable {
         }
     }
 
+    /// Another node may have the line of the key file.
+    func fail(unreadable message: LeasedMessage) async -> DeliveryOutcome {
+        var failure = OutboxStore.Failure("")
+        failure.retryAfter = RetrySchedule.pause(ofMessageAfterAttempt: message.attempt)
+        return await fail(message, failure, .payload)
+    }
+
     private func wasInDoubt(_ message: LeasedMessage) -> Bool {
         message.lastError?.hasPrefix(DeliveryFailure.inDoubt.description) == true
     }

@@ -177,7 +177,10 @@ public final class OutboxSender: Service {
         }
     }
 
-    private func deliver(_ message: LeasedMessage, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
+    private func deliver(_ leased: LeasedMessage, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
+        guard let message = messages.map({ leased.openingRecipient(with: $0.keyring) }) ?? leased else {
+            return await messages?.fail(unreadable: leased) ?? .permanent(.payload)
+        }
         if let hook = message.hook {
             if let refusal = await ask(hook, about: message, before: deadline) { return refusal }
         }

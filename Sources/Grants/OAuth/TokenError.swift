@@ -20,6 +20,10 @@ public struct TokenError: Error, Equatable, Sendable {
         case slowDown = "slow_down"
         /// The request was refused on the page of its link (RFC 8628 §3.5).
         case accessDenied = "access_denied"
+        /// The request for approval is past its time (CIBA Core 1.0 §11).
+        case expiredToken = "expired_token"
+        /// The message cannot be shown on the device (CIBA Core 1.0 §13).
+        case invalidBindingMessage = "invalid_binding_message"
         /// No value of `acr_values` can be met, or the sign-in is older than `max_age` (RFC 9470; OpenID Connect Unmet
         /// Authentication Requirements 1.0).
         case unmetAuthenticationRequirements = "unmet_authentication_requirements"

@@ -8,6 +8,7 @@ extension Client {
         isConfidential = record.type == "confidential"
         enabled = record.enabled
         requiresDPoP = record.requireDpop
+        matchesNumbers = record.matchNumber ?? true || record.type != "confidential"
         issuesJWTAccessTokens = record.accessTokenType == "jwt"
         rpID = record.rpId
         secretHashes = [record.secretHash, record.previousSecretHash].compactMap { $0.flatMap(Hex.decode) }
@@ -40,6 +41,7 @@ struct ClientRecord: Decodable {
     let enabled: Bool
     let accessTokenType: String
     let requireDpop: Bool
+    let matchNumber: Bool?
     let rpId: String?
     let accessTokenLifetime: Int?
     let refreshTokenLifetime: Int?

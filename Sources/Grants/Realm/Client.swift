@@ -12,6 +12,8 @@ public struct Client: Sendable, Equatable {
     public let enabled: Bool
     /// Whether its tokens must be bound to a key (RFC 9449).
     public let requiresDPoP: Bool
+    /// Whether the number that it shows must be typed on the device to approve; always so for a public client.
+    public internal(set) var matchesNumbers = true
     /// Whether access tokens are JWTs (RFC 9068) instead of references.
     public let issuesJWTAccessTokens: Bool
     /// The WebAuthn relying party identifier of this client, if it has its own.

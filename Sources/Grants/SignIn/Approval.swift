@@ -13,6 +13,8 @@ public struct Approval: Sendable {
         /// Polled sooner than the interval, which is five seconds longer from now on.
         case slowDown
         case denied
+        /// Past its time.
+        case expired
     }
 
     private let state: State
@@ -43,6 +45,7 @@ public struct Approval: Sendable {
         case .pending: TokenError(.authorizationPending, "The \(subject) has not been confirmed yet.")
         case .slowDown: TokenError(.slowDown, "Polled too early: wait five seconds longer between polls.")
         case .denied: TokenError(.accessDenied, "The \(subject) was refused.")
+        case .expired: TokenError(.expiredToken, "The \(subject) has expired.")
         }
     }
 }

@@ -58,7 +58,7 @@ struct NewSignIn: Sendable {
             throw .unavailable("a session that does not meet what was asked for")
         }
         let authentication = Authentication(
-            session: session, user: signedIn.user, amr: signedIn.amr, authTime: Int(signedIn.now), scope: scope,
+            session: session, user: signedIn.user, amr: signedIn.amr, authTime: Int(signedIn.authTime), scope: scope,
             audience: audience,
             refreshToken: refreshToken, tokenSalt: tokenSalt, sessionExpiresAt: Int(signedIn.sessionExpiresAt),
             now: Int(signedIn.now), acr: context.rawValue, thumbprint: proof?.thumbprint)

@@ -30,10 +30,20 @@ public struct SignedIn: Sendable {
     public let user: UUIDValue
     /// Authentication methods (RFC 8176) of the session.
     public let amr: [String]
-    /// `auth_time`.
+    /// When the session was opened.
     public let now: Double
     /// Absolute end of the session.
     public let sessionExpiresAt: Double
+    /// `auth_time`: earlier than ``now`` after an approval.
+    public internal(set) var authTime: Double
+
+    init(user: UUIDValue, amr: [String], now: Double, sessionExpiresAt: Double) {
+        self.user = user
+        self.amr = amr
+        self.now = now
+        self.sessionExpiresAt = sessionExpiresAt
+        authTime = now
+    }
 }
 
 /// What a sign-in on a page leads to.
@@ -97,7 +107,7 @@ public struct SignIn<F: Factor>: Sendable {
                 if case .secondFactor(let prompt) = outcome,
                     let proof = try SecondFactorProof(form, prompt, realm: context.realm.id, keyring: services.keyring)
                 {
-                    amr.append("mfa")
+                    amr += amr.contains("pop") ? ["otp", "mfa"] : ["mfa"]
                     outcome = try await redeem(checked, context, opening: session(amr), proof, turn, &admission)
                 }
                 return try signedIn(outcome, amr)
@@ -144,8 +154,10 @@ public struct SignIn<F: Factor>: Sendable {
 
     private func signedIn(_ outcome: SignInOutcome, _ amr: [String]) throws(TokenError) -> SignedInOnPage {
         switch outcome {
-        case .signedIn(let user, let now, let expiresAt):
-            return .signedIn(SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt), .continue)
+        case .signedIn(let user, let now, let expiresAt, let authTime):
+            var signedIn = SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt)
+            signedIn.authTime = authTime ?? now
+            return .signedIn(signedIn, .continue)
         case .signedInOnPage(let page, let user, let now, let expiresAt):
             return .signedIn(SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt), page)
         case .profileDue: return .profileDue

@@ -17,6 +17,12 @@ struct RequestedAccess: Sendable, Equatable {
         guard resources.count <= Self.maximumResources else { throw Self.invalidTarget("too many resources") }
     }
 
+    /// What was checked before, and comes back sealed.
+    init(scope: [String], resources: [String]) {
+        self.scope = scope
+        self.resources = resources
+    }
+
     /// The audience: the resources of the granted scopes, narrowed by `resource`; the `client_id` when there are none.
     func audience(of granted: [String], realm: Realm, client: Client) throws(TokenError) -> [String] {
         let allowed = Self.resources(of: granted, realm: realm)

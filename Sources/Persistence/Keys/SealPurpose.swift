@@ -31,6 +31,8 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
     case deviceOffer
     /// A mail address that a risk provider is asked about.
     case riskAddress
+    /// Requests for approval that clients poll for.
+    case authenticationRequest
 
     /// What the key is derived with; never to be changed.
     var label: String {
@@ -50,6 +52,7 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
         case .pushHandle: "push handle"
         case .deviceOffer: "device offer"
         case .riskAddress: "risk address"
+        case .authenticationRequest: "authentication request"
         }
     }
 }

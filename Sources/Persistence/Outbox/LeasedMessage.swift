@@ -9,7 +9,7 @@ public struct LeasedMessage: Sendable {
     /// What it is sent by.
     public let channel: Channel
     /// Where it goes: a mail address, an E.164 number, the handle of a device.
-    public let recipient: String
+    public private(set) var recipient: String
     /// What it is about (``MailPayload/template``, or that of a notice).
     public let template: String
     /// `otp`, `link`, `notice` or `approval`.
@@ -79,6 +79,22 @@ extension LeasedMessage {
             pageHost: channel.pageHost, smsHash: nil, provider: nil, providerFailures: 0, refusedBy: [],
             providers: channel.providers, hook: nil, mailFrom: nil, replyTo: nil, texts: [:])
     }
+
+    /// The message with the handle of its device in clear: handles are sealed in the database (`postern.push_approval`).
+    /// - Returns: `nil` when the line of the key file is gone.
+    public func openingRecipient(with keyring: Keyring) -> LeasedMessage? {
+        guard channel == .push, recipient.hasPrefix(Self.sealedPrefix) else { return self }
+        guard let sealed = Data(base64Encoded: String(recipient.dropFirst(Self.sealedPrefix.count))),
+            let handle = try? keyring.open(
+                Array(sealed), for: .pushHandle, realm: realm, aad: Array("push handle".utf8) + realm.bytes),
+            let text = String(validating: handle, as: UTF8.self)
+        else { return nil }
+        var opened = self
+        opened.recipient = text
+        return opened
+    }
+
+    private static let sealedPrefix = "sealed:"
 
     /// As `postern.take_messages` gives it.
     static let decode: RecordDecoder<LeasedMessage> = { (row) throws(StoreError) in

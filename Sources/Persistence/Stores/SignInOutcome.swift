@@ -1,7 +1,7 @@
 /// The outcome of a presented factor.
 public enum SignInOutcome: Sendable {
-    /// `now` and `sessionExpiresAt` are seconds since the epoch by the database clock.
-    case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double)
+    /// Times are seconds since the epoch by the database clock. `authTime`: when the user proved who it is; `nil`: now.
+    case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double, authTime: Double? = nil)
     /// On a page: the browser is signed in, and this is the answer to its authorization request.
     case signedInOnPage(PageOutcome, user: UUIDValue, now: Double, sessionExpiresAt: Double)
     /// On a page: the code was right, and the account is made when its user has given names.
@@ -71,7 +71,7 @@ extension SignInOutcome {
             let page = try row[said].flatMap(PageOutcome.init)
             if page == .profile { return .profileDue }
             if page == .secondProof { return .secondProofDue }
-            guard case .signedIn(let user, let now, let expiresAt) = try decode(row), let page else {
+            guard case .signedIn(let user, let now, let expiresAt, _) = try decode(row), let page else {
                 return try decode(row)
             }
             return .signedInOnPage(page, user: user, now: now, sessionExpiresAt: expiresAt)

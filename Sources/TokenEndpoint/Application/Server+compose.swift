@@ -61,6 +61,11 @@ extension Server {
         let possession = PossessionParts(
             database, signingKeys: signingKeys, realms: realms, limiter: limiter, keyring: keyring,
             post: parts.postSignal, wakeDelivery: wakeDelivery.signal, clock: clock)
+        let approvalStore = ApprovalStore(database)
+        let wakeApprovals = WakeSignal()
+        let backchannelGrant = BackchannelGrant(store: approvalStore, signIn, issuer: issuer)
+        let backchannel = BackchannelRequests(
+            store: approvalStore, limiter: limiter, keyring: keyring, wakeWorker: wakeApprovals.signal)
         let service = TokenService(
             [
                 SignInGrant(codeFactor, signIn, issuer: issuer),
@@ -68,6 +73,7 @@ extension Server {
                 SignInGrant(passkeyFactor, signIn, issuer: issuer),
                 SignInGrant(possession.factor, signIn, issuer: issuer),
                 SignInGrant(DeviceFactor(devices: deviceKeys), signIn, issuer: issuer),
+                backchannelGrant,
                 AuthorizationCodeGrant(
                     codes: authorizationCodes, addresses: addressTokens, issuer: issuer, limiter: limiter),
                 refreshes,
@@ -122,6 +128,16 @@ extension Server {
                     databaseClock: databaseClock),
                 countMissingKey: transport.countMissingAPIKey
             ).routes
+            + CotterEventRoutes(
+                events: CotterEvents(
+                    requests: backchannel, store: approvalStore, grant: backchannelGrant, issuer: issuer),
+                countMissingKey: transport.countMissingAPIKey
+            ).routes
+            + BackchannelRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
+            + ApprovalRoutes(
+                approvals: Approvals(store: approvalStore, limiter: limiter),
+                door: DeviceDoor(proofs: DeviceProofs(proofs)), waiting: waiting
+            ).routes
             + pages.routes
             + SignInRequestRoutes(
                 requests: requests, proofs: proofs, code: code, registration: registration, link: link
@@ -175,6 +191,9 @@ extension Server {
                 )
                 .listener(databaseConfiguration, clock: clock),
                 SignInRequestService(worker: worker),
+                ApprovalService(
+                    worker: ApprovalWorker(
+                        store: approvalStore, wake: wakeApprovals, wakeDelivery: wakeDelivery.signal, logger: logger)),
                 TestCodeService(
                     worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
                 Sweeper(store: MaintenanceStore(database), logger: logger),

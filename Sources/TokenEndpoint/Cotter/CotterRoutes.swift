@@ -103,5 +103,5 @@ extension Answer {
 
 // swift-format-ignore: NeverForceUnwrap
 extension HTTPField.Name {
-    fileprivate static let apiKeyID = HTTPField.Name("API_KEY_ID")!
+    static let apiKeyID = HTTPField.Name("API_KEY_ID")!
 }

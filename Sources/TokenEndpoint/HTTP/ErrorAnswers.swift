@@ -82,9 +82,10 @@ extension TokenError {
     /// Whether it depends on what an account has.
     fileprivate var isAboutAccount: Bool {
         switch code {
-        case .invalidGrant, .authorizationPending, .slowDown, .accessDenied: true
+        case .invalidGrant, .authorizationPending, .slowDown, .accessDenied, .expiredToken: true
         case .invalidRequest, .invalidClient, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget,
-            .unmetAuthenticationRequirements, .invalidDPoPProof, .useDPoPNonce, .temporarilyUnavailable, .rateLimited:
+            .unmetAuthenticationRequirements, .invalidDPoPProof, .useDPoPNonce, .temporarilyUnavailable, .rateLimited,
+            .invalidBindingMessage:
             false
         }
     }
@@ -103,7 +104,8 @@ extension Answer {
             if basicUsed { answer.headers[.wwwAuthenticate] = "Basic realm=\"postern\", charset=\"UTF-8\"" }
             return answer
         case .invalidRequest, .invalidGrant, .unauthorizedClient, .unsupportedGrantType, .invalidScope, .invalidTarget,
-            .unmetAuthenticationRequirements, .authorizationPending, .slowDown, .accessDenied:
+            .unmetAuthenticationRequirements, .authorizationPending, .slowDown, .accessDenied, .expiredToken,
+            .invalidBindingMessage:
             return Answer(.badRequest, json: body(error))
         case .invalidDPoPProof, .useDPoPNonce:
             var answer = Answer(.badRequest, json: body(error))

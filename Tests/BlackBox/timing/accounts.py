@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 
-from harness import authenticator, wire
+from harness import approvals, authenticator, wire
 from harness.app import OTP, PASSKEY
 from harness.codeflow import Flow, hosted
 from harness.pages_client import PageBrowser
@@ -28,6 +28,7 @@ class Accounts:
             call("set_rate_limit", realm.slug, "magic-link", dimension, permits=1_000_000, per="1 minute", burst=1_000_000)
             for dimension in ("target", "target-total", "source", "client", "app")
         ), call("grant_permission", realm.slug, realm.client("app"), variadic=["gt:" + MAGIC]))
+        approvals.switch_on(realm, "app", public_clients=True)
         self.hosts = {posture: realm.put_app(posture.lower(), registration=posture) for posture in ("JitOnOtp", "ExplicitEndpoint")}
         # The clients app-2 and jwt show the pages of Apps with other postures.
         realm.put_app("jit", ["app-2"], registration="JitOnOtp")
@@ -153,6 +154,21 @@ class Accounts:
     def link_request(self, email):
         """A request for a link."""
         return self.json("/api/account/magic-link/request", {"Email": email})
+
+    def approval_request(self, email):
+        """A request for an approval."""
+        fields = {"Host": self.realm.host, "Content-Type": wire.FORM}
+        return wire.request_bytes("POST", "/connect/bc-authorize", fields, wire.form_body(approvals.form(self.app, login_hint=email)))
+
+    def devices(self, emails):
+        """Gives each a trusted device; returns the addresses."""
+        self._run(
+            "INSERT INTO postern.device_key (realm_id, thumbprint, public_key, user_id, client, added_at) "
+            "SELECT u.realm_id, sha256(u.id::text::bytea), sha256(u.id::text::bytea) || sha256('y'), u.id, k.id, now() "
+            "FROM postern.user_account AS u JOIN postern.client AS k USING (realm_id) "
+            f"WHERE u.realm_id = {literal(self.id)} AND k.client_id = {literal(self.app.client_id)} AND u.email = ANY ({literal(emails)}); "
+            "ANALYZE postern.device_key;")
+        return emails
 
     def redemption(self, email=None, handle=None):
         """A code that is right by one chance in a million."""

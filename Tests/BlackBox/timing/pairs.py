@@ -77,6 +77,19 @@ def _link_disabled(accounts, count):
     return _zip(accounts.link_request, accounts.users(count), accounts.users(count, enabled=False))
 
 
+# -- bc-authorize ----------------------------------------------------------------------------------
+
+
+@pair("CB-02", "bc-authorize", "known with a device", "unknown")
+def _approval(accounts, count):
+    return _zip(accounts.approval_request, accounts.devices(accounts.users(count)), accounts.addresses(count))
+
+
+@pair("CB-02", "bc-authorize", "known with a device", "known without")
+def _approval_without_device(accounts, count):
+    return _zip(accounts.approval_request, accounts.devices(accounts.users(count)), accounts.users(count))
+
+
 # -- wrong links -----------------------------------------------------------------------------------
 
 
