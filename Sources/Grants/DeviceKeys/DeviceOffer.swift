@@ -5,8 +5,8 @@ import Persistence
 /// The key of a new device on its way to a trusted one: a sealed blob in a QR code; nothing is stored in the database.
 ///
 /// Text: `pdo_` + base64url of the thumbprint + `.` + base64url of the sealed fields. The trusted device signs for the
-/// thumbprint that it scanned; it must not have to take the server's word for it. Single use comes from inserting ``id``
-/// when it is adopted.
+/// thumbprint that it scanned; it must not have to take the server's word for it. Single use comes from inserting
+/// ``id`` when it is adopted.
 struct DeviceOffer: Sendable, Equatable {
     static let prefix = "pdo_"
     /// In seconds.
