@@ -4,7 +4,9 @@ import Persistence
 
 /// The key of a new device on its way to a trusted one: a sealed blob in a QR code; nothing is stored in the database.
 ///
-/// Text: `pdo_` + base64url of the sealed fields. Single use comes from inserting ``id`` when it is adopted.
+/// Text: `pdo_` + base64url of the thumbprint + `.` + base64url of the sealed fields. The trusted device signs for the
+/// thumbprint that it scanned; it must not have to take the server's word for it. Single use comes from inserting
+/// ``id`` when it is adopted.
 struct DeviceOffer: Sendable, Equatable {
     static let prefix = "pdo_"
     /// In seconds.
@@ -43,8 +45,9 @@ struct DeviceOffer: Sendable, Equatable {
 
     /// Opens a presented offer; `nil` when this server did not make it for the realm.
     init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
-        guard presented.utf8.count <= Self.maximumCharacters, presented.hasPrefix(Self.prefix),
-            let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
+        let parts = presented.dropFirst(Self.prefix.count).split(separator: ".", omittingEmptySubsequences: false)
+        guard presented.utf8.count <= Self.maximumCharacters, presented.hasPrefix(Self.prefix), parts.count == 2,
+            let sealed = Base64.urlDecode(parts[1]),
             let fields = try? keyring.open(sealed, for: .deviceOffer, realm: realm, aad: Self.aad(realm)),
             fields.count >= Self.fixedCount, fields[0] == Self.version,
             let client = UUIDValue(bytes: fields[17..<33]),
@@ -52,6 +55,7 @@ struct DeviceOffer: Sendable, Equatable {
             let digits = fields[41..<43].bigEndianInteger(as: UInt16.self),
             fields.count >= Self.fixedCount + Int(fields[139]),
             let source = String(validating: fields[140..<(140 + Int(fields[139]))], as: UTF8.self),
+            parts[0] == Base64.urlEncode(Array(fields[43..<75])),
             let name = String(validating: fields[(140 + Int(fields[139]))...], as: UTF8.self)
         else { return nil }
         id = Array(fields[1..<17])
@@ -71,7 +75,7 @@ struct DeviceOffer: Sendable, Equatable {
         guard let sealed = try? keyring.seal(fields, for: .deviceOffer, realm: realm, aad: Self.aad(realm)) else {
             throw .unavailable("seal")
         }
-        return Self.prefix + Base64.urlEncode(sealed)
+        return Self.prefix + Base64.urlEncode(thumbprint) + "." + Base64.urlEncode(sealed)
     }
 
     /// Four digits.

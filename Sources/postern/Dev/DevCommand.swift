@@ -113,7 +113,8 @@ struct DevCommand: AsyncParsableCommand {
                                              postern try passkey \(app)
                                              postern try approval \(app)
             Or prove a phone number:      postern try possession --url \(origin) --client \(DevRealm.proveClientID) \
-            --secret-file .postern/\(DevRealm.proveClientID).secret --phone \(DevRealm.codeNumber) --otp \(DevRealm.code)
+            --secret-file .postern/\(DevRealm.proveClientID).secret \
+            --phone \(DevRealm.codeNumber) --otp \(DevRealm.code)
             Or sign in on the pages:      postern try hosted \(app)
             Ctrl-C stops everything; the data stays in .postern/ (--reset starts over).
 

@@ -123,8 +123,8 @@ struct HeadlessApp {
         return (status.code, answer, headers["DPoP-Nonce"].first)
     }
 
-    /// Posts JSON whose member `Proof` proves another key than that of the access token (a second one, if the server asks
-    /// for a nonce).
+    /// Posts JSON whose member `Proof` proves another key than that of the access token. The server asks for a nonce
+    /// first, which costs a second request.
     func post(
         _ path: String, tokens: Tokens, proving device: ProofKey, _ json: (_ proof: String) -> String
     ) async throws -> Data {
