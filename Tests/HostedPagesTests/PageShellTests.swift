@@ -3,6 +3,7 @@ import Grants
 import Persistence
 import Testing
 import Texts
+import TokenEndpoint
 
 @Suite("Shells of pages")
 struct PageShellTests {
