@@ -6,14 +6,19 @@ public enum HTMLText {
         guard text.utf8.contains(where: { replacement(for: $0) != nil }) else { return text }
         var escaped: [UInt8] = []
         escaped.reserveCapacity(text.utf8.count + 64)
+        append(text, to: &escaped)
+        return String(decoding: escaped, as: UTF8.self)
+    }
+
+    /// The same behind what there is.
+    public static func append(_ text: String, to bytes: inout [UInt8]) {
         for byte in text.utf8 {
             if let replacement = replacement(for: byte) {
-                replacement.withUTF8Buffer { escaped.append(contentsOf: $0) }
+                replacement.withUTF8Buffer { bytes.append(contentsOf: $0) }
             } else {
-                escaped.append(byte)
+                bytes.append(byte)
             }
         }
-        return String(decoding: escaped, as: UTF8.self)
     }
 
     @inline(__always)

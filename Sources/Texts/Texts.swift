@@ -17,9 +17,12 @@ public struct Texts: Sendable, MustacheParent {
     /// The texts with values for placeholders. Values are cleaned (``DisplayText``) and never looked at again.
     public func filling(_ values: [String: String]) -> Texts {
         var texts = self
-        for (name, value) in values { texts.values[name] = isolated(DisplayText.clean(value, limit: 320)) }
+        for (name, value) in values { texts.values[name] = isolated(Self.filler(value)) }
         return texts
     }
+
+    /// A value as it stands in a text.
+    public static func filler(_ value: String) -> String { DisplayText.clean(value, limit: 320) }
 
     /// A text with its values in place; its key if there is no such text, which a test excludes.
     public subscript(key: String) -> String {

@@ -73,6 +73,24 @@ struct DPoPProofTests {
         #expect(Base64.urlEncode(proof.thumbprint) == "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")
     }
 
+    @Test func `a key that is known proves nothing by itself`() throws {
+        let realm = try Realm.fixture(id: ProofDraft.realmID)
+        let verifier = DPoPVerifier(nonces: DPoPNonces(keyring: .fixture())) { ProofDraft.now }
+        let url = RequestedURL(realm: realm, host: "r.example", path: "/connect/token")
+        func verify(_ draft: ProofDraft) throws -> DPoPProof {
+            try verifier.verify([draft.text()], method: "POST", url: url, accessToken: nil, realm: realm)
+        }
+        let first = try verify(ProofDraft(jti: "one"))
+        #expect(try verify(ProofDraft(jti: "two")).thumbprint == first.thumbprint)
+        var forged = ProofDraft(jti: "three")
+        forged.signature = { signature in signature.map { $0 ^ 1 } }
+        #expect(throws: DPoPRefusal.invalid(reason: "signature")) { try verify(forged) }
+        // The same text names a key of another algorithm.
+        var other = ProofDraft(jti: "four")
+        other.set(\.header, "alg", #""EdDSA""#)
+        #expect(throws: DPoPRefusal.invalid(reason: "key")) { try verify(other) }
+    }
+
     @Test(
         "thumbprints are those of the specifications",
         arguments: [

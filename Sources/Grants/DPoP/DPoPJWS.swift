@@ -14,15 +14,16 @@ struct DPoPJWS {
     /// `nil` for anything but three parts of canonical base64url without padding, of which two are JSON objects without
     /// a repeated member.
     init?(_ text: String) {
-        let parts = text.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Base64.urlDecode(parts[0]).flatMap(JOSEObject.init),
-            let payload = Base64.urlDecode(parts[1]).flatMap(JOSEObject.init),
-            let signature = Base64.urlDecode(parts[2])
+        let bytes = Array(text.utf8)
+        let parts = bytes.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Base64.urlDecode(Array(parts[0])).flatMap(JOSEObject.init),
+            let payload = Base64.urlDecode(Array(parts[1])).flatMap(JOSEObject.init),
+            let signature = Base64.urlDecode(Array(parts[2]))
         else { return nil }
         self.header = header
         self.payload = payload
         self.signature = signature
-        input = Array(text[..<parts[1].endIndex].utf8)
+        input = Array(bytes[..<parts[1].endIndex])
     }
 }
 

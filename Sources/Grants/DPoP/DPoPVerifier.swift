@@ -11,6 +11,7 @@ public struct DPoPVerifier: Sendable {
     /// The nonces that it accepts and hands out.
     public let nonces: DPoPNonces
     private let clock: @Sendable () -> Double
+    private let keys = DPoPKeys()
 
     /// How far a client's clock may be off, in seconds.
     static let leeway = 60.0
@@ -39,9 +40,13 @@ public struct DPoPVerifier: Sendable {
         let jws = try Self.checkFormat(text)
         try Self.checkType(jws)
         let algorithm = try Self.checkAlgorithm(jws, rules)
-        let key = try Self.checkKey(jws, algorithm)
+        let name = DPoPKeys.Name(jws.header, algorithm)
+        let known = name.flatMap { keys[$0] }
+        let key: DPoPKey
+        if let known { key = known } else { key = try Self.checkKey(jws, algorithm) }
         let claims = try Self.checkClaims(jws, now)
         try Self.checkSignature(jws, key)
+        if known == nil, let name { keys[name] = key }
         try Self.checkMethod(claims, method)
         try Self.checkURL(claims, url)
         try Self.checkAccessToken(claims, accessToken)
@@ -73,8 +78,9 @@ public struct DPoPVerifier: Sendable {
     private static func checkField(_ fields: [String]) throws(DPoPRefusal) -> String {
         try DPoPCheck.field.require(fields.count == 1, "fields")
         let text = fields.first ?? ""
-        try DPoPCheck.field.require(!text.utf8.contains(UInt8(ascii: ",")), "comma")
-        return String(text.prefix { $0 != "," })
+        let comma = text.utf8.firstIndex(of: UInt8(ascii: ","))
+        try DPoPCheck.field.require(comma == nil, "comma")
+        return comma.map { String(text[..<$0]) } ?? text
     }
 
     private static func checkFormat(_ text: String) throws(DPoPRefusal) -> DPoPJWS {

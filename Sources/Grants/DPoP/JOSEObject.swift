@@ -9,7 +9,8 @@ struct JOSEObject {
         case other(ArraySlice<UInt8>)
     }
 
-    private var values: [String: Value] = [:]
+    /// A few: to compare their names is quicker than to hash one.
+    private var members: [(name: String, value: Value)] = []
 
     /// `nil` unless the bytes are one object.
     init?(_ bytes: [UInt8]) {
@@ -19,31 +20,40 @@ struct JOSEObject {
     private mutating func read(_ bytes: [UInt8]) throws(JSONError) {
         try JSONReader.validate(bytes.span, maximumLength: DPoPJWS.maximumBytes)
         var json = JSONReader(validated: bytes.span)
-        var members = try json.object()
-        while let name = try json.key(of: &members) {
-            values[name] = json.nextIsString ? .string(try json.string()) : .other(bytes[try json.skip(in: members)])
+        var object = try json.object()
+        while let name = try json.key(of: &object) {
+            let value =
+                json.nextIsString ? Value.string(try json.string()) : .other(bytes[try json.skip(in: object)])
+            members.append((name, value))
         }
         try json.finish()
     }
 
-    func has(_ name: String) -> Bool { values[name] != nil }
+    private subscript(name: String) -> Value? { members.first { $0.name == name }?.value }
+
+    func has(_ name: String) -> Bool { self[name] != nil }
 
     /// Whether the member is absent or this string.
     func isAbsent(_ name: String, or expected: String) -> Bool { !has(name) || text(name) == expected }
 
     /// `nil` where the member is absent or no string.
     func text(_ name: String) -> String? {
-        if case .string(let value) = values[name] { value } else { nil }
+        if case .string(let value) = self[name] { value } else { nil }
     }
 
     /// `nil` where the member is absent or no object.
     func object(_ name: String) -> JOSEObject? {
-        if case .other(let text) = values[name] { JOSEObject(Array(text)) } else { nil }
+        bytes(name).flatMap(JOSEObject.init)
+    }
+
+    /// As it was written; `nil` where the member is absent or a string.
+    func bytes(_ name: String) -> [UInt8]? {
+        if case .other(let text) = self[name] { Array(text) } else { nil }
     }
 
     /// NumericDate (RFC 7519 §2) from 1970 to 9999; `nil` where the member is absent or anything else.
     func date(_ name: String) -> Double? {
-        guard case .other(let text) = values[name], text.count <= 32, text.first.map(Self.beginsNumber) == true,
+        guard case .other(let text) = self[name], text.count <= 32, text.first.map(Self.beginsNumber) == true,
             let value = Double(String(decoding: text, as: UTF8.self)), (0...253_402_300_799).contains(value)
         else { return nil }
         return value

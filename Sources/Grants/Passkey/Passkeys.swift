@@ -23,8 +23,6 @@ public struct Passkeys: Sendable {
 
     /// A ceremony as handed to the client: `{"ceremonyId":…,"options":{…}}`.
     public struct Options: Sendable {
-        /// The JSON body.
-        public let json: [UInt8]
         /// Names the ceremony.
         public let ceremonyID: String
         /// Its options alone.
@@ -33,10 +31,14 @@ public struct Passkeys: Sendable {
         init(ceremonyID: String, options: [UInt8]) {
             self.ceremonyID = ceremonyID
             self.options = options
+        }
+
+        /// The JSON body.
+        public var json: [UInt8] {
             var object = JSONWriter(reserving: 1024)
             object.member("ceremonyId", ceremonyID)
             object.member("options", json: options)
-            json = object.finish()
+            return object.finish()
         }
     }
 

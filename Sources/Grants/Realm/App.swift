@@ -90,9 +90,12 @@ extension Realm {
 
     /// The origin of one of the realm's hosts: under the issuer's scheme and port.
     public func origin(ofHost host: String) -> String {
-        guard let scheme = issuer.firstRange(of: "://") else { return issuer }
-        let port = issuer[scheme.upperBound...].firstIndex(of: ":").map { issuer[$0...] } ?? ""
-        return issuer[..<scheme.upperBound] + host + port
+        // Bytes: each request with a page or a proof asks for it.
+        let bytes = issuer.utf8, colon = UInt8(ascii: ":")
+        guard let scheme = bytes.firstIndex(of: colon), bytes[scheme...].starts(with: "://".utf8) else { return issuer }
+        let authority = bytes.index(scheme, offsetBy: 3)
+        let port = bytes[authority...].firstIndex(of: colon).map { issuer[$0...] } ?? ""
+        return issuer[..<authority] + host + port
     }
 
     /// The RP-ID to expect on the host before a client is named: the one all passkey clients of the App share, else the

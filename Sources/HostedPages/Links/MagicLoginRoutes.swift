@@ -74,8 +74,8 @@ struct MagicLoginRoutes: Sendable {
     private func goOn(with link: MagicLink, _ exchange: Exchange) -> Answer {
         let look = pages.looks.look(exchange.realm, exchange)
         return pages.renderer.page(
-            "continue-link", step: "continue-link", title: look.texts["link-here-title"],
-            ["user": link.formUserID, "token": link.formToken], look: look, hidesReferrer: true)
+            "continue-link", step: "continue-link", title: "link-here-title",
+            ["user": .value(link.formUserID), "token": .value(link.formToken)], look: look, hidesReferrer: true)
     }
 
     private func goOn(from link: MagicLink, _ exchange: Exchange) async throws -> Answer {
@@ -93,27 +93,29 @@ struct MagicLoginRoutes: Sendable {
     {
         let origin = try await parts.confirmation.origin(of: link, realm: exchange.realm, source: exchange.source)
         let look = pages.looks.look(exchange.realm, exchange)
-        let unknown = look.texts["link-page-unknown"]
-        var values: [String: Any] = [
-            "user": link.formUserID, "token": link.formToken, "application": origin?.application ?? look.product,
-            "time": origin?.timeText ?? unknown, "source": origin?.address ?? unknown,
+        let unknown = PageValues.Value.text("link-page-unknown")
+        var values: PageValues = [
+            "user": .value(link.formUserID), "token": .value(link.formToken),
+            "application": .value(origin?.application ?? look.product),
+            "time": (origin?.timeText).map { .value($0) } ?? unknown,
+            "source": (origin?.address).map { .value($0) } ?? unknown,
         ]
-        if isRepeated { values["fault"] = look.texts["fault-wrong_number"] }
+        if isRepeated { values.set("fault", .text("fault-wrong_number")) }
         return pages.renderer.page(
             "confirm-link", step: "confirm-link", error: isRepeated ? "wrong_number" : nil,
-            title: look.texts["link-page-title"], values, look: look, status: isRepeated ? .badRequest : .ok,
+            title: "link-page-title", values, look: look, status: isRepeated ? .badRequest : .ok,
             hidesReferrer: true)
     }
 
     private func result(
-        _ result: LinkResult, _ exchange: Exchange, retry values: [String: Any] = [:]
+        _ result: LinkResult, _ exchange: Exchange, retry values: PageValues = [:]
     ) -> Answer {
         let look = pages.looks.look(exchange.realm, exchange)
         var values = values
-        values["text"] = look.texts["done-\(result.rawValue)"]
+        values.set("text", .text("done-\(result.rawValue)"))
         return pages.renderer.page(
             "done", step: "done", error: result.isGood ? nil : result.rawValue,
-            title: look.texts["done-\(result.rawValue)-title"], values, look: look, status: result.status,
+            title: "done-\(result.rawValue)-title", values, look: look, status: result.status,
             hidesReferrer: true)
     }
 
@@ -126,8 +128,9 @@ struct MagicLoginRoutes: Sendable {
         var answer = result(
             error.limit == nil ? .unavailable : .limited, exchange,
             retry: [
-                "retry": true, "method": method,
-                "fields": all.sorted { $0.key < $1.key }.map { ["name": $0.key, "value": $0.value] },
+                "retry": .flag(true), "method": .value(method),
+                "fields": .rows(
+                    all.sorted { $0.key < $1.key }.map { ["name": .value($0.key), "value": .value($0.value)] }),
             ])
         answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
         return Refusal(answer, because: error)

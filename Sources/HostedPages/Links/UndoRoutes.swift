@@ -30,10 +30,10 @@ struct UndoRoutes: Sendable {
         // Where it was added from, as mails and pages about links show it.
         let origin = RequestOrigin(application: "", time: offer.addedAt, source: offer.source)
         return pages.renderer.page(
-            "undo", step: "undo", title: look.texts["undo-title"],
+            "undo", step: "undo", title: "undo-title",
             [
-                "what": Self.name(of: offer, look.texts), "time": origin.shortTimeText,
-                "source": origin.address ?? look.texts["link-page-unknown"],
+                "what": .value(Self.name(of: offer, look.texts)), "time": .value(origin.shortTimeText),
+                "source": origin.address.map { .value($0) } ?? .text("link-page-unknown"),
             ], look: look, hidesReferrer: true)
     }
 
@@ -75,7 +75,7 @@ struct UndoRoutes: Sendable {
         let look = pages.looks.look(exchange.realm, exchange)
         return pages.renderer.page(
             "done", step: "done", error: result.status == .ok ? nil : result.rawValue,
-            title: look.texts["done-\(result.rawValue)-title"], ["text": look.texts["done-\(result.rawValue)"]],
+            title: "done-\(result.rawValue)-title", ["text": .text("done-\(result.rawValue)")],
             look: look, status: result.status, hidesReferrer: true)
     }
 

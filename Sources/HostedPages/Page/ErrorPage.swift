@@ -39,11 +39,11 @@ struct ErrorPage: Sendable, Equatable {
 
     func answer(_ renderer: PageRenderer, _ look: PageLook) -> Answer {
         let look = look.filling(["client": home?.name ?? look.product])
-        var values: [String: Any] = ["text": look.texts["error-\(kind.rawValue)"], "code": kind.rawValue]
-        if let retryURL { values["retry"] = retryURL }
-        if let home { values["home"] = home.uri }
+        var values: PageValues = ["text": .text("error-\(kind.rawValue)"), "code": .value(kind.rawValue)]
+        values.set("retry", value: retryURL)
+        values.set("home", value: home?.uri)
         var answer = renderer.page(
-            "error", step: "error", error: kind.rawValue, title: look.texts["error-title"], values, look: look,
+            "error", step: "error", error: kind.rawValue, title: "error-title", values, look: look,
             status: kind.status)
         if kind == .rateLimited || kind == .unavailable { answer.headers[.retryAfter] = String(retryAfter ?? 1) }
         return answer

@@ -6,23 +6,23 @@ import TokenEndpoint
 /// Finds the look of a request's pages: language, texts, brand.
 struct PageLooks: Sendable {
     let catalogue: TextCatalogue
-    /// The style sheets of a brand.
-    let names: @Sendable (Brand) -> AssetNames
 
     /// The look of no realm.
     var neutral: PageLook {
-        let texts = catalogue.texts(in: .english, replacedBy: [:])
-        return PageLook(texts: texts, brand: Brand(), product: texts["address-title"], assets: names(Brand()))
+        let product = catalogue.texts(in: .english, replacedBy: [:])["address-title"]
+        return PageLook(
+            PageLook.Identity(realm: nil, version: 0, app: nil, language: .english), brand: Brand(), product: product,
+            catalogue: catalogue)
     }
 
     /// - Parameter realm: with the settings of the App that the pages show.
     func look(_ realm: Realm, _ exchange: Exchange, uiLocales: [String] = []) -> PageLook {
-        let language = exchange.language(of: realm, uiLocales: uiLocales)
-        let product = realm.brand.productName ?? realm.app?.displayName ?? realm.displayName
-        let texts = catalogue.texts(in: language, replacedBy: realm.brand.texts[language.tag] ?? [:])
+        let identity = PageLook.Identity(
+            realm: realm.id, version: realm.version, app: realm.app?.slug,
+            language: exchange.language(of: realm, uiLocales: uiLocales))
         return PageLook(
-            texts: texts.filling(["product": product, "client": product]), brand: realm.brand, product: product,
-            assets: names(realm.brand))
+            identity, brand: realm.brand,
+            product: realm.brand.productName ?? realm.app?.displayName ?? realm.displayName, catalogue: catalogue)
     }
 }
 

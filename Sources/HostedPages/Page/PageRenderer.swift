@@ -1,3 +1,4 @@
+import Grants
 import HTTPTypes
 import Texts
 import TokenEndpoint
@@ -5,32 +6,68 @@ import TokenEndpoint
 /// Makes pages: a template in the shared layout, under the headers that every page carries.
 package struct PageRenderer: Sendable {
     private let library: TemplateLibrary
+    /// The style sheets of a brand.
+    private let assets: @Sendable (Brand) -> AssetNames
+    private let shells = PageShells()
+    private let marker = SlotMarker()
 
+    /// - Parameter assets: the style sheets of a brand.
     /// - Throws: a parser error if a template in the binary is broken.
-    package init() throws {
+    init(assets: @escaping @Sendable (Brand) -> AssetNames) throws {
         library = try TemplateLibrary(Embedded.templates)
+        self.assets = assets
     }
 
     /// A page.
     /// - Parameters:
     ///   - step: `data-step` of its `main`.
     ///   - error: `data-error` of its `main`.
-    ///   - title: the heading, which is also the title of the window.
+    ///   - title: the heading, which is also the title of the window: the key of its text.
     ///   - values: what the template shows beside the texts.
     ///   - hidesReferrer: for a page whose address holds a secret that another page must not learn.
     func page(
-        _ template: String, step: String, error: String? = nil, title: String, _ values: [String: Any] = [:],
+        _ template: String, step: String, error: String? = nil, title: String, _ values: PageValues = [:],
         look: PageLook, status: HTTPResponse.Status = .ok, hidesReferrer: Bool = false
     ) -> Answer {
-        var all = look.values.merging(values) { $1 }
-        all["step"] = step
-        all["title"] = title
-        if let error { all["error"] = error }
+        let key = PageShells.Key(
+            template: template, step: step, error: error, title: title, look: look.identity,
+            fills: look.fills.map(\.name), shape: values.shape)
+        let shell = shells.shell(key) { render(key, look, slots: values.slots.count) }
         var answer = Answer(status, headers: Self.headers)
         answer.headers[.referrerPolicy] = hidesReferrer ? "no-referrer" : "same-origin"
-        // A template that is missing would be found by the tests: every one is rendered there.
-        answer.body = Array((library.render(template, all) ?? "").utf8)
+        let slots = values.slots
+        answer.body = shell.page { slot in
+            slot < slots.count ? slots[slot] : Texts.filler(look.fills[slot - slots.count].value)
+        }
         return answer
+    }
+
+    /// Renders a page with markers for its slots: those of its values, then those of the texts' placeholders.
+    private func render(_ key: PageShells.Key, _ look: PageLook, slots: Int) -> PageShell {
+        let texts = look.texts(filledBy: { marker.text(slots + $0) })
+        var slot = 0
+        var all = look.values(texts, assets(look.brand)).merging(values(of: key.shape, texts, &slot)) { $1 }
+        all["step"] = key.step
+        all["title"] = texts[key.title]
+        if let error = key.error { all["error"] = error }
+        // A template that is missing would be found by the tests: every one is rendered there.
+        return PageShell(library.render(key.template, all) ?? "", marker)
+    }
+
+    /// - Parameter slot: the number of the next slot.
+    private func values(of shape: [PageValues.Member], _ texts: Texts, _ slot: inout Int) -> [String: Any] {
+        var values: [String: Any] = [:]
+        for member in shape {
+            switch member.kind {
+            case .slot:
+                values[member.name] = marker.text(slot)
+                slot += 1
+            case .text(let key): values[member.name] = texts[key]
+            case .flag(let flag): values[member.name] = flag
+            case .rows(let rows): values[member.name] = rows.map { self.values(of: $0, texts, &slot) }
+            }
+        }
+        return values
     }
 
     /// No `form-action`: browsers apply it to every redirect that follows the form, also to the client's own.

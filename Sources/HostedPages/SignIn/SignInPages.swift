@@ -24,16 +24,16 @@ struct SignInPages: Sendable {
             "host": Self.host(of: context.request.redirectURI),
         ])
         var values = try await values(&transaction, context, look, live)
-        values["tx"] = try transaction.text(
+        let tx = try transaction.text(
             realm: context.exchange.realm, host: context.exchange.host, keyring: parts.keyring)
-        if let fault = transaction.fault { values["fault"] = look.texts["fault-\(fault.name)"] }
+        values.set("tx", .value(tx))
+        if let fault = transaction.fault { values.set("fault", .text("fault-\(fault.name)")) }
         let step = transaction.step
-        values["verifies"] = context.rules.provesAddressOnly
-        let texts = step == .consent ? look.filling(["address": live?.address ?? ""]) : look
+        values.set("verifies", .flag(context.rules.provesAddressOnly))
+        let filled = step == .consent ? look.filling(["address": live?.address ?? ""]) : look
         return renderer.page(
             step.name, step: step.name, error: transaction.fault?.name,
-            title: texts.texts[Self.title(of: transaction, context)],
-            values, look: texts, status: status)
+            title: Self.title(of: transaction, context), values, look: filled, status: status)
     }
 
     private static let titles: [SignInStep: String] = [
@@ -54,43 +54,43 @@ struct SignInPages: Sendable {
     private func values(
         _ transaction: inout SignInTransaction, _ context: SignInContext, _ look: PageLook,
         _ live: BrowserSessionStore.Live?
-    ) async throws -> [String: Any] {
+    ) async throws -> PageValues {
         let rules = context.rules
-        var values: [String: Any] = [:]
+        var values = PageValues()
         switch transaction.step {
         case .address:
-            values["address"] = transaction.address
-            values["sends"] = rules.sendsMessages
-            addKind(to: &values, rules, look)
-            values["holds"] = transaction.held != nil
+            values.set("address", .value(transaction.address))
+            values.set("sends", .flag(rules.sendsMessages))
+            addKind(to: &values, rules)
+            values.set("holds", .flag(transaction.held != nil))
             if transaction.held != nil ? rules.replacesAccount : rules.offersRegistration {
-                values["registers"] = look.texts[transaction.held != nil ? "again-register" : "address-register"]
+                values.set("registers", .text(transaction.held != nil ? "again-register" : "address-register"))
             }
-            values["fixed"] = rules.fixedAddress != nil
+            values.set("fixed", .flag(rules.fixedAddress != nil))
             if rules.offersPasskeys, let rpID = rules.rpID {
                 let begun = try parts.passkeys.beginOnPage(
                     realm: context.realm, client: context.request.client, rpID: rpID)
                 transaction.ceremony = begun.ceremonyID
-                values["passkey"] = true
-                values["options"] = String(decoding: begun.options, as: UTF8.self)
-                values["script"] = assets.name(of: .passkey)
+                values.set("passkey", .flag(true))
+                values.set("options", .value(String(decoding: begun.options, as: UTF8.self)))
+                values.set("script", .value(assets.name(of: .passkey)))
             }
         case .register:
-            values["address"] = transaction.address
-            addKind(to: &values, rules, look)
+            values.set("address", .value(transaction.address))
+            addKind(to: &values, rules)
             addNames(to: &values, rules, context, asksTerms: true)
         case .code:
-            values["tries"] = transaction.wrongCodes > 0 && Int(transaction.wrongCodes) < rules.tries
-            values["resends"] = Int(transaction.sends) < rules.sends(to: transaction.address)
-            values["links"] = transaction.offersLink(rules)
-            addChannels(to: &values, transaction, context, look)
-            values["fixed"] = rules.fixedAddress != nil
-        case .link: add(link: transaction, to: &values, context, look)
+            values.set("tries", .flag(transaction.wrongCodes > 0 && Int(transaction.wrongCodes) < rules.tries))
+            values.set("resends", .flag(Int(transaction.sends) < rules.sends(to: transaction.address)))
+            values.set("links", .flag(transaction.offersLink(rules)))
+            addChannels(to: &values, transaction, context)
+            values.set("fixed", .flag(rules.fixedAddress != nil))
+        case .link: add(link: transaction, to: &values, context)
         case .secondFactor: break
         case .profile:
             addNames(to: &values, rules, context, asksTerms: !transaction.facts.contains(.acceptsTerms))
         case .offerPasskey:
-            values["script"] = assets.name(of: .passkey)
+            values.set("script", .value(assets.name(of: .passkey)))
             if let live, let rpID = rules.rpID,
                 let begun = try await parts.passkeys.beginEnrolment(
                     realm: context.realm, rpID: rpID,
@@ -99,44 +99,48 @@ struct SignInPages: Sendable {
                         pageOrigin: context.origin))
             {
                 transaction.ceremony = begun.ceremonyID
-                values["options"] = String(decoding: begun.options, as: UTF8.self)
+                values.set("options", .value(String(decoding: begun.options, as: UTF8.self)))
             }
         case .consent:
-            values["scopes"] = context.request.scope.map { scope in
-                let known = look.texts.filling(["scope": scope])
+            let texts = look.texts
+            let rows = context.request.scope.map { scope -> PageValues in
+                let known = texts.filling(["scope": scope])
                 let text = known["scope-\(scope)"]
-                return [
-                    "text": text == "scope-\(scope)"
-                        ? Self.description(of: scope, context) ?? known["scope-other"] : text
-                ]
+                let isKnown = text != "scope-\(scope)"
+                return ["text": .value(isKnown ? text : Self.description(of: scope, context) ?? known["scope-other"])]
             }
+            values.set("scopes", .rows(rows))
         case .continueAs:
-            values["account"] = rules.provesAddressOnly ? transaction.address : live?.address ?? ""
+            values.set("account", .value(rules.provesAddressOnly ? transaction.address : live?.address ?? ""))
         }
         return values
     }
 
     /// What kind of address the field takes.
-    private func addKind(to values: inout [String: Any], _ rules: SignInRules, _ look: PageLook) {
+    private func addKind(to values: inout PageValues, _ rules: SignInRules) {
         let addresses = rules.addresses
-        switch (addresses.takesMail, addresses.takesPhones) {
-        case (true, false): (values["kind"], values["label"]) = ("email", look.texts["address-label"])
-        case (false, _): (values["kind"], values["label"]) = ("tel", look.texts["address-label-phone"])
-        case (true, true): (values["kind"], values["label"]) = ("text", look.texts["address-label-any"])
-        }
+        let (kind, label) =
+            switch (addresses.takesMail, addresses.takesPhones) {
+            case (true, false): ("email", "address-label")
+            case (false, _): ("tel", "address-label-phone")
+            case (true, true): ("text", "address-label-any")
+            }
+        values.set("kind", .value(kind))
+        values.set("label", .text(label))
     }
 
     /// The other ways by which a code can reach a phone.
     private func addChannels(
-        to values: inout [String: Any], _ transaction: SignInTransaction, _ context: SignInContext, _ look: PageLook
+        to values: inout PageValues, _ transaction: SignInTransaction, _ context: SignInContext
     ) {
         guard transaction.address.isPhone else { return }
-        values["isPhone"] = true
+        values.set("isPhone", .flag(true))
         guard Int(transaction.sends) < context.rules.sends(to: transaction.address) else { return }
         let last = AuthSessionHandle(transaction.handle, realm: context.realm.id, keyring: parts.keyring)?.channel
-        values["channels"] = context.rules.addresses.channels.filter { $0 != last }.map {
-            ["action": $0.rawValue, "text": look.texts["code-\($0.rawValue)"] ?? ""]
-        }
+        let others = context.rules.addresses.channels.filter { $0 != last }
+        values.set(
+            "channels",
+            .rows(others.map { ["action": .value($0.rawValue), "text": .text("code-\($0.rawValue)")] }))
     }
 
     /// What the administrator says a scope is for.
@@ -145,31 +149,37 @@ struct SignInPages: Sendable {
     }
 
     private func addNames(
-        to values: inout [String: Any], _ rules: SignInRules, _ context: SignInContext, asksTerms: Bool
+        to values: inout PageValues, _ rules: SignInRules, _ context: SignInContext, asksTerms: Bool
     ) {
         let fields = rules.registrationFields
-        if fields.firstName != .off { values["firstName"] = ["isOptional": fields.firstName == .optional] }
-        if fields.lastName != .off { values["lastName"] = ["isOptional": fields.lastName == .optional] }
-        if asksTerms, let terms = context.realm.brand.termsURI { values["terms"] = ["uri": terms] }
+        for (name, rule) in [("firstName", fields.firstName), ("lastName", fields.lastName)] where rule != .off {
+            values.set(name, .rows([["isOptional": .flag(rule == .optional)]]))
+        }
+        if asksTerms, let terms = context.realm.brand.termsURI { values.set("terms", .rows([["uri": .value(terms)]])) }
     }
 
     private func add(
-        link transaction: SignInTransaction, to values: inout [String: Any], _ context: SignInContext, _ look: PageLook
+        link transaction: SignInTransaction, to values: inout PageValues, _ context: SignInContext
     ) {
         let handle = AuthSessionHandle(transaction.handle, realm: context.realm.id, keyring: parts.keyring)
         let polling = handle.flatMap { parts.mailedLink.polling(ofHandle: $0.id) }
-        values["number"] = polling?.matchNumber ?? ""
-        values["interval"] = polling?.interval ?? 5
-        values["codes"] = context.rules.sendsCodes(to: transaction.address)
-        values["fixed"] = context.rules.fixedAddress != nil
-        if transaction.link != .denied, transaction.link != .expired { values["script"] = assets.name(of: .wait) }
+        values.set("number", .value(polling?.matchNumber ?? ""))
+        values.set("interval", .value(String(polling?.interval ?? 5)))
+        values.set("codes", .flag(context.rules.sendsCodes(to: transaction.address)))
+        values.set("fixed", .flag(context.rules.fixedAddress != nil))
+        if transaction.link != .denied, transaction.link != .expired {
+            values.set("script", .value(assets.name(of: .wait)))
+        }
         let client = context.request.client
-        values["submits"] =
-            context.request.redirectURI.hasPrefix("https:") && client.iosApps.isEmpty && client.androidApps.isEmpty
+        values.set(
+            "submits",
+            .flag(
+                context.request.redirectURI.hasPrefix("https:") && client.iosApps.isEmpty
+                    && client.androidApps.isEmpty))
         switch transaction.link {
-        case .pending: values["state"] = look.texts["link-pending"]
-        case .denied: values["state"] = look.texts["link-denied"]
-        case .expired: values["state"] = look.texts["link-expired"]
+        case .pending: values.set("state", .text("link-pending"))
+        case .denied: values.set("state", .text("link-denied"))
+        case .expired: values.set("state", .text("link-expired"))
         case .confirmed, nil: break
         }
     }
@@ -178,7 +188,7 @@ struct SignInPages: Sendable {
     func expired(_ text: String, _ context: SignInContext) -> Answer {
         let look = looks.look(context.realm, context.exchange, uiLocales: context.request.uiLocales)
         return renderer.page(
-            "expired", step: "expired", title: look.texts["expired-title"], ["tx": text], look: look)
+            "expired", step: "expired", title: "expired-title", ["tx": .value(text)], look: look)
     }
 
     /// A form that posts a response to its redirect URI, by script or by its button.
@@ -187,10 +197,10 @@ struct SignInPages: Sendable {
             "client": client ?? Self.host(of: response.redirectURI)
         ])
         return renderer.page(
-            "form-post", step: "form-post", title: look.texts["return-title"],
+            "form-post", step: "form-post", title: "return-title",
             [
-                "uri": response.redirectURI, "script": assets.name(of: .formPost),
-                "members": response.members.map { ["name": $0.name, "value": $0.value] },
+                "uri": .value(response.redirectURI), "script": .value(assets.name(of: .formPost)),
+                "members": .rows(response.members.map { ["name": .value($0.name), "value": .value($0.value)] }),
             ], look: look)
     }
 

@@ -30,7 +30,7 @@ struct SignOutPages: Sendable {
                 fields, for: .signInTransaction, realm: exchange.realm.id, aad: Self.aad(exchange))
         else { throw TokenError.unavailable("seal") }
         return pages.renderer.page(
-            "sign-out", step: "sign-out", title: look.texts["sign-out-title"], ["tx": Base64.urlEncode(tx)], look: look
+            "sign-out", step: "sign-out", title: "sign-out-title", ["tx": .value(Base64.urlEncode(tx))], look: look
         ).setting(browser.header)
     }
 
@@ -62,14 +62,13 @@ struct SignOutPages: Sendable {
 
     /// Says what was done, and offers the way back to the client.
     func done(_ client: Client?, _ exchange: Exchange, isSignedOut: Bool) -> Answer {
-        let look = pages.looks.look(exchange.realm, exchange).filling(
-            client.map { ["client": $0.displayName] } ?? [:])
+        let look = pages.looks.look(exchange.realm, exchange)
         let name = isSignedOut ? "signed-out" : "stay"
-        var values: [String: Any] = ["text": look.texts["\(name)-lead"]]
-        if let home = client?.hosted.homeURI { values["home"] = home }
+        var values: PageValues = ["text": .text("\(name)-lead")]
+        values.set("home", value: client?.hosted.homeURI)
         return pages.renderer.page(
-            "signed-out", step: isSignedOut ? "signed-out" : "sign-out", title: look.texts["\(name)-title"], values,
-            look: look)
+            "signed-out", step: isSignedOut ? "signed-out" : "sign-out", title: "\(name)-title", values,
+            look: client.map { look.filling(["client": $0.displayName]) } ?? look)
     }
 
     private static func aad(_ exchange: Exchange) -> [UInt8] {

@@ -17,7 +17,8 @@ BEGIN
         v_key := encode(substr(p_proof, 1, 32), 'hex');
         v_set := set_config('postern.proof', encode(p_proof, 'hex'), true);
         v_set := set_config('postern.proof_key', v_key, true);
-        v_set := set_config('postern.binding_key', CASE WHEN get_byte(p_proof, 80) & 2 > 0 THEN v_key ELSE '' END, true);
+        v_set := set_config('postern.binding_key',
+                            CASE WHEN get_byte(p_proof, 80) & 2 > 0 THEN v_key ELSE '' END, true);
     END IF;
     RETURN p_value;
 END
@@ -40,8 +41,8 @@ GRANT EXECUTE ON FUNCTION postern.proof_key TO postern_app;
 
 -- fresh; used; old: from before the store was emptied, so nobody knows. An iat may be a minute ahead of the moment in
 -- which its proof is used. A proof whose request runs its statement again (mark) is fresh again. Each slot has a
--- statement of its own, because to find the partition of a row costs more than to insert it; and the sequence is read by
--- the function behind the view pg_sequences (NULL: not called), because a query of it would cost as much.
+-- statement of its own, because to find the partition of a row costs more than to insert it. The function behind the
+-- view pg_sequences reads the sequence (NULL: not called), because a query of it costs as much as the insert.
 CREATE OR REPLACE FUNCTION postern.mark_proof(p_realm uuid, p_proof bytea) RETURNS text
 LANGUAGE plpgsql
 AS $$
