@@ -219,7 +219,7 @@ BEGIN
     IF NOT postern.hold_user(p_realm, p_user) THEN
         RETURN 'unknown';
     END IF;
-    SELECT i.kind, i.value INTO v_old FROM postern.user_identifier AS i
+    SELECT i.kind, i.value, i.added_at, i.proved_at INTO v_old FROM postern.user_identifier AS i
      WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.id = p_id AND i.proven_key IS NOT NULL;
     IF NOT FOUND THEN
         RETURN 'unknown';
@@ -232,6 +232,12 @@ BEGIN
         RETURN 'last_way_in';
     END IF;
     PERFORM postern.remove_identifier(p_realm, p_id);
+    -- A thief who adds an address and removes the owner's must not leave the owner an undo that locks both out.
+    UPDATE postern.undo_link AS l
+       SET removed = l.removed || jsonb_build_object('value', v_old.value, 'proved_at', v_old.proved_at)
+     WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.kind = 'identifier' AND l.used_at IS NULL
+       AND l.expires_at > now() AND l.created_at > v_old.added_at AND l.target <> p_id
+       AND jsonb_array_length(l.removed) < 10;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     SELECT p_realm, 'identifier_removed', s.client, p_user, p_session, p_source,
            jsonb_build_object('identifier', p_id, 'kind', v_old.kind)

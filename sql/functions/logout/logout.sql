@@ -49,10 +49,12 @@ $$;
 COMMENT ON FUNCTION postern.sign_out_browser IS 'Signs a browser out, or says that the user has to be asked first';
 GRANT EXECUTE ON FUNCTION postern.sign_out_browser TO postern_app;
 
--- Logout tokens that are due, on a lease of a minute. Clients take turns: a client with many tokens, or one that does
--- not answer, delays no other's.
-CREATE OR REPLACE FUNCTION postern.take_logout_tokens(p_limit integer)
-RETURNS TABLE (realm_id uuid, id uuid, client_id text, user_id uuid, session uuid, uri text, attempts integer)
+-- Logout tokens that are due, on a lease of a minute. Clients take turns, and each gets p_share calls of one server at
+-- a time: a client with many tokens, or one that does not answer, delays no other's. p_busy: the client of each call
+-- that this server makes just now.
+CREATE OR REPLACE FUNCTION postern.take_due_logout_tokens(p_limit integer, p_share integer, p_busy uuid[])
+RETURNS TABLE (realm_id uuid, id uuid, client uuid, client_id text, user_id uuid, session uuid, uri text,
+               attempts integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 #variable_conflict use_column
@@ -60,21 +62,34 @@ BEGIN
     RETURN QUERY
     WITH due AS (
         SELECT t.realm_id, t.id
-          FROM (SELECT w.realm_id, w.id,
-                       row_number() OVER (PARTITION BY w.realm_id, w.client ORDER BY w.not_before) AS turn
+          FROM (SELECT w.realm_id, w.id, coalesce(b.calls, 0)
+                       + row_number() OVER (PARTITION BY w.realm_id, w.client ORDER BY w.not_before) AS turn
                   FROM postern.logout_token AS w
+                  LEFT JOIN (SELECT x.client, count(*) AS calls FROM unnest(p_busy) AS x (client) GROUP BY 1) AS b
+                    ON b.client = w.client
                  WHERE w.sent_at IS NULL AND w.not_before <= now() AND w.expires_at > now()) AS r
           JOIN postern.logout_token AS t ON t.realm_id = r.realm_id AND t.id = r.id
-         WHERE t.not_before <= now()
+         WHERE t.not_before <= now() AND r.turn <= p_share
          ORDER BY r.turn LIMIT p_limit FOR NO KEY UPDATE OF t SKIP LOCKED)
     UPDATE postern.logout_token AS t
        SET not_before = now() + interval '1 minute', attempts = t.attempts + 1
       FROM due AS d, postern.client AS k
      WHERE t.realm_id = d.realm_id AND t.id = d.id AND k.realm_id = t.realm_id AND k.id = t.client
-    RETURNING t.realm_id, t.id, k.client_id, t.user_id, t.session, t.uri, t.attempts;
+    RETURNING t.realm_id, t.id, t.client, k.client_id, t.user_id, t.session, t.uri, t.attempts;
 END
 $$;
-COMMENT ON FUNCTION postern.take_logout_tokens IS 'Logout tokens that are due, for one sender';
+COMMENT ON FUNCTION postern.take_due_logout_tokens IS 'Logout tokens that are due, for one sender';
+GRANT EXECUTE ON FUNCTION postern.take_due_logout_tokens TO postern_app;
+
+-- Kept for older binaries, which wait for all that they took.
+CREATE OR REPLACE FUNCTION postern.take_logout_tokens(p_limit integer)
+RETURNS TABLE (realm_id uuid, id uuid, client_id text, user_id uuid, session uuid, uri text, attempts integer)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    SELECT t.realm_id, t.id, t.client_id, t.user_id, t.session, t.uri, t.attempts
+      FROM postern.take_due_logout_tokens(p_limit, p_limit, '{}') AS t
+$$;
+COMMENT ON FUNCTION postern.take_logout_tokens IS 'take_due_logout_tokens without a share';
 GRANT EXECUTE ON FUNCTION postern.take_logout_tokens TO postern_app;
 
 -- p_error NULL: it was accepted. Else it is sent again after p_wait seconds, until it expires.

@@ -63,7 +63,34 @@ $$;
 COMMENT ON FUNCTION postern.has_factor IS 'Whether a user still has a factor';
 GRANT EXECUTE ON FUNCTION postern.has_factor TO postern_app;
 
--- Takes the factor away and ends all access of the account, once. Outcomes: undone, gone, rate_limited.
+-- What the user lost since a factor was added, as undo_link.removed has it. A proof is as old as it was; what another
+-- account has proven meanwhile stays there.
+CREATE OR REPLACE FUNCTION postern.give_back_identifiers(p_realm uuid, p_user uuid, p_removed jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_lost record;
+    v_id uuid;
+BEGIN
+    FOR v_lost IN
+        SELECT x.value, x.proved_at FROM jsonb_to_recordset(p_removed) AS x (value text, proved_at timestamptz)
+    LOOP
+        BEGIN
+            v_id := postern.prove_identifier(
+                p_realm, p_user, CASE WHEN postern.is_phone(v_lost.value) THEN 'phone' ELSE 'email' END, v_lost.value);
+            UPDATE postern.user_identifier AS i SET proved_at = v_lost.proved_at
+             WHERE i.realm_id = p_realm AND i.id = v_id;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;
+        END;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION postern.give_back_identifiers IS
+    'Gives a user identifiers that were removed, unless they are taken';
+
+-- Takes the factor away and ends all access of the account, once. What its user removed after an identifier was added
+-- comes back with the undo of that identifier. Outcomes: undone, gone, rate_limited.
 -- SECURITY DEFINER: it removes what the app role may only add, and makes a new security stamp.
 CREATE OR REPLACE FUNCTION postern.undo_factor(
     p_realm uuid, p_id uuid, p_source text,
@@ -84,7 +111,7 @@ BEGIN
     UPDATE postern.undo_link AS l SET used_at = now()
      WHERE l.realm_id = p_realm AND l.id = p_id AND l.used_at IS NULL AND l.expires_at > now()
        AND postern.has_factor(p_realm, l.user_id, l.kind, l.target)
-    RETURNING l.user_id, l.kind, l.target INTO v_link;
+    RETURNING l.user_id, l.kind, l.target, l.removed INTO v_link;
     IF NOT FOUND THEN
         outcome := 'gone';
         RETURN;
@@ -107,7 +134,8 @@ BEGIN
     ELSE
         SELECT i.kind, i.value, i.proven_key IS NOT NULL AS proven INTO v_identifier
           FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.id = v_link.target;
-        PERFORM postern.remove_identifier(p_realm, v_link.target);
+        PERFORM postern.remove_identifier(p_realm, v_link.target),
+                postern.give_back_identifiers(p_realm, v_link.user_id, v_link.removed);
         PERFORM postern.tell_of_removed_identifier(p_realm, v_link.user_id, v_identifier.kind, v_identifier.value,
                                                    v_identifier.proven);
     END IF;

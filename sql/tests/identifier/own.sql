@@ -96,5 +96,19 @@ SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.audit_event WHERE eve
 SELECT is(postern.offer_undo(pg_temp.realm(), pg_temp.who('bob@example.com'), 'identifier',
     (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who('bob@example.com'), NULL)), 'x', NULL) ? 'undo', true, 'an old offer');
 SELECT is(pg_temp.undo(pg_temp.sql($$UPDATE postern.undo_link SET expires_at = now() WHERE used_at IS NULL AND label = 'x' RETURNING id::text$$)), 'gone', 'has ended');
+-- A thief adds an address and removes the owner's: the undo gives it back.
+SELECT set_config('test.bob', pg_temp.who('bob@example.com')::text, true) \g /dev/null
+SELECT pg_temp.sign_in('bob2', 'bob@example.com') \g /dev/null
+SELECT is(pg_temp.begins('u2', 'thief@x.example', '1', 'bob@example.com'), 'sent 2', 'a thief again');
+SELECT is(pg_temp.adds('u2', '1', 'bob@example.com'), 'added', 'adds an address');
+SELECT pg_temp.sql($$UPDATE postern.user_identifier SET added_at = now() - interval '1 day', proved_at = now() - interval '1 day'
+                      WHERE key = 'bob@example.com' RETURNING 1$$) \g /dev/null
+SELECT is(postern.remove_own_identifier(pg_temp.realm(), current_setting('test.bob')::uuid, pg_temp.uu('bob2'),
+    (SELECT id FROM postern.own_identifiers(pg_temp.realm(), current_setting('test.bob')::uuid, NULL) WHERE value = 'bob@example.com'),
+    '192.0.2.1'), 'removed', 'and removes the owner''s');
+SELECT is(pg_temp.undo(pg_temp.sql($$SELECT id::text FROM postern.undo_link WHERE label LIKE 'thief%'$$)), 'undone', 'the owner undoes it');
+SELECT results_eq($$SELECT value, is_primary, proved_at < date_part('epoch', now())
+                      FROM postern.own_identifiers(pg_temp.realm(), current_setting('test.bob')::uuid, NULL)$$,
+                  $$VALUES ('bob@example.com', true, true)$$, 'and has the address again, proven when it was');
 SELECT finish();
 ROLLBACK;

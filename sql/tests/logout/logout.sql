@@ -50,6 +50,14 @@ INSERT INTO postern.logout_token (realm_id, client, user_id, session, uri, not_b
 VALUES (pg_temp.realm(), pg_temp.client('second'), gen_random_uuid(), pg_temp.uu('other'), 'https://x.example', now());
 UPDATE postern.logout_token SET not_before = now() - interval '1 minute' WHERE client = pg_temp.client();
 SET LOCAL ROLE app_login;
+SAVEPOINT due;
+SELECT results_eq($$SELECT client_id, count(*)::int FROM postern.take_due_logout_tokens(100, 2, '{}')
+                     GROUP BY 1 ORDER BY 1$$, $$VALUES ('app', 2), ('second', 1)$$, 'each client gets its share');
+ROLLBACK TO due;
+SELECT results_eq($$SELECT client_id, count(*)::int FROM postern.take_due_logout_tokens(
+                               100, 2, ARRAY[pg_temp.client(), pg_temp.client('second'), pg_temp.client('second')])
+                     GROUP BY 1$$, $$VALUES ('app', 1)$$, 'less the calls under way');
+ROLLBACK TO due;
 SELECT is((SELECT count(DISTINCT client_id)::int FROM postern.take_logout_tokens(2)), 2, 'clients take turns');
 SELECT is((SELECT count(*)::int FROM postern.take_logout_tokens(100)), 4, 'all are taken');
 SELECT is((SELECT count(*)::int FROM postern.take_logout_tokens(100)), 0, 'by one sender');
