@@ -80,7 +80,7 @@ extension LeasedMessage {
             providers: channel.providers, hook: nil, mailFrom: nil, replyTo: nil, texts: [:])
     }
 
-    /// The message with the handle of its device in clear: handles are sealed in the database (`postern.push_approval`).
+    /// The message with the handle of its device in clear: in the database it is sealed (`postern.push_approval`).
     /// - Returns: `nil` when the line of the key file is gone.
     public func openingRecipient(with keyring: Keyring) -> LeasedMessage? {
         guard channel == .push, recipient.hasPrefix(Self.sealedPrefix) else { return self }
