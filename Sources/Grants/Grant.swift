@@ -16,6 +16,8 @@ public protocol Grant: Sendable {
     var highestContext: AuthenticationContext? { get }
     /// Whether it reads `max_age`.
     var takesMaximumAge: Bool { get }
+    /// What a proof of possession must be; with rules of its own the grant needs one.
+    var proofRules: DPoPRules { get }
     /// Adds the members of the discovery documents (RFC 8414 §2) that are the grant's own.
     func describe(in metadata: inout JSONWriter, for realm: Realm)
     /// Parameters that must be there; checked before anything is looked up.
@@ -36,6 +38,9 @@ extension Grant {
 
     /// A sign-in is not old.
     public var takesMaximumAge: Bool { false }
+
+    /// Most take any, or none.
+    public var proofRules: DPoPRules { .standard }
 
     /// Most have none.
     public func describe(in metadata: inout JSONWriter, for realm: Realm) {}
@@ -73,6 +78,8 @@ public struct RequestContext: Sendable {
 
     /// The proof of possession that came with the request.
     public var proof: ProofUse?
+    /// Uses up the nonce of a device's proof, which signs in only once.
+    public var nonce: ProofUse?
     /// The origin of the page that signs the user in; `nil` for a native sign-in.
     public let pageOrigin: String?
     /// Whether a page signs the user in, which its own switch and `gt:authorization_code` gate.

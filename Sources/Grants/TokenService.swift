@@ -60,9 +60,12 @@ public struct TokenService: Sendable {
         guard presented != nil || !client.requiresDPoP else {
             throw TokenError(.invalidRequest, "The client must use DPoP.", reason: "require_dpop")
         }
+        guard presented != nil || grant.proofRules == .standard else {
+            throw TokenError(DPoPRefusal.invalid(reason: "no proof"))
+        }
         // A refresh token of a confidential client is bound to the client already (RFC 9449 §5).
         let proof = try presented.map { presented throws(TokenError) in
-            try proofs.verify(presented, realm: realm, binds: !client.isConfidential)
+            try proofs.verify(presented, realm: realm, binds: !client.isConfidential, rules: grant.proofRules)
         }
         let contexts = try RequestedContexts(
             form["acr_values"], upTo: grant.highestContext,
@@ -73,6 +76,7 @@ public struct TokenService: Sendable {
         var context = RequestContext(
             realm: realm, client: client, source: credentials.forwardedSource(by: client) ?? source)
         context.proof = proof?.use
+        context.nonce = proof?.nonceUse
         let request = TokenRequest(
             context: context,
             form: form, contexts: contexts, access: access, audience: audience, userAgent: userAgent)

@@ -11,6 +11,7 @@ private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
         AuthorizationCodeStore.calls,
         BrandStore.calls, BrowserSessionStore.calls,
         ClientAssertionStore.calls, CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, DataKeyStore.calls,
+        DeviceKeyStore.calls,
         IdentifierStore.calls, IdentityCodeStore.calls, KeyLineStore.calls, LogoutTokenStore.calls,
         MagicLinkStore.calls,
         MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls, PageStateStore.calls, PasskeyStore.calls,

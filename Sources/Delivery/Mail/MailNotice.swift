@@ -17,6 +17,8 @@ struct MailNotice: Sendable {
         case identifierRemoved = "identifier-removed"
         case identifierMoved = "identifier-moved"
         case approvalReported = "approval-reported"
+        case deviceAdded = "device-added"
+        case deviceRemoved = "device-removed"
     }
 
     /// The members of `mail_outbox.detail` that a text is made from; others are ignored.

@@ -1,3 +1,4 @@
+import Crypto
 public import Persistence
 
 /// The proof of possession that a request brings (RFC 9449 §4), not verified yet.
@@ -19,7 +20,7 @@ public struct PresentedProof: Sendable {
 
 /// Proofs of possession from the request to the statement that uses them up.
 public struct Proofs: Sendable {
-    let verifier: DPoPVerifier
+    private let verifier: DPoPVerifier
     private let store: ProofStore
 
     /// Creates the service.
@@ -32,6 +33,10 @@ public struct Proofs: Sendable {
     public struct Verified: Sendable {
         /// For the statement.
         public let use: ProofUse
+        /// Uses up its nonce, for a statement that takes a nonce once; `nil` unless the rules are a device's.
+        public let nonceUse: ProofUse?
+        /// Of a P-256 key: its coordinates, 32 bytes each.
+        public let publicKey: [UInt8]
         /// For a 2xx answer, where the realm requires nonces and the presented one is past half its life.
         public let freshNonce: String?
     }
@@ -40,22 +45,29 @@ public struct Proofs: Sendable {
     /// - Parameters:
     ///   - accessToken: the token that is presented with it; `nil` where none is.
     ///   - binds: whether a session that the request opens or refreshes is bound to the key.
+    ///   - rules: what it must be beside RFC 9449.
     /// - Throws: `invalid_dpop_proof`, `use_dpop_nonce`.
     public func verify(
-        _ presented: PresentedProof, accessToken: String? = nil, realm: Realm, binds: Bool = false
+        _ presented: PresentedProof, accessToken: String? = nil, realm: Realm, binds: Bool = false,
+        rules: DPoPRules = .standard
     ) throws(TokenError) -> Verified {
         let proof: DPoPProof
         do {
             proof = try verifier.verify(
-                presented.fields, method: presented.method, url: presented.url, accessToken: accessToken, realm: realm)
+                presented.fields, method: presented.method, url: presented.url, accessToken: accessToken, realm: realm,
+                rules: rules)
         } catch {
             throw TokenError(error)
         }
+        func use(_ id: [UInt8], binds: Bool) -> ProofUse {
+            ProofUse(
+                thumbprint: proof.thumbprint, id: id, time: proof.time, isByNonce: proof.isByNonce, binds: binds)
+        }
+        let nonce = rules == .device ? proof.nonce : nil
         return Verified(
-            use: ProofUse(
-                thumbprint: proof.thumbprint, id: proof.id, time: proof.time, isByNonce: proof.isByNonce,
-                binds: binds),
-            freshNonce: proof.freshNonce)
+            use: use(proof.id, binds: binds),
+            nonceUse: nonce.map { use(Array(SHA256.hash(data: Array("nonce \($0)".utf8))), binds: false) },
+            publicKey: proof.publicKey, freshNonce: proof.freshNonce)
     }
 
     /// Runs what uses a proof up, and turns what the database says about the proof into the client's error.

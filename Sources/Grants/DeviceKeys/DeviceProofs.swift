@@ -1,4 +1,3 @@
-import Crypto
 public import Persistence
 
 /// A proof of possession of a device key that holds: ES256 and with a nonce.
@@ -7,8 +6,6 @@ public struct DeviceProof: Sendable {
     public let use: ProofUse
     /// The key's coordinates, 32 bytes each.
     public let publicKey: [UInt8]
-    /// Uses up the nonce itself, where one works only once.
-    public let nonceUse: ProofUse
 
     /// The device: the thumbprint of its key (RFC 7638 with SHA-256), 32 bytes.
     public var thumbprint: [UInt8] { use.thumbprint }
@@ -31,30 +28,13 @@ public struct DeviceProofs: Sendable {
     public func verify(
         _ presented: PresentedProof, accessToken: String? = nil, realm: Realm, binds: Bool = false
     ) throws(TokenError) -> DeviceProof {
-        let proof: DPoPProof
-        do {
-            proof = try proofs.verifier.verify(
-                presented.fields, method: presented.method, url: presented.url, accessToken: accessToken, realm: realm,
-                rules: .device)
-        } catch {
-            throw TokenError(error)
-        }
-        func use(_ id: [UInt8], binds: Bool) -> ProofUse {
-            ProofUse(
-                thumbprint: proof.thumbprint, id: id, time: proof.time, isByNonce: proof.isByNonce, binds: binds)
-        }
-        let nonce = SHA256.hash(data: Array("nonce ".utf8) + Array((proof.nonce ?? "").utf8))
-        return DeviceProof(
-            use: use(proof.id, binds: binds), publicKey: proof.publicKey, nonceUse: use(Array(nonce), binds: false))
+        let proof = try proofs.verify(
+            presented, accessToken: accessToken, realm: realm, binds: binds, rules: .device)
+        return DeviceProof(use: proof.use, publicKey: proof.publicKey)
     }
 
     /// As ``Proofs/using(in:_:)``.
     public func using<R>(in realm: Realm, _ body: () async throws -> R) async throws -> R {
         try await proofs.using(in: realm, body)
-    }
-
-    /// What answers a nonce that cannot be used again.
-    public func nonceDue(_ reason: String, realm: Realm) -> TokenError {
-        TokenError(proofs.verifier.nonceDue(reason, realm: realm))
     }
 }

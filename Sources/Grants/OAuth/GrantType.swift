@@ -14,6 +14,8 @@ public struct GrantType: RawRepresentable, Hashable, Sendable, CustomStringConve
     public static let magic = GrantType(rawValue: "urn:cocoar:magic")
     /// Passkey.
     public static let passkey = GrantType(rawValue: "urn:cocoar:passkey")
+    /// A trusted device signs itself in.
+    public static let device = GrantType(rawValue: "urn:postern:device")
     /// A trusted device approves (CIBA Core 1.0 §10.1).
     public static let ciba = GrantType(rawValue: "urn:openid:params:grant-type:ciba")
     /// A client acts for itself (RFC 6749 §4.4).

@@ -11,6 +11,10 @@ public protocol Factor: Sendable {
 
     /// The grant that redeems it.
     var grantType: GrantType { get }
+    /// Whether the realm offers it now.
+    func isEnabled(in realm: Realm) -> Bool
+    /// What a proof of possession that comes with it must be.
+    var proofRules: DPoPRules { get }
     /// The highest authentication context that a sign-in by it can reach.
     var highestContext: AuthenticationContext { get }
     /// The one refusal for all that can be wrong with it; the reason is for the log.
@@ -38,6 +42,12 @@ public protocol Factor: Sendable {
 extension Factor {
     /// With the account's second factor.
     public var highestContext: AuthenticationContext { .twoFactors }
+
+    /// By the realm's native-grants flag.
+    public func isEnabled(in realm: Realm) -> Bool { realm.nativeGrantsEnabled }
+
+    /// Most take any, or none.
+    public var proofRules: DPoPRules { .standard }
 }
 
 extension Factor where Checked == Presented {

@@ -2,8 +2,11 @@
 public struct SignInGrant<F: Factor>: Grant {
     /// The factor's.
     public var grantType: GrantType { signIn.factor.grantType }
-    /// Gated by the realm's native-grants flag.
-    public func isEnabled(in realm: Realm) -> Bool { realm.nativeGrantsEnabled }
+    /// As the factor is.
+    public func isEnabled(in realm: Realm) -> Bool { signIn.factor.isEnabled(in: realm) }
+
+    /// The factor's.
+    public var proofRules: DPoPRules { signIn.factor.proofRules }
 
     /// The factor's.
     public var highestContext: AuthenticationContext? { signIn.factor.highestContext }

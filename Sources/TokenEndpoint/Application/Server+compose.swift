@@ -42,6 +42,7 @@ extension Server {
         let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
+        let deviceKeys = DeviceKeyStore(database)
         let secondFactors = SecondFactors(store: SecondFactorStore(database), keyring: keyring)
         let clients = ClientAuthenticator(
             assertions: ClientAssertionStore(database), limiter: limiter, clock: clock)
@@ -67,6 +68,7 @@ extension Server {
                 SignInGrant(linkFactor, signIn, issuer: issuer),
                 SignInGrant(passkeyFactor, signIn, issuer: issuer),
                 backchannelGrant,
+                SignInGrant(DeviceFactor(devices: deviceKeys), signIn, issuer: issuer),
                 AuthorizationCodeGrant(
                     codes: authorizationCodes, addresses: addressTokens, issuer: issuer, limiter: limiter),
                 refreshes,
@@ -138,6 +140,10 @@ extension Server {
             + AppInfoRoutes().routes
             + UserInfoRoutes(bearer: bearer, identifiers: identifiers).routes
             + PasskeyRoutes(passkeys: passkeys, proofs: proofs, bearer: bearer).routes
+            + DeviceRoutes(
+                devices: Devices(store: deviceKeys, limiter: limiter, keyring: keyring, clock: clock),
+                door: DeviceDoor(proofs: DeviceProofs(proofs)), bearer: bearer
+            ).routes
             + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
             + AccountRoutes(account: OwnAccount(AccountStore(database)), bearer: bearer).routes
             + IdentifierRoutes(identifiers: identifiers, bearer: bearer).routes

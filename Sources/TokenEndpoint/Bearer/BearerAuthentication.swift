@@ -25,12 +25,15 @@ struct BearerAuthentication: Sendable {
         case passkeys
         /// The second factor: apps that sign in with a factor which asks for it.
         case secondFactor
+        /// New trusted devices: apps that ask for approvals or sign in by a device.
+        case devices
 
         fileprivate func admits(_ client: Client) -> Bool {
             switch self {
             case .account: true
             case .passkeys: client.mayUse(.passkey)
             case .secondFactor: client.mayUse(.otp) || client.mayUse(.magic)
+            case .devices: client.mayUse(.ciba) || client.mayUse(.device)
             }
         }
     }

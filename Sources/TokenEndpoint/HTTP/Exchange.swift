@@ -103,9 +103,13 @@ public struct Exchange: Sendable {
 
     /// The proof of possession that came with the request; `nil` when there is no `DPoP` field at all.
     var presentedProof: PresentedProof? {
-        guard request.headers.has(.dpop) else { return nil }
-        return PresentedProof(
-            fields: request.headers[values: .dpop], method: request.method.rawValue,
+        request.headers.has(.dpop) ? presentedProof(request.headers[values: .dpop]) : nil
+    }
+
+    /// A proof for this request, wherever it stood. - Parameter fields: one text for each place.
+    func presentedProof(_ fields: [String]) -> PresentedProof {
+        PresentedProof(
+            fields: fields, method: request.method.rawValue,
             url: RequestedURL(realm: realm, host: host, path: request.path ?? ""))
     }
 
@@ -128,6 +132,14 @@ public struct Exchange: Sendable {
         case "bearer": return parts.count == 2 ? .token(String(parts[1])) : .malformed
         case "dpop": return parts.count == 2 ? .proven(String(parts[1])) : .malformed
         default: return .none
+        }
+    }
+
+    /// The text of the access token, whatever its scheme.
+    var presentedToken: String? {
+        switch bearer() {
+        case .token(let text), .proven(let text): text
+        case .none, .malformed: nil
         }
     }
 

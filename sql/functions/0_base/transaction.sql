@@ -1,4 +1,5 @@
 -- The life of a transaction (migration 35): which state leads to which, and the one statement that changes it.
+SET LOCAL ROLE postern_owner;
 
 CREATE OR REPLACE FUNCTION postern.may_follow(p_state text, p_next text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -32,3 +33,5 @@ LANGUAGE sql STABLE
 RETURN CASE WHEN t.state NOT IN ('failed', 'redeemed') AND t.expires_at <= now() THEN 'failed' ELSE t.state END;
 COMMENT ON FUNCTION postern.state_of IS
     'The state of a transaction: an expired one has failed, whatever the column says';
+
+RESET ROLE;

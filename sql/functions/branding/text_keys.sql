@@ -149,6 +149,18 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('mail-code-use',
      'It is valid for {validity} and works once. Type it only into the app you are signing '
      'in to. Nobody from {name} will ask you for it.'),
+    ('mail-device-added-effect', 'It can be used to sign in and to approve sign-ins, at once or after a waiting time.'),
+    ('mail-device-added-lead', 'A device was added to your {name} account.'),
+    ('mail-device-added-not-you',
+     'Make sure that nobody else reads your mail. Then sign in, remove this device and end '
+     'your other sessions, or ask {name} for help.'),
+    ('mail-device-added-subject', 'A device was added to your {name} account'),
+    ('mail-device-removed-effect', 'It can no longer be used to sign in.'),
+    ('mail-device-removed-lead', 'A device was removed from your {name} account.'),
+    ('mail-device-removed-not-you',
+     'Make sure that nobody else reads your mail. Then sign in, check your devices and end '
+     'your other sessions, or ask {name} for help.'),
+    ('mail-device-removed-subject', 'A device was removed from your {name} account'),
     ('mail-identifier-added-effect', 'It can be used to sign in from now on.'),
     ('mail-identifier-added-lead', 'An address or phone number was added to your {name} account:'),
     ('mail-identifier-added-not-you', 'Sign in, remove it and end your other sessions, or ask {name} for help.'),
@@ -250,6 +262,8 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('sms-address-changed', 'The address of your {name} account was changed. Not you? Contact support.'),
     ('sms-approval-reported', 'A sign-in request for your account at {name} was reported. Not you? Sign in.'),
     ('sms-code', '{code} is your code for {name}. Never share it.'),
+    ('sms-device-added', 'A device was added to your {name} account. Not you? Sign in and remove it.'),
+    ('sms-device-removed', 'A device was removed from your {name} account. Not you? Contact support.'),
     ('sms-identifier-added',
      'A phone number or address was added to your {name} account. Not you? Sign in and '
      'remove it.'),

@@ -1,10 +1,10 @@
--- A trusted device adopts a new one, whose key stands in an offer that it showed as a QR code.
+-- A trusted device adopts a new one, whose key is in an offer that the new one showed as a QR code.
 SET LOCAL ROLE postern_owner;
 
--- The offer is sealed and in no table. p_approver: thumbprint of the key that signed the approval. p_is_valid: offer and
--- approval are as they should be, but for the digits; p_is_right: the digits. Outcomes, in the order of the checks:
--- signed_out; not_trusted (no device of this user off probation); invalid (nothing is spent unless the digits are
--- wrong, or were right before); then those of put_device.
+-- The offer is sealed and in no table. p_approver: thumbprint of the key that signed the approval. p_is_valid: whether
+-- offer and approval are as they should be, but for the digits; p_is_right: whether the digits are. Outcomes, in the
+-- order of the checks: signed_out; not_trusted (no device of this user off probation); invalid (spends nothing, except
+-- for wrong digits); then those of put_device.
 CREATE OR REPLACE FUNCTION postern.adopt_device(
     p_realm uuid, p_session uuid, p_approver bytea, p_is_valid boolean, p_offer bytea, p_expires double precision,
     p_is_right boolean, p_client uuid, p_thumbprint bytea, p_public_key bytea, p_display_name text, p_source text,
@@ -30,8 +30,11 @@ BEGIN
         outcome := 'not_trusted';
         RETURN;
     END IF;
-    IF NOT p_is_valid OR NOT postern.spend_ceremony(p_realm, p_offer, p_expires) OR NOT p_is_right THEN
-        outcome := 'invalid';
+    outcome := 'invalid';
+    IF NOT p_is_valid THEN
+        RETURN;
+    END IF;
+    IF NOT postern.spend_ceremony(p_realm, p_offer, p_expires) OR NOT p_is_right THEN
         RETURN;
     END IF;
     PERFORM postern.note_device_use(p_realm, v_approver);

@@ -11,9 +11,7 @@ SELECT t.event, t.type || t.name FROM (
         ('authorization_code_reused', 'session-revoked'), ('consent_revoked', 'session-revoked'),
         ('passkey_added', 'credential-change'), ('passkey_deleted', 'credential-change'),
         ('totp_enrolled', 'credential-change'), ('totp_removed', 'credential-change'),
-        ('recovery_codes_used_up', 'credential-change'), ('factor_undone', 'credential-change'),
-        ('device_added', 'credential-change'), ('device_adopted', 'credential-change'),
-        ('device_removed', 'credential-change')) AS e (event, name)
+        ('recovery_codes_used_up', 'credential-change'), ('factor_undone', 'credential-change')) AS e (event, name)
     UNION ALL
     SELECT e.event, 'https://schemas.openid.net/secevent/risc/event-type/', e.name FROM (VALUES
         ('user_disabled', 'account-disabled'), ('test_identity_ended', 'account-disabled'),
@@ -24,7 +22,8 @@ SELECT t.event, t.type || t.name FROM (
         ('identifier_removed', 'identifier-changed'), ('identifier_moved', 'identifier-changed')) AS e (event, name)
     UNION ALL
     SELECT e.name, 'urn:postern:event:', e.name FROM (VALUES
-        ('refresh_key_mismatch'), ('code_lockout'), ('passkey_sign_count_regressed')) AS e (name)
+        ('refresh_key_mismatch'), ('code_lockout'), ('passkey_sign_count_regressed'),
+        ('device_added'), ('device_adopted'), ('device_removed')) AS e (name)
     ) AS t (event, type, name)
     ON CONFLICT (event) DO UPDATE SET type = excluded.type;
 

@@ -102,7 +102,8 @@ SELECT results_eq($$SELECT policy || ' ' || dimension || ' ' || permits || '/' |
           'phone-otp app 15000/3600 15000', 'phone-otp client 3000/3600 3000', 'phone-otp country 300/3600 300',
           'phone-otp prefix 25/3600 25', 'phone-otp source 300/3600 100', 'phone-otp spend 10000/86400 10000',
           'phone-otp target 5/3600 5', 'phone-otp target-total 10/3600 10', 'refused source 600/60 200', 'token failures 5/600 5',
-              'token source 600/60 200', 'token wrong-codes 3000/3600 1000'], 'the default limits');
+              'token source 600/60 200', 'token wrong-codes 3000/3600 1000',
+              'trusted-device source 1200/300 300', 'trusted-device target 60/60 60'], 'the default limits');
 SELECT lives_ok($$SELECT admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app'),
                 admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app')$$, 'an iOS app, twice');
 SELECT lives_ok($$SELECT admin.put_android_app('acme', 'app', 'com.acme.app',

@@ -28,6 +28,8 @@ SELECT u.realm_id, pg_temp.uu('s'), u.id, c.id, 'app', u.security_stamp, now(), 
 INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)
     SELECT realm_id, id, 'a.example', '\x01', '\x01', false, false FROM postern.user_account
      WHERE email_key = 'ada@example.com';
+INSERT INTO postern.device_key (realm_id, thumbprint, public_key, user_id, added_at) SELECT realm_id, pg_temp.h('k'),
+    pg_temp.h('x') || pg_temp.h('y'), id, now() FROM postern.user_account WHERE email_key = 'ada@example.com';
 INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at) SELECT id, pg_temp.b16('h'), 'otp',
     'ada@example.com', 'ada@example.com', now() FROM postern.realm;
 INSERT INTO postern.login_code (realm_id, email_key, id, expires_at, salt, mac) SELECT id, 'ada@example.com',

@@ -1,0 +1,73 @@
+extension DeviceKeyStore {
+    struct Calls: Sendable {
+        let add = FunctionCall<Added>(
+            "add_device", [.realmWithProof, "session", "public_key", "display_name", "push_handle", "source"],
+            effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), id = columns("id", UUIDValue?.self)
+            let probation = columns("probation_until", Double?.self)
+            return { (row) throws(StoreError) in
+                switch try row[outcome] {
+                case "key_in_use": return .keyInUse
+                case "too_many": return .tooMany
+                case "signed_out": return .signedOut
+                default:
+                    guard let id = try row[id] else { throw StoreError.malformedResult }
+                    return .added(id, probationUntil: try row[probation])
+                }
+            }
+        }
+        let list = FunctionCall<Listed>(
+            "list_devices", ["realm", "user", "id"], effect: .readOnly, record: Listed.columns)
+        let change = FunctionCall<Listed>(
+            "change_device", ["realm", "user", "id", "display_name", "push_handle", "clear_push"],
+            effect: .idempotent, record: Listed.columns)
+        let remove = FunctionCall<Bool>("remove_device", ["realm", "session", "user", "id", "source"], effect: .once)
+        let call = FunctionCall<(OwnCall?, PermitVerdict)>(
+            "call_of_device",
+            [.realmWithProof, "id", "display_name", "push_handle", "clear_push", "remove", "source"]
+                + PermitRequest.arguments, effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), id = columns("id", UUIDValue?.self)
+            let listed = columns.record(Listed.columns)
+            return columns.limited { (row) throws(StoreError) in
+                switch try row[outcome] {
+                case "unknown": .unknown
+                case "foreign": .foreign
+                default: .done(try row[id] == nil ? nil : try listed(row))
+                }
+            }
+        }
+        let adopt = FunctionCall<Adopted>(
+            "adopt_device",
+            [
+                "realm", "session", "approver", "is_valid", "offer", "expires", "is_right", "client", "thumbprint",
+                "public_key", "display_name", "source",
+            ], effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self), listed = columns.record(Listed.columns)
+            return { (row) throws(StoreError) in
+                switch try row[outcome] {
+                case "signed_out": .signedOut
+                case "not_trusted": .notTrusted
+                case "invalid": .invalid
+                case "key_in_use": .keyInUse
+                case "too_many": .tooMany
+                default: .adopted(try listed(row))
+                }
+            }
+        }
+        let redeem = FunctionCall<(SignInOutcome??, PermitVerdict)>(
+            "redeem_device",
+            ["realm", "client", "permission", "nonce"] + NewSession.arguments + PermitRequest.arguments
+                + SecondFactorProof.arguments, effect: .once
+        ) { columns in
+            let outcome = columns("outcome", String.self)
+            let signIn = SignInOutcome.columnsWithSecondFactor(&columns)
+            return columns.limited { (row) throws(StoreError) -> SignInOutcome? in
+                try row[outcome] == "busy" ? nil : try signIn(row)
+            }
+        }
+    }
+    static let calls = Calls()
+}

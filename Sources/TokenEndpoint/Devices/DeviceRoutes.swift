@@ -1,0 +1,215 @@
+import Encoding
+import Grants
+import HTTPTypes
+import Persistence
+
+/// Trusted devices: their owner's calls with an access token, their own with a proof of their key. With approvals off
+/// these endpoints do not exist; that is looked at first.
+struct DeviceRoutes: Sendable {
+    let devices: Devices
+    let door: DeviceDoor
+    let bearer: BearerAuthentication
+
+    var routes: [Route] {
+        [
+            Route("/connect/devices", [.post: { try await add($0) }, .get: { try await list($0) }]),
+            Route("/connect/devices/self", [.get: { try await look($0) }]),
+            Route("/connect/devices/offer", [.post: { try await offer($0) }]).errors(.native),
+            Route("/connect/devices/inspect", [.post: { try await inspect($0) }]),
+            Route("/connect/devices/adopt", [.post: { try await adopt($0) }]),
+            Route(
+                prefix: "/connect/devices/",
+                [.patch: { try await change($0) }, .delete: { try await remove($0) }]),
+        ].map { $0.cors(.clients).logged(as: "devices") }
+    }
+
+    // MARK: With an access token
+
+    private func add(_ exchange: Exchange) async throws -> Answer {
+        let verified = try await authenticate(exchange, for: .devices, stepUp: true)
+        let body = try await exchange.json()
+        let change = try Self.change(body)
+        let proof = try door.proofs.verify(
+            exchange.presentedProof([body.text("Proof") ?? ""]), accessToken: exchange.presentedToken,
+            realm: exchange.realm)
+        let added = try await door.proofs.using(in: exchange.realm) {
+            try await devices.add(
+                change, proof: proof, realm: exchange.realm, verified: verified, source: exchange.source)
+        }
+        switch added {
+        case .keyInUse: return .error(.conflict, "key_in_use")
+        case .tooMany: return .error(.conflict, "too_many_devices")
+        case .signedOut: return .bearerChallenge(invalidToken: true)
+        case .added(let id, let probationUntil):
+            var object = JSONWriter()
+            object.member("Message", "Device added.")
+            object.member("Id", id.description)
+            object.member("ProbationUntil", probationUntil.map(Timestamp.text))
+            return Answer(json: object.finish())
+        }
+    }
+
+    private func list(_ exchange: Exchange) async throws -> Answer {
+        let verified = try await authenticate(exchange)
+        let listed = try await devices.list(realm: exchange.realm, user: verified.session.user)
+        return Answer(json: Array("[".utf8) + listed.map(\.json).joined(separator: Array(",".utf8)) + Array("]".utf8))
+    }
+
+    private func inspect(_ exchange: Exchange) async throws -> Answer {
+        _ = try await authenticate(exchange)
+        let body = try await exchange.json()
+        guard let offer = devices.inspect(body.text("Offer") ?? "", realm: exchange.realm) else {
+            return Self.invalidOffer
+        }
+        var object = JSONWriter()
+        object.member("DisplayName", offer.displayName ?? DeviceKeyStore.Listed.unnamed)
+        object.member("ClientName", offer.clientName)
+        object.member("Source", offer.source)
+        object.member("CreatedAt", Timestamp.text(Double(offer.createdAt)))
+        object.member("ExpiresIn", offer.expiresIn)
+        return Answer(json: object.finish())
+    }
+
+    private func adopt(_ exchange: Exchange) async throws -> Answer {
+        let verified = try await authenticate(exchange, stepUp: true)
+        let body = try await exchange.json()
+        let adopted = try await devices.adopt(
+            body.text("Offer") ?? "", approval: body.text("Approval") ?? "", realm: exchange.realm,
+            verified: verified, source: exchange.source)
+        switch adopted {
+        case .adopted(let device): return Answer(json: device.json)
+        case .notTrusted: return .error(.forbidden, "device_not_trusted")
+        case .invalid: return Self.invalidOffer
+        case .keyInUse: return .error(.conflict, "key_in_use")
+        case .tooMany: return .error(.conflict, "too_many_devices")
+        case .signedOut: return .bearerChallenge(invalidToken: true)
+        }
+    }
+
+    // MARK: With a proof alone
+
+    private func look(_ exchange: Exchange) async throws -> Answer {
+        try requireApprovals(exchange)
+        return switch try await call(.look, exchange, nil) {
+        case .done(let device?): Answer(json: device.json)
+        case .done(nil), .unknown, .foreign: Answer(.notFound)
+        }
+    }
+
+    private func offer(_ exchange: Exchange) async throws -> Answer {
+        try requireApprovals(exchange)
+        let shown = try await door.using(exchange) { proof in
+            let body = try await exchange.json()
+            let clientID = try body.string("ClientId") ?? ""
+            exchange.nameClient(clientID)
+            return try await devices.offer(
+                try Self.displayName(body), clientID: clientID, proof: proof, realm: exchange.realm,
+                source: exchange.source)
+        }
+        var object = JSONWriter()
+        object.member("Offer", shown.offer)
+        object.member("CheckCode", shown.checkCode)
+        object.member("ExpiresIn", shown.expiresIn)
+        object.member("QrText", "postern-device:\(exchange.host):\(shown.offer)")
+        return Answer(json: object.finish())
+    }
+
+    // MARK: With either
+
+    private func change(_ exchange: Exchange) async throws -> Answer {
+        guard exchange.usedAuthorization else {
+            return try await own(exchange) { .change(try Self.change(try await exchange.json())) }
+        }
+        let verified = try await authenticate(exchange)
+        let change = try Self.change(try await exchange.json())
+        guard let id = UUIDValue(exchange.pathParameter),
+            let device = try await devices.change(id, change, realm: exchange.realm, user: verified.session.user)
+        else { return Answer(.notFound) }
+        return Answer(json: device.json)
+    }
+
+    private func remove(_ exchange: Exchange) async throws -> Answer {
+        guard exchange.usedAuthorization else { return try await own(exchange) { .remove } }
+        let verified = try await authenticate(exchange, stepUp: true)
+        guard let id = UUIDValue(exchange.pathParameter),
+            try await devices.remove(id, realm: exchange.realm, verified: verified, source: exchange.source)
+        else { return Answer(.notFound) }
+        return Answer(.noContent)
+    }
+
+    /// A call about the device of the proof, which the path must name.
+    private func own(_ exchange: Exchange, _ wanted: () async throws -> Devices.OwnCall) async throws -> Answer {
+        try requireApprovals(exchange)
+        // The proof is looked at before the body; a device of no such name is no device of this proof.
+        _ = try door.prove(exchange)
+        let wanted = try await wanted()
+        let id = UUIDValue(exchange.pathParameter) ?? UUIDValue.random()
+        return switch try await call(wanted, exchange, id) {
+        case .done(let device?): Answer(json: device.json)
+        case .done(nil): Answer(.noContent)
+        case .foreign: Answer(.notFound)
+        case .unknown: throw DeviceDoor.unknown
+        }
+    }
+
+    private func call(
+        _ call: Devices.OwnCall, _ exchange: Exchange, _ id: UUIDValue?
+    ) async throws -> DeviceKeyStore.OwnCall {
+        try await door.using(exchange) { proof in
+            try await devices.call(call, of: id, proof: proof, realm: exchange.realm, source: exchange.source)
+        }
+    }
+
+    // MARK: Parts
+
+    private func requireApprovals(_ exchange: Exchange) throws(Refusal) {
+        guard exchange.realm.approvals.isEnabled else { throw Refusal(.approvalsDisabled) }
+    }
+
+    private func authenticate(
+        _ exchange: Exchange, for purpose: BearerAuthentication.Purpose = .account, stepUp: Bool = false
+    ) async throws -> VerifiedAccessToken {
+        try requireApprovals(exchange)
+        return try await bearer.authenticate(
+            exchange, for: purpose, signedInWithin: stepUp ? BearerAuthentication.stepUpAge : nil)
+    }
+
+    private static var invalidOffer: Answer { .error(.badRequest, "invalid_offer") }
+
+    private static func change(_ body: JSONMembers) throws(Refusal) -> Devices.Change {
+        let pushHandle = try body.string("PushHandle")
+        guard pushHandle.map({ (1...PushHandle.maximumBytes).contains($0.utf8.count) }) ?? true else {
+            throw Refusal(.error(.badRequest, "PushHandle is invalid."))
+        }
+        return Devices.Change(
+            displayName: try displayName(body), pushHandle: pushHandle, clearsPushHandle: body.isNull("PushHandle"))
+    }
+
+    /// 1 to 64 characters without control or invisible ones, and without those that begin and end elements of HTML:
+    /// other devices show the name.
+    private static func displayName(_ body: JSONMembers) throws(Refusal) -> String? {
+        guard let name = try body.string("DisplayName").map({ String($0.trimmingSpaces) }) else { return nil }
+        guard (1...64).contains(name.unicodeScalars.count), PersonalText.isPrintable(name),
+            !name.contains(where: { "<>".contains($0) })
+        else { throw Refusal(.error(.badRequest, "DisplayName is invalid.")) }
+        return name
+    }
+}
+
+extension DeviceKeyStore.Listed {
+    /// In the place of a name.
+    fileprivate static let unnamed = "Device"
+
+    /// The item of `GET /connect/devices`.
+    fileprivate var json: [UInt8] {
+        var object = JSONWriter()
+        object.member("Id", id.description)
+        object.member("DisplayName", displayName ?? Self.unnamed)
+        object.member("ClientId", clientID)
+        object.member("CreatedAt", Timestamp.text(createdAt))
+        object.member("LastUsedAt", lastUsedAt.map(Timestamp.text))
+        object.member("ProbationUntil", probationUntil.map(Timestamp.text))
+        object.member("AddedBy", isAdopted ? "device" : "sign-in")
+        return object.finish()
+    }
+}
