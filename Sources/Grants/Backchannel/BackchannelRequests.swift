@@ -132,8 +132,8 @@ public struct BackchannelRequests: Sendable {
     private static func hint(
         _ form: FormParameters, realm: Realm, client: Client
     ) throws(TokenError) -> (String, subject: String) {
-        for name in ["request", "login_hint_token"] where form[name] != nil {
-            throw TokenError(.invalidRequest, "The parameter \(name) is not supported.", reason: name)
+        guard form["request"] == nil, form["login_hint_token"] == nil else {
+            throw TokenError(.invalidRequest, "The parameters request and login_hint_token are not supported.")
         }
         switch (form["login_hint"], form["id_token_hint"]) {
         case (let text?, nil):

@@ -45,7 +45,7 @@ public struct Approval: Sendable {
         case .pending: TokenError(.authorizationPending, "The \(subject) has not been confirmed yet.")
         case .slowDown: TokenError(.slowDown, "Polled too early: wait five seconds longer between polls.")
         case .denied: TokenError(.accessDenied, "The \(subject) was refused.")
-        case .expired: TokenError(.expiredToken, "The \(subject) has expired.")
+        case .expired: TokenError(.expiredToken, "The request has expired.")
         }
     }
 }

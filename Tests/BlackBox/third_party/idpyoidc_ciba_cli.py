@@ -19,9 +19,10 @@ handler = RPHandler(
             "backchannel_authentication.BackChannelAuthentication")},
     }})
 client = handler.client_setup(issuer)
+# Its service is declared for GET, which CIBA Core 1.0 section 7.1 does not know.
 asked = client.do_request(
     "backchannel_authentication", request_args={"scope": ["openid"], "login_hint": settings["email"], "binding_message": "Order 4711"},
-    authn_method="client_secret_basic")
+    authn_method="client_secret_basic", method="POST")
 tell(**asked.to_dict())
 session = OAuth2Session(settings["client_id"], settings["client_secret"], token_endpoint_auth_method="client_secret_basic")
 session.verify = settings["authority"]

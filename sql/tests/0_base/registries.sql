@@ -44,8 +44,8 @@ SELECT results_eq('SELECT permission FROM admin.known_permissions ORDER BY permi
     ARRAY['cap:cotter', 'cap:trusted-forwarder', 'ept:authorization', 'ept:end_session', 'ept:introspection',
           'ept:pushed_authorization', 'ept:revocation', 'ept:token', 'gt:authorization_code', 'gt:client_credentials',
           'gt:refresh_token', 'gt:urn:cocoar:magic', 'gt:urn:cocoar:otp', 'gt:urn:cocoar:passkey',
-          'gt:urn:example:sample', 'gt:urn:ietf:params:oauth:grant-type:device_code', 'gt:urn:postern:device',
-          'rst:code'],
+          'gt:urn:example:sample', 'gt:urn:ietf:params:oauth:grant-type:device_code',
+          'gt:urn:openid:params:grant-type:ciba', 'gt:urn:postern:device', 'rst:code'],
     'administrators see which there are');
 
 SELECT results_eq($$SELECT dimension, permits, per, burst, mode, is_default FROM admin.rate_limits

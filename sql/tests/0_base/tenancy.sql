@@ -28,6 +28,9 @@ SELECT u.realm_id, pg_temp.uu('s'), u.id, c.id, 'app', u.security_stamp, now(), 
 INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)
     SELECT realm_id, id, 'a.example', '\x01', '\x01', false, false FROM postern.user_account
      WHERE email_key = 'ada@example.com';
+INSERT INTO postern.approval_guard (realm_id, user_id) SELECT realm_id, id FROM postern.user_account;
+INSERT INTO postern.transaction (realm_id, kind, expires_at, client) SELECT realm_id, 'approval', now() + '1 hour', id
+    FROM postern.client;
 INSERT INTO postern.device_key (realm_id, thumbprint, public_key, user_id, added_at) SELECT realm_id, pg_temp.h('k'),
     pg_temp.h('x') || pg_temp.h('y'), id, now() FROM postern.user_account WHERE email_key = 'ada@example.com';
 INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at) SELECT id, pg_temp.b16('h'), 'otp',
