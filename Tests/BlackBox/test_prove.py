@@ -51,7 +51,7 @@ def test_the_token_endpoint_under_its_other_name(realm, srv):
         answer = srv.app.exchange("POST", "/token", kinds, wire.form_body({**form, "grant_type": grant}))
         assert_refused(answer, 400, 8001)
         assert answer.error == "unsupported_grant_type"
-    basic = srv.app.exchange("POST", "/token", {**kinds, "Authorization": srv.app.basic()["Authorization"]},
+    basic = srv.app.exchange("POST", "/token", {**kinds, "Authorization": srv.app.basic},
                              wire.form_body({"grant_type": "client_credentials"}))
     assert basic.status == 200 and basic.json()["token_type"] == "Bearer", basic
     assert_refused(srv.app.post_json("/token", form), 400, 8001)

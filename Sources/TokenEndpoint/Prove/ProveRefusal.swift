@@ -23,8 +23,7 @@ struct ProveRefusal: AnswerableError {
     /// No usable access token.
     static var unauthorized: ProveRefusal {
         var answer = answer(.unauthorized, 8002, "invalid_token", "The access token is missing or invalid.")
-        answer.headers[.wwwAuthenticate] =
-            "Bearer error=\"invalid_token\", error_description=\"The access token is invalid.\""
+        answer.headers[.wwwAuthenticate] = "Bearer"
         return ProveRefusal(answer)
     }
 

@@ -41,11 +41,12 @@ SELECT ok('gt:urn:example:sample' = ANY (admin.grant_permission('a', 'app', 'gt:
 SELECT ok(NOT 'gt:urn:example:sample' = ANY (admin.revoke_permission('a', 'app', 'gt:urn:example:sample')),
     'and taken back');
 SELECT results_eq('SELECT permission FROM admin.known_permissions ORDER BY permission COLLATE "C"',
-    ARRAY['cap:cotter', 'cap:trusted-forwarder', 'ept:authorization', 'ept:end_session', 'ept:introspection',
-          'ept:pushed_authorization', 'ept:revocation', 'ept:token', 'gt:authorization_code', 'gt:client_credentials',
-          'gt:refresh_token', 'gt:urn:cocoar:magic', 'gt:urn:cocoar:otp', 'gt:urn:cocoar:passkey',
-          'gt:urn:example:sample', 'gt:urn:ietf:params:oauth:grant-type:device_code',
-          'gt:urn:openid:params:grant-type:ciba', 'gt:urn:postern:device', 'rst:code'],
+    ARRAY['cap:assert-possession', 'cap:cotter', 'cap:trusted-forwarder', 'ept:authorization', 'ept:end_session',
+          'ept:introspection', 'ept:possession', 'ept:pushed_authorization', 'ept:revocation', 'ept:token',
+          'gt:authorization_code', 'gt:client_credentials', 'gt:refresh_token', 'gt:urn:cocoar:magic',
+          'gt:urn:cocoar:otp', 'gt:urn:cocoar:passkey', 'gt:urn:example:sample',
+          'gt:urn:ietf:params:oauth:grant-type:device_code', 'gt:urn:openid:params:grant-type:ciba',
+          'gt:urn:postern:device', 'gt:urn:postern:possession', 'rst:code'],
     'administrators see which there are');
 
 SELECT results_eq($$SELECT dimension, permits, per, burst, mode, is_default FROM admin.rate_limits

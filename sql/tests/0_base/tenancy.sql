@@ -73,6 +73,14 @@ SELECT b.realm_id, pg_temp.h('k'), b.user_id, c.id, b.id, b.security_stamp, now(
   FROM postern.browser_session AS b JOIN postern.client AS c ON c.realm_id = b.realm_id AND c.client_id = 'app';
 INSERT INTO postern.address_proof (realm_id, id, client, expires_at, kind, sealed_address)
 SELECT realm_id, gen_random_uuid(), id, now() + interval '1 hour', 'email', '\x01' FROM postern.client WHERE client_id = 'app';
+SELECT admin.set_possession(r, true),
+       admin.grant_permission(r, 'robot', 'gt:client_credentials', 'ept:possession'),
+       admin.put_provider(r, 'risk', 'https://hooks.example/risk'),
+       admin.put_test_number(r, '+4366400000001', 'robot', 'pass') FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
+INSERT INTO postern.phone_identity (realm_id, phone) SELECT id, '+4366400000002' FROM postern.realm;
+INSERT INTO postern.device_key (realm_id, thumbprint, public_key) SELECT id, pg_temp.h('k'),
+    pg_temp.h('k') || pg_temp.h('k') FROM postern.realm;
+INSERT INTO postern.transaction (realm_id, kind, client, expires_at) SELECT id, 'mobile', id, now() FROM postern.realm;
 INSERT INTO postern.pushed_request (realm_id, id_hash, client, expires_at, sealed)
 SELECT realm_id, pg_temp.h('u'), id, now(), '\x00' FROM postern.client WHERE client_id = 'app';
 INSERT INTO postern.consent (realm_id, user_id, client, scope, resource)
