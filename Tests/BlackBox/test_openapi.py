@@ -12,6 +12,7 @@ from harness.codeflow import Flow, hosted
 from harness.holder import signed_in
 from harness.pages_client import PageBrowser
 from harness.realm import call
+from harness.trusted import Device, with_devices
 from test_cotter import PERMISSIONS, REDIRECT, Cotter
 
 if settings.SCHEMATHESIS.is_dir():
@@ -209,6 +210,7 @@ def test_a_walk_through_every_operation(watched, world):
     walk_links(realm, app)
     walk_account(world, realm, app)
     walk_identifiers(realm, app)
+    walk_devices(realm, app)
     walk_pages(world)
     walk_cotter(world)
     walk_refusals(world, realm, app)
@@ -309,6 +311,27 @@ def walk_account(world, realm, app):
     ):
         expect(answer, 401, "insufficient_user_authentication")
     expect(app.delete("/connect/account", bearer(signed_in(realm).token)), 204)
+
+
+def walk_devices(realm, app):
+    """A device is added, adopts another, and both go; each refusal of the document's once."""
+    with_devices(realm)
+    user = signed_in(realm)
+    mine, device, new = bearer(user.token), Device(app), Device(app)
+    expect(device.enrol(user.token), 200)
+    expect(app.get("/connect/devices", mine), 200)
+    expect(device.itself(), 200)
+    expect(new.itself(), 404)
+    shown = expect(new.offer(DisplayName="Laptop"), 200).json()
+    expect(app.post_json("/connect/devices/inspect", {"Offer": shown["Offer"]}, mine), 200)
+    expect(app.post_json("/connect/devices/inspect", {"Offer": "x"}, mine), 400)
+    expect(Device(app).adopt(user.token, shown, new), 403)
+    added = expect(device.adopt(user.token, shown, new), 200).json()
+    expect(device.adopt(user.token, shown, new), 400)
+    path = f"/connect/devices/{added['Id']}"
+    expect(app.send_json("PATCH", path, {"DisplayName": "Desk", "PushHandle": "x"}, mine), 200)
+    expect(app.delete(path, mine), 204)
+    expect(app.delete(path, mine), 404)
 
 
 def walk_identifiers(realm, app):
