@@ -50,7 +50,7 @@ struct PossessionRoutes: Sendable {
             guard let channel = try Self.text(body, "channel") else { throw PossessionFault.invalidRequest }
             let typed = try Self.text(body, "phoneNumber").flatMap { $0.isEmpty ? nil : $0 }
             let number = typed.flatMap { exchange.realm.possessionNumber($0) }
-            let entry = try await enter(caller, number, exchange)
+            let entry = try await enter(caller, exchange, number)
             guard typed == nil || number != nil else {
                 // What is no step now is no step whatever the number.
                 guard entry.facts.isOpened, entry.facts.kind != "none" else { throw PossessionRefusal.stepNotAllowed }
@@ -163,7 +163,7 @@ struct PossessionRoutes: Sendable {
     }
 
     private func enter(
-        _ caller: Caller, _ number: PhoneNumber? = nil, _ exchange: Exchange
+        _ caller: Caller, _ exchange: Exchange, _ number: PhoneNumber? = nil
     ) async throws -> PossessionSteps.Entry {
         do {
             return try await door.proofs.using(in: exchange.realm) {
