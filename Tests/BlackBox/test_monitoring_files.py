@@ -31,6 +31,7 @@ FIRES = {
     "PosternQueuesUnknown": _UP,
     "PosternConfigurationDiffers": {'postern_configuration_version{instance="b"}': "8x400"},
     "PosternManyConnections": {'postern_connections{instance="a"}': "8100x400"},
+    "PosternManyHeldRequests": {'postern_held_requests{instance="a"}': "8100x400"},
     "PosternConnectionsRefused": {'postern_connections_refused_total{instance="a",limit="process"}': "_x27 1x9"},
     "PosternConnectionsDropped": {'postern_connections_dropped_total{instance="a"}': "0x27 1x9"},
     "PosternAcceptPaused": {'postern_accept_pauses_total{instance="a"}': "0x27 1x9"},
