@@ -134,21 +134,24 @@ public struct Authorizations: Sendable {
 
     /// Answers a request from the session of a browser, on the wish of its user: the page `continue-as`, and after
     /// `consent`.
-    /// - Parameter consents: the user allows what the client wants, now.
+    /// - Parameters:
+    ///   - isProved: the user of that session proved a factor for this request.
+    ///   - consents: the user allows what the client wants, now.
     public func confirm(
-        _ request: AuthorizationRequest, cookie: BrowserCookie, host: String, realm: Realm, consents: Bool = false,
-        offersPasskey: Bool = false
+        _ request: AuthorizationRequest, cookie: BrowserCookie, host: String, realm: Realm, isProved: Bool,
+        consents: Bool = false, offersPasskey: Bool = false
     ) async throws -> Answer {
         try await answer(
-            request, cookie: cookie, host: host, realm: realm, code: AuthorizationCode(), consents: consents,
-            offersPasskey: offersPasskey)
+            request, cookie: cookie, host: host, realm: realm, code: AuthorizationCode(), isProved: isProved,
+            consents: consents, offersPasskey: offersPasskey)
     }
 
     private func answer(
         _ request: AuthorizationRequest, cookie: BrowserCookie, host: String, realm: Realm, code: AuthorizationCode?,
-        consents: Bool = false, offersPasskey: Bool = false
+        isProved: Bool = false, consents: Bool = false, offersPasskey: Bool = false
     ) async throws -> Answer {
         var wanted = request.codeRequest
+        wanted.isProved = isProved
         wanted.codeHash = code.map(request.hash(of:))
         wanted.consents = consents
         wanted.offersPasskey = offersPasskey
@@ -210,11 +213,13 @@ public struct Authorizations: Sendable {
 extension AuthorizationRequest {
     /// As the statements that answer it take it.
     public var codeRequest: AuthorizationCodeRequest {
-        AuthorizationCodeRequest(
+        var request = AuthorizationCodeRequest(
             client: client.key, redirectURI: redirectURI, codeChallenge: codeChallenge, scope: scope,
             resources: audience, nonce: nonce, acrValues: acrValues, maximumAge: maximumAge, user: hintedUser,
             asksConsent: prompts.contains(.consent), pushedRequest: pushedID, proof: wantedProof?.kind.rawValue,
             thumbprint: thumbprint)
+        request.wantsLogin = prompts.contains(.login)
+        return request
     }
 }
 

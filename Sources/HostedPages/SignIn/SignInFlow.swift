@@ -183,6 +183,7 @@ struct SignInFlow: Sendable {
         var transaction = transaction
         let cookie = opening.cookie
         transaction.session = Array(cookie.hash.prefix(8))
+        transaction.facts.insert(.proved)
         // Nothing of a factor that was redeemed is carried on.
         (transaction.code, transaction.handle, transaction.ceremony, transaction.held) = ("", "", "", nil)
         guard context.realm.hosted.singleSignOnIdle > 0 else {
@@ -214,7 +215,8 @@ struct SignInFlow: Sendable {
             return .next(context.begun(from: transaction, at: parts.clock()), nil)
         }
         let answer = try await parts.authorizations.confirm(
-            context.request, cookie: cookie, host: context.exchange.host, realm: context.realm, consents: consents)
+            context.request, cookie: cookie, host: context.exchange.host, realm: context.realm,
+            isProved: transaction.hasProved(cookie), consents: consents)
         return try await next(answer, transaction, context, cookie: nil, hasProved: false)
     }
 
