@@ -75,28 +75,31 @@ public struct Authorizations: Sendable {
         let request = try AuthorizationRequest(
             AuthorizationRequest.Parameters(form, issuer: realm.issuer, key: proof?.thumbprint), realm: realm,
             client: client, from: .pushed(id: id))
-        try await store(request, id: id, realm: realm, source: source, proof: proof)
+        try await store(
+            request, id: id, realm: realm,
+            counting: [.init(.source, source), .init(.client, request.client.clientID)], proof: proof)
         return uri
     }
 
-    /// Stores a request that is too long for a query or for a sealed value. - Returns: a `request_uri` for it.
+    /// Stores a request that is too long for a query or for a sealed value. Anybody can send one, so that it does not
+    /// count among those that the client pushes. - Returns: a `request_uri` for it.
     public func store(_ request: AuthorizationRequest, realm: Realm, source: String) async throws -> String {
         let uri = Self.requestURIPrefix + Base64.urlEncode(randomBytes(32))
         let id = Self.hash(uri)
         let kept = try AuthorizationRequest(
             request.parameters, realm: realm, client: request.client, from: .stored(id: id))
-        try await store(kept, id: id, realm: realm, source: source)
+        try await store(kept, id: id, realm: realm, counting: [.init(.source, source)])
         return uri
     }
 
     private func store(
-        _ request: AuthorizationRequest, id: [UInt8], realm: Realm, source: String, proof: ProofUse? = nil
+        _ request: AuthorizationRequest, id: [UInt8], realm: Realm, counting subjects: [RateLimiter.Subject],
+        proof: ProofUse? = nil
     ) async throws {
         guard
             let sealed = try? keyring.seal(
                 request.encoded, for: .authorizationRequest, realm: realm.id, aad: Self.aad(realm, request.client, id))
         else { throw TokenError.unavailable("seal") }
-        let subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, request.client.clientID)]
         _ = try await limiter.admitting(.par, subjects, realm: realm) { permits in
             try await codes.push(
                 realm: realm.id, idHash: id, client: request.client.key, sealed: sealed,
