@@ -21,6 +21,7 @@ struct SignInFlow: Sendable {
     func perform(
         _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Outcome {
+        if move.isUncounted { try parts.countLookUp(context.exchange) }
         if let outcome = try await otherFlow(move, transaction, context) { return outcome }
         var transaction = transaction
         switch move {
@@ -200,6 +201,7 @@ struct SignInFlow: Sendable {
         _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> BrowserSessionStore.Live? {
         guard let cookie = context.cookies.session ?? BrowserCookie(transaction.ownSession) else { return nil }
+        try parts.countLookUp(context.exchange)
         // A page that names the account names the address that the client wants proven.
         let wanted = context.request.wantedProof == nil ? nil : context.request.codeRequest
         return try await parts.browserSessions.answer(

@@ -259,6 +259,15 @@ extension String {
 }
 
 extension SignInMove {
+    /// Whether its statement takes no permit: it is for a browser that is signed in.
+    var isUncounted: Bool {
+        switch self {
+        case .allow, .goOn, .skipPasskey, .deny: true
+        case .show, .restart, .sendCode, .sendLink, .proveCode, .proveLink, .provePasskey, .register, .enrolPasskey:
+            false
+        }
+    }
+
     /// Whether its time could tell something about an account.
     var dependsOnAccount: Bool {
         switch self {

@@ -87,6 +87,7 @@ extension Server {
         let authorizations = Authorizations(
             codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring)
         let signOut = SignOut(browserSessions)
+        let limit = LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) })
         let pages = try parts.pages(
             PageParts(
                 authorizations: authorizations, signOut: signOut, browserSessions: browserSessions,
@@ -98,11 +99,11 @@ extension Server {
                     store: AddressProofStore(database), dataKeys: DataKeyStore(database), codes: codes,
                     limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery.signal),
                 identifiers: identifiers,
-                limiter: limiter, keyring: keyring, deadline: configuration.uniformDeadline, clock: clock))
+                limiter: limiter, limit: limit, keyring: keyring, deadline: configuration.uniformDeadline,
+                clock: clock))
 
         let authorizationRoutes = AuthorizationRoutes(
-            authorizations: authorizations, clients: clients, proofs: proofs,
-            limit: LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) }), pages: pages)
+            authorizations: authorizations, clients: clients, proofs: proofs, limit: limit, pages: pages)
         let routes =
             TokenRoutes(service: service, metrics: metrics).routes
             + authorizationRoutes.routes
@@ -131,7 +132,7 @@ extension Server {
             ).routes
             + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
-            + SignOutRoutes(signOut: signOut, pages: pages).routes
+            + SignOutRoutes(signOut: signOut, limit: limit, pages: pages).routes
             + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + parts.routes
         let realms = RealmDirectory(source: ConfigurationStore(database))
