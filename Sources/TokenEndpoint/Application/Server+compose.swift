@@ -164,7 +164,7 @@ extension Server {
                 LogoutTokenService(
                     tokens: LogoutTokens(
                         LogoutTokenStore(database), realms: realms, signingKeys: signingKeys,
-                        post: parts.postLogoutToken, clock: clock), logger: logger),
+                        post: parts.postLogoutToken, clock: clock, logger: logger)),
                 EventService(
                     sender: EventSender(
                         WebhookStore(database),
