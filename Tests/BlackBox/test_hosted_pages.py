@@ -281,3 +281,12 @@ def test_no_page_takes_a_form_from_elsewhere(realm, path, headers):
         "Host": realm.host, "Content-Type": wire.FORM, **headers},
         b"tx=x&action=continue&userId=x&token=x&number=42")
     assert answer.status == 400 and b'data-error="foreign_form"' in answer.body, answer
+
+
+@pytest.mark.parametrize("typed", ["\U0001F468\u200D\U0001F469\u200D\U0001F467" * 254, "e" + "\u0301" * 3000, "\u20ac" * 254])
+def test_an_address_of_long_characters_is_no_dead_end(realm, typed):
+    """What is kept of it is counted in bytes: it goes through the page's address once more."""
+    session = Session(realm)
+    session.send(typed)
+    assert (session.browser.page.step, session.browser.page.error) == ("address", "address_invalid")
+    assert "code" in session.sign_in(realm.user()).members

@@ -79,6 +79,16 @@ def test_pushes_are_bounded_by_source_and_swept(world):
     assert world.cluster.value(rows) == "5"
 
 
+def test_long_requests_of_strangers_leave_a_clients_pushes_alone(world):
+    """They are stored as pushed ones are, and count under their source alone."""
+    made = hosted(world.realm())
+    made.limit("par", "client", 5, per="1 hour", burst=5)
+    stranger, client = Flow(made, "api"), Flow(made, "api")
+    for _ in range(8):
+        assert stranger.authorize(state="x" * 1500).status == 200
+    assert [client.push().status for _ in range(6)] == [201] * 5 + [429]
+
+
 # -- redirect URIs ---------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import http.server
 import json
 import queue
+import socket
 import threading
 import time
 import urllib.parse
@@ -222,3 +223,21 @@ def test_a_client_that_ends_a_session_itself_is_not_told(world, receiver):
     flow = with_receiver(world, receiver)
     assert flow.app.revoke(flow.issued["refresh_token"]).status == 200
     assert not queued(flow)
+
+
+def test_a_client_that_hangs_delays_no_other(world, receiver):
+    """Of forty ended sessions at each, those of the other client are told while the first still holds its calls."""
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as silent:
+        realm = hosted(world.realm())
+        world.admin.call("put_logout_uri", realm.slug, realm.client("app"), receiver.uri, "backchannel")
+        world.admin.call("put_logout_uri", realm.slug, realm.client("app-2"), f"http://127.0.0.1:{silent.getsockname()[1]}/x", "backchannel")
+        world.settle()
+        told, hanging, email = Flow(realm), Flow(realm, "app-2"), realm.user()
+        told.sign_in(email)
+        hanging.cookie = told.cookie
+        for flow in (told, hanging) * 40:
+            flow.tokens(scope="openid")
+        started = time.monotonic()
+        world.admin.call("sign_out_everywhere", realm.slug, email)
+        assert len({jose.parts(receiver.token())[1]["sid"] for _ in range(40)}) == 40
+        assert time.monotonic() - started < 6, "the time that one call may take"

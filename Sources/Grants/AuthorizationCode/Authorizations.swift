@@ -75,28 +75,31 @@ public struct Authorizations: Sendable {
         let request = try AuthorizationRequest(
             AuthorizationRequest.Parameters(form, issuer: realm.issuer, key: proof?.thumbprint), realm: realm,
             client: client, from: .pushed(id: id))
-        try await store(request, id: id, realm: realm, source: source, proof: proof)
+        try await store(
+            request, id: id, realm: realm,
+            counting: [.init(.source, source), .init(.client, request.client.clientID)], proof: proof)
         return uri
     }
 
-    /// Stores a request that is too long for a query or for a sealed value. - Returns: a `request_uri` for it.
+    /// Stores a request that is too long for a query or for a sealed value. Anybody can send one, so that it does not
+    /// count among those that the client pushes. - Returns: a `request_uri` for it.
     public func store(_ request: AuthorizationRequest, realm: Realm, source: String) async throws -> String {
         let uri = Self.requestURIPrefix + Base64.urlEncode(randomBytes(32))
         let id = Self.hash(uri)
         let kept = try AuthorizationRequest(
             request.parameters, realm: realm, client: request.client, from: .stored(id: id))
-        try await store(kept, id: id, realm: realm, source: source)
+        try await store(kept, id: id, realm: realm, counting: [.init(.source, source)])
         return uri
     }
 
     private func store(
-        _ request: AuthorizationRequest, id: [UInt8], realm: Realm, source: String, proof: ProofUse? = nil
+        _ request: AuthorizationRequest, id: [UInt8], realm: Realm, counting subjects: [RateLimiter.Subject],
+        proof: ProofUse? = nil
     ) async throws {
         guard
             let sealed = try? keyring.seal(
                 request.encoded, for: .authorizationRequest, realm: realm.id, aad: Self.aad(realm, request.client, id))
         else { throw TokenError.unavailable("seal") }
-        let subjects: [RateLimiter.Subject] = [.init(.source, source), .init(.client, request.client.clientID)]
         _ = try await limiter.admitting(.par, subjects, realm: realm) { permits in
             try await codes.push(
                 realm: realm.id, idHash: id, client: request.client.key, sealed: sealed,
@@ -134,21 +137,24 @@ public struct Authorizations: Sendable {
 
     /// Answers a request from the session of a browser, on the wish of its user: the page `continue-as`, and after
     /// `consent`.
-    /// - Parameter consents: the user allows what the client wants, now.
+    /// - Parameters:
+    ///   - isProved: the user of that session proved a factor for this request.
+    ///   - consents: the user allows what the client wants, now.
     public func confirm(
-        _ request: AuthorizationRequest, cookie: BrowserCookie, host: String, realm: Realm, consents: Bool = false,
-        offersPasskey: Bool = false
+        _ request: AuthorizationRequest, cookie: BrowserCookie, host: String, realm: Realm, isProved: Bool,
+        consents: Bool = false, offersPasskey: Bool = false
     ) async throws -> Answer {
         try await answer(
-            request, cookie: cookie, host: host, realm: realm, code: AuthorizationCode(), consents: consents,
-            offersPasskey: offersPasskey)
+            request, cookie: cookie, host: host, realm: realm, code: AuthorizationCode(), isProved: isProved,
+            consents: consents, offersPasskey: offersPasskey)
     }
 
     private func answer(
         _ request: AuthorizationRequest, cookie: BrowserCookie, host: String, realm: Realm, code: AuthorizationCode?,
-        consents: Bool = false, offersPasskey: Bool = false
+        isProved: Bool = false, consents: Bool = false, offersPasskey: Bool = false
     ) async throws -> Answer {
         var wanted = request.codeRequest
+        wanted.isProved = isProved
         wanted.codeHash = code.map(request.hash(of:))
         wanted.consents = consents
         wanted.offersPasskey = offersPasskey
@@ -210,11 +216,13 @@ public struct Authorizations: Sendable {
 extension AuthorizationRequest {
     /// As the statements that answer it take it.
     public var codeRequest: AuthorizationCodeRequest {
-        AuthorizationCodeRequest(
+        var request = AuthorizationCodeRequest(
             client: client.key, redirectURI: redirectURI, codeChallenge: codeChallenge, scope: scope,
             resources: audience, nonce: nonce, acrValues: acrValues, maximumAge: maximumAge, user: hintedUser,
             asksConsent: prompts.contains(.consent), pushedRequest: pushedID, proof: wantedProof?.kind.rawValue,
             thumbprint: thumbprint)
+        request.wantsLogin = prompts.contains(.login)
+        return request
     }
 }
 

@@ -1,7 +1,8 @@
 import Persistence
 import Synchronization
 
-/// Limits requests that write nothing: counted in this process alone, so that they cost no statement.
+/// Limits requests that write nothing, or nothing before somebody signed in: counted in this process alone, so that
+/// they cost no statement.
 ///
 /// GCRA as in the database. A process that forgets its counts, because it restarts or has too many sources, admits
 /// more; nothing else depends on them.
@@ -26,6 +27,12 @@ public final class LocalLimit: Sendable {
     ) {
         self.clock = clock
         self.observe = observe
+    }
+
+    /// Takes a permit of a source. - Throws: `rate_limited`.
+    public func count(_ policy: RateLimit.Policy, _ source: String, realm: Realm) throws(TokenError) {
+        guard let seconds = refusal(policy, source, realm: realm) else { return }
+        throw .limited(.init(policy: policy, dimension: .source, retryAfterSeconds: seconds))
     }
 
     /// Takes a permit of a source. - Returns: seconds until there is one, when there is none; `nil` admits the request.

@@ -1,9 +1,11 @@
 import Encoding
+public import Logging
 public import Persistence
+import Synchronization
 
 /// Tells clients that sessions ended (OpenID Connect Back-Channel Logout 1.0): signs logout tokens and sends them until
-/// they are accepted, for a day.
-public struct LogoutTokens: Sendable {
+/// they are accepted, for a day. Every node runs one; a lost node loses none, since its leases end.
+public final class LogoutTokens: Sendable {
     /// Posts a form to a URL of a client. - Returns: `nil` when it was accepted (200 or 204), else a class of failure.
     public typealias Post = @Sendable (_ url: String, _ form: [UInt8]) async -> String?
 
@@ -12,31 +14,63 @@ public struct LogoutTokens: Sendable {
     private let signingKeys: SigningKeys
     private let post: Post
     private let clock: @Sendable () -> Double
+    private let logger: Logger
+    private let wakes = WakeSignal()
+    /// The client of each call under way.
+    private let busy = Mutex<[UUIDValue]>([])
 
-    /// How many are sent at a time by one process.
-    private static let batch: Int32 = 16
+    /// Calls under way at a time.
+    public static let concurrency = 16
+    /// Of one client: a receiver that hangs leaves three quarters to the others.
+    private static let share: Int32 = 4
+    private static let interval = Duration.seconds(1)
     /// Seconds after which a token is worthless.
     static let lifetime = 120
 
     /// Creates the sender.
     public init(
         _ store: LogoutTokenStore, realms: RealmDirectory, signingKeys: SigningKeys, post: @escaping Post,
-        clock: @escaping @Sendable () -> Double
+        clock: @escaping @Sendable () -> Double, logger: Logger
     ) {
         self.store = store
+        self.logger = logger
         self.realms = realms
         self.signingKeys = signingKeys
         self.post = post
         self.clock = clock
     }
 
-    /// Sends what is due. - Returns: how many were taken; a full batch leaves more.
-    public func send() async throws(StoreError) -> (taken: Int, mayBeMore: Bool) {
-        let due = try await store.take(Self.batch)
-        await withTaskGroup(of: Void.self) { group in
-            for token in due { group.addTask { await send(token) } }
+    /// Sends until ``stop()``, then finishes the calls under way. Cancellation abandons them to their lease.
+    public func run() async {
+        await withDiscardingTaskGroup { calls in
+            await self.wakes.forEach(atLeastEvery: Self.interval) { await self.take(&calls) }
         }
-        return (due.count, due.count == Int(Self.batch))
+    }
+
+    /// Takes nothing more.
+    public func stop() {
+        wakes.end()
+    }
+
+    private func take(_ calls: inout DiscardingTaskGroup) async {
+        let busy = self.busy.withLock { $0 }
+        let room = Self.concurrency - busy.count
+        guard room > 0 else { return }
+        do {
+            let due = try await store.take(Int32(room), share: Self.share, busy: busy)
+            self.busy.withLock { $0 += due.map(\.client) }
+            for token in due {
+                calls.addTask {
+                    await self.send(token)
+                    self.busy.withLock { busy in
+                        if let index = busy.firstIndex(of: token.client) { busy.remove(at: index) }
+                    }
+                    self.wakes.signal()
+                }
+            }
+        } catch {
+            logger.debug("logout tokens wait: the database is not available", metadata: ["error": "\(error)"])
+        }
     }
 
     private func send(_ due: LogoutTokenStore.Due) async {

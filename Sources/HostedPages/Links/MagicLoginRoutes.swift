@@ -64,7 +64,9 @@ struct MagicLoginRoutes: Sendable {
 
     /// The page of this browser that asked for the link.
     private func page(of link: MagicLink, _ exchange: Exchange) async throws -> String? {
-        guard let browser = BrowserCookies(exchange).browser,
+        guard let browser = BrowserCookies(exchange).browser else { return nil }
+        try parts.countLookUp(exchange)
+        guard
             let state = try await parts.pageStates.page(
                 realm: exchange.realm.id, user: link.user, tokenHash: link.tokenHash, browser: browser)
         else { return nil }

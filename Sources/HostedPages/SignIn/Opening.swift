@@ -17,12 +17,14 @@ struct Opening {
     ) {
         var request = context.request.codeRequest
         request.codeHash = context.request.hash(of: code)
+        let former = context.cookies.session ?? BrowserCookie(transaction.ownSession)
+        request.isProved = former.map(transaction.hasProved) ?? false
         request.offersPasskey =
             proof != .passkey && context.realm.hosted.offersPasskey && context.rules.offersPasskeys
         let handle = AuthSessionHandle(transaction.handle, realm: context.realm.id, keyring: parts.keyring)
         page = PageSignIn(
             cookieHash: cookie.hash,
-            formerCookieHash: (context.cookies.session ?? BrowserCookie(transaction.ownSession))?.hash,
+            formerCookieHash: former?.hash,
             host: context.exchange.host, proves: proof,
             address: proof == .passkey ? nil : transaction.address.isPhone ? transaction.address : handle?.emailKey,
             proven: proof == .passkey

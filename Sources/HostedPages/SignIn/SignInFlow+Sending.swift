@@ -31,7 +31,9 @@ extension SignInFlow {
         _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> (user: UUIDValue, session: UUIDValue)? {
         let hinted = context.request.hintedDevice
-        guard let cookie = context.cookies.session ?? BrowserCookie(transaction.ownSession),
+        guard let cookie = context.cookies.session ?? BrowserCookie(transaction.ownSession) else { return hinted }
+        try parts.countLookUp(context.exchange)
+        guard
             let known = try await parts.browserSessions.device(
                 realm: context.realm.id, cookieHash: cookie.hash, host: context.exchange.host),
             hinted == nil || hinted?.user == known.user

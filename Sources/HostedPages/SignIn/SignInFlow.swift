@@ -21,6 +21,7 @@ struct SignInFlow: Sendable {
     func perform(
         _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Outcome {
+        if move.isUncounted { try parts.countLookUp(context.exchange) }
         if let outcome = try await otherFlow(move, transaction, context) { return outcome }
         var transaction = transaction
         switch move {
@@ -183,6 +184,7 @@ struct SignInFlow: Sendable {
         var transaction = transaction
         let cookie = opening.cookie
         transaction.session = Array(cookie.hash.prefix(8))
+        transaction.facts.insert(.proved)
         // Nothing of a factor that was redeemed is carried on.
         (transaction.code, transaction.handle, transaction.ceremony, transaction.held) = ("", "", "", nil)
         guard context.realm.hosted.singleSignOnIdle > 0 else {
@@ -199,6 +201,7 @@ struct SignInFlow: Sendable {
         _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> BrowserSessionStore.Live? {
         guard let cookie = context.cookies.session ?? BrowserCookie(transaction.ownSession) else { return nil }
+        try parts.countLookUp(context.exchange)
         // A page that names the account names the address that the client wants proven.
         let wanted = context.request.wantedProof == nil ? nil : context.request.codeRequest
         return try await parts.browserSessions.answer(
@@ -214,7 +217,8 @@ struct SignInFlow: Sendable {
             return .next(context.begun(from: transaction, at: parts.clock()), nil)
         }
         let answer = try await parts.authorizations.confirm(
-            context.request, cookie: cookie, host: context.exchange.host, realm: context.realm, consents: consents)
+            context.request, cookie: cookie, host: context.exchange.host, realm: context.realm,
+            isProved: transaction.hasProved(cookie), consents: consents)
         return try await next(answer, transaction, context, cookie: nil, hasProved: false)
     }
 

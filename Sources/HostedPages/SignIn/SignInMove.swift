@@ -59,14 +59,14 @@ extension SignInTransaction {
         case .continue where rules.sendsMessages:
             return take(address: rules.fixedAddress ?? form["address"], rules)
         case .passkey where rules.rpID != nil && rules.methods.contains(.passkey):
-            address = rules.fixedAddress ?? String((form["address"] ?? "").prefix(254))
+            address = rules.fixedAddress ?? (form["address"] ?? "").beginning(bytes: 254)
             guard let assertion = form["assertion"], !ceremony.isEmpty else { return faulted(.passkeyFailed) }
             return .provePasskey(assertion: assertion)
         case .register where held != nil:
             guard rules.replacesAccount else { throw InvalidForm() }
             return rules.needsProfile ? shown(.profile) : .register(first: nil, last: nil, acceptsTerms: false)
         case .register where rules.offersRegistration:
-            address = String((form["address"] ?? "").prefix(254))
+            address = (form["address"] ?? "").beginning(bytes: 254)
             return shown(.register)
         default: throw InvalidForm()
         }
@@ -76,7 +76,7 @@ extension SignInTransaction {
         _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
     ) throws(InvalidForm) -> SignInMove {
         guard action == .continue, rules.offersRegistration else { throw InvalidForm() }
-        address = String((form["address"] ?? "").prefix(254))
+        address = (form["address"] ?? "").beginning(bytes: 254)
         do throws(TypedAddresses.Fault) {
             _ = try rules.addresses.read(address)
         } catch {
@@ -99,7 +99,7 @@ extension SignInTransaction {
             guard let code = form["code"]?.filter({ !$0.isWhitespace && $0 != "-" }), !code.isEmpty else {
                 return faulted(.fieldMissing)
             }
-            return .proveCode(String(code.prefix(16)), second: [:])
+            return .proveCode(code.beginning(bytes: 16), second: [:])
         case .resend: return send(.sendCode(resends: true), rules)
         case .sms, .voice, .whatsapp:
             guard address.isPhone, let channel = Channel(rawValue: action.rawValue),
@@ -196,7 +196,7 @@ extension SignInTransaction {
     private mutating func take(
         address typed: String?, _ rules: SignInRules, _ names: (first: PersonName?, last: PersonName?) = (nil, nil)
     ) -> SignInMove {
-        address = String((typed ?? "").prefix(254))
+        address = (typed ?? "").beginning(bytes: 254)
         do throws(TypedAddresses.Fault) {
             address = try rules.addresses.read(address).text
         } catch {
@@ -246,7 +246,28 @@ extension SignInTransaction {
     }
 }
 
+extension String {
+    /// As many code points as fit into so many bytes: a `Character` can be of any length.
+    fileprivate func beginning(bytes count: Int) -> String {
+        var left = count
+        let kept = unicodeScalars.prefix {
+            left -= UTF8.width($0)
+            return left >= 0
+        }
+        return String(Substring(kept))
+    }
+}
+
 extension SignInMove {
+    /// Whether its statement takes no permit: it is for a browser that is signed in.
+    var isUncounted: Bool {
+        switch self {
+        case .allow, .goOn, .skipPasskey, .deny: true
+        case .show, .restart, .sendCode, .sendLink, .proveCode, .proveLink, .provePasskey, .register, .enrolPasskey:
+            false
+        }
+    }
+
     /// Whether its time could tell something about an account.
     var dependsOnAccount: Bool {
         switch self {

@@ -112,22 +112,6 @@ struct SignInRoutes: Sendable {
         }
     }
 
-    /// When the browser signed in in another tab since this page was shown: the question whether to go on with that
-    /// account.
-    private func signedInMeanwhile(
-        _ transaction: SignInTransaction, _ context: SignInContext
-    ) async throws -> SignInTransaction? {
-        guard !context.request.provesAddressOnly,
-            [.address, .register, .code, .link, .secondFactor].contains(transaction.step),
-            let cookie = context.cookies.session, transaction.session != Array(cookie.hash.prefix(8)),
-            try await flow.signedIn(transaction, context) != nil
-        else { return nil }
-        var moved = context.begun(from: transaction, at: parts.clock())
-        moved.step = .continueAs
-        moved.session = Array(cookie.hash.prefix(8))
-        return moved
-    }
-
     // MARK: Submit
 
     private func submit(_ exchange: Exchange) async throws -> Answer {

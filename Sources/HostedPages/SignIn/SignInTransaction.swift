@@ -51,6 +51,8 @@ struct SignInTransaction: Sendable, Equatable {
         static let wantsCode = Facts(rawValue: 16)
         /// One more address of the signed-in user is proven.
         static let stepsUp = Facts(rawValue: 32)
+        /// The user of `session` proved a factor for this request.
+        static let proved = Facts(rawValue: 64)
     }
 
     /// How a link stands.
@@ -59,6 +61,11 @@ struct SignInTransaction: Sendable, Equatable {
         case confirmed
         case denied
         case expired
+    }
+
+    /// Whether the user of a session proved a factor for this request.
+    func hasProved(_ cookie: BrowserCookie) -> Bool {
+        facts.contains(.proved) && session == Array(cookie.hash.prefix(8))
     }
 
     /// Counts a message for the present address.

@@ -63,6 +63,7 @@ struct StepUpFlow: Sendable {
         let (fresh, issued) = (BrowserCookie(), AuthorizationCode())
         var request = context.request.codeRequest
         request.codeHash = issued.hash
+        request.isProved = transaction.hasProved(cookie)
         let outcome: PageOutcome
         do {
             outcome = try await parts.identifiers.prove(
@@ -81,6 +82,7 @@ struct StepUpFlow: Sendable {
         let answer = try await parts.authorizations.answer(
             context.request, outcome, issued, nil, realm: context.realm)
         transaction.facts.remove(.stepsUp)
+        transaction.facts.insert(.proved)
         transaction.session = Array(fresh.hash.prefix(8))
         transaction.handle = ""
         let keeps = context.realm.hosted.singleSignOnIdle > 0

@@ -116,6 +116,10 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     /// Thumbprint of the key that must be proven with the code (`dpop_jkt`); 32 bytes.
     let thumbprint: [UInt8]?
 
+    /// `prompt=login`: a sign-in from before the request does not do.
+    public var wantsLogin = false
+    /// The user proved a factor for this request, so that the sign-in is new, however long its pages are read.
+    public var isProved = false
     /// The user allows what the client wants, now.
     public var consents = false
     /// The page could offer to create a passkey.
@@ -146,6 +150,8 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
 
     private enum Key: String, CodingKey {
         case client, challenge, scope, resource, nonce, user, consents, pushed, code, proof, jkt
+        case wantsLogin = "login"
+        case isProved = "proved"
         case redirectURI = "redirect_uri"
         case acrValues = "acr_values"
         case maximumAge = "max_age"
@@ -166,6 +172,8 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
         try container.encodeIfPresent(maximumAge, forKey: .maximumAge)
         try container.encodeIfPresent(user?.description, forKey: .user)
         try container.encode(asksConsent, forKey: .asksConsent)
+        try container.encode(wantsLogin, forKey: .wantsLogin)
+        try container.encode(isProved, forKey: .isProved)
         try container.encode(consents, forKey: .consents)
         try container.encode(offersPasskey, forKey: .offersPasskey)
         try container.encodeIfPresent(pushedRequest.map(hex), forKey: .pushed)

@@ -24,10 +24,18 @@ package struct PageParts: Sendable {
     package let identifiers: Identifiers
     package let possession: PossessionSteps
     package let limiter: RateLimiter
+    package let limit: LocalLimit
     package let keyring: Keyring
     package let deadline: UniformDeadline
     /// Seconds since the epoch.
     package let clock: @Sendable () -> Double
+}
+
+extension PageParts {
+    /// Takes a permit of the limit `authorize` for a statement that takes none itself. - Throws: `rate_limited`.
+    package func countLookUp(_ exchange: Exchange) throws(TokenError) {
+        try limit.count(.authorize, exchange.source, realm: exchange.realm)
+    }
 }
 
 /// The pages, composed.

@@ -102,6 +102,7 @@ extension Server {
         let authorizations = Authorizations(
             codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring)
         let signOut = SignOut(browserSessions)
+        let limit = LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) })
         let pages = try parts.pages(
             PageParts(
                 authorizations: authorizations, signOut: signOut, browserSessions: browserSessions,
@@ -113,11 +114,11 @@ extension Server {
                     store: AddressProofStore(database), dataKeys: DataKeyStore(database), codes: codes,
                     limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery.signal),
                 identifiers: identifiers, possession: possession.steps,
-                limiter: limiter, keyring: keyring, deadline: configuration.uniformDeadline, clock: clock))
+                limiter: limiter, limit: limit, keyring: keyring, deadline: configuration.uniformDeadline,
+                clock: clock))
 
         let authorizationRoutes = AuthorizationRoutes(
-            authorizations: authorizations, clients: clients, proofs: proofs,
-            limit: LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) }), pages: pages)
+            authorizations: authorizations, clients: clients, proofs: proofs, limit: limit, pages: pages)
         let routes =
             TokenRoutes(service: service, metrics: metrics).routes
             + authorizationRoutes.routes
@@ -160,7 +161,7 @@ extension Server {
             ).routes
             + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
-            + SignOutRoutes(signOut: signOut, pages: pages).routes
+            + SignOutRoutes(signOut: signOut, limit: limit, pages: pages).routes
             + ProveRoutes(possessions: possession.backend, service: service, verifier: verifier, clock: clock).routes
             + PossessionRoutes(
                 steps: possession.steps, tokens: possession.tokens, door: DeviceDoor(proofs: DeviceProofs(proofs)),
@@ -201,7 +202,7 @@ extension Server {
                 LogoutTokenService(
                     tokens: LogoutTokens(
                         LogoutTokenStore(database), realms: realms, signingKeys: signingKeys,
-                        post: parts.postLogoutToken, clock: clock), logger: logger),
+                        post: parts.postLogoutToken, clock: clock, logger: logger)),
                 EventService(
                     sender: EventSender(
                         WebhookStore(database),

@@ -5,6 +5,7 @@ import NIOCore
 /// `/connect/logout` (OpenID Connect RP-Initiated Logout 1.0).
 struct SignOutRoutes: Sendable {
     let signOut: SignOut
+    let limit: LocalLimit
     let pages: any AuthorizationPages
 
     var routes: [Route] {
@@ -19,6 +20,9 @@ struct SignOutRoutes: Sendable {
     private func begin(_ exchange: Exchange) async throws -> Answer {
         let query = exchange.request.query.utf8
         guard query.count <= Self.maximumQuery else { return Answer(.uriTooLong) }
+        if let seconds = limit.refusal(.authorize, exchange.source, realm: exchange.realm) {
+            return pages.tryAgain(after: seconds, isLimited: true, exchange)
+        }
         // A malformed request is taken for one without parameters: it asks.
         let request =
             (try? FormParameters(parsing: query)).map { SignOutRequest($0, realm: exchange.realm) }
@@ -48,7 +52,12 @@ struct SignOutRoutes: Sendable {
     /// after it brings them.
     private func submit(_ exchange: Exchange) async throws -> Answer {
         let form = try exchange.form()
-        guard form["tx"] == nil else { return try await pages.confirmSignOut(form, exchange) }
+        guard form["tx"] == nil else {
+            if let seconds = limit.refusal(.authorize, exchange.source, realm: exchange.realm) {
+                return pages.tryAgain(after: seconds, isLimited: true, exchange)
+            }
+            return try await pages.confirmSignOut(form, exchange)
+        }
         let query = String(decoding: exchange.request.body.readableBytesView, as: UTF8.self)
         let fits =
             query.utf8.count <= Self.maximumQuery && query.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }
