@@ -69,17 +69,16 @@ struct PossessionLinkRoutes: Sendable {
     private func question(_ exchange: Exchange, isRepeated: Bool = false) -> Answer {
         let look = pages.looks.look(exchange.realm, exchange)
         let step = PossessionLink.asksNumber(exchange.pathParameter) ? "confirm-possession" : "continue-possession"
-        var values: [String: Any] = [:]
-        if isRepeated { values["fault"] = look.texts["fault-wrong_number"] }
+        let values: PageValues = isRepeated ? ["fault": .text("fault-wrong_number")] : [:]
         return pages.renderer.page(
-            step, step: step, error: isRepeated ? "wrong_number" : nil, title: look.texts["\(step)-title"], values,
-            look: look, status: isRepeated ? .badRequest : .ok, hidesReferrer: true)
+            step, step: step, error: isRepeated ? "wrong_number" : nil, title: "\(step)-title", values, look: look,
+            status: isRepeated ? .badRequest : .ok, hidesReferrer: true)
     }
 
     private func result(_ key: String, _ status: HTTPResponse.Status, _ exchange: Exchange) -> Answer {
         let look = pages.looks.look(exchange.realm, exchange)
         return pages.renderer.page(
-            "done", step: "done", error: key, title: look.texts["done-\(key)-title"],
-            ["text": look.texts["done-\(key)"]], look: look, status: status, hidesReferrer: true)
+            "done", step: "done", error: key, title: "done-\(key)-title", ["text": .text("done-\(key)")],
+            look: look, status: status, hidesReferrer: true)
     }
 }
