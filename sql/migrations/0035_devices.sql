@@ -85,15 +85,15 @@ CREATE TABLE postern.transaction (
     return_hash      bytea CHECK (octet_length(return_hash) = 32),
     return_expires_at timestamptz,
     is_test          boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (realm_id, id)
+    PRIMARY KEY (realm_id, id),
+    UNIQUE (realm_id, event_id),
+    UNIQUE (realm_id, auth_id),
+    UNIQUE (realm_id, link_hash)
 ) WITH (fillfactor = 70);
-CREATE UNIQUE INDEX transaction_event ON postern.transaction (realm_id, event_id) WHERE event_id IS NOT NULL;
 CREATE INDEX transaction_unresolved ON postern.transaction (realm_id, created_at)
     WHERE kind = 'approval' AND resolved_at IS NULL;
 CREATE INDEX transaction_of_user ON postern.transaction (realm_id, user_id, created_at) WHERE user_id IS NOT NULL;
 CREATE INDEX transaction_of_phone ON postern.transaction (realm_id, phone) WHERE phone IS NOT NULL;
-CREATE UNIQUE INDEX transaction_auth ON postern.transaction (realm_id, auth_id) WHERE auth_id IS NOT NULL;
-CREATE UNIQUE INDEX transaction_link ON postern.transaction (realm_id, link_hash) WHERE link_hash IS NOT NULL;
 CREATE INDEX transaction_expires ON postern.transaction (expires_at);
 COMMENT ON TABLE postern.transaction IS 'Approvals of sign-ins and proofs of phones: asked, answered, redeemed';
 COMMENT ON COLUMN postern.transaction.reason IS 'Of a failed one: codes of the failure, separated by blanks';

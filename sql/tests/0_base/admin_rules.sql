@@ -94,14 +94,15 @@ SELECT results_eq($$SELECT permits, burst, mode FROM admin.rate_limits WHERE rea
                   AND dimension = 'source'$$, $$VALUES (1000000, 1000000, 'log-only')$$, 'keeps the rest');
 SELECT results_eq($$SELECT policy || ' ' || dimension || ' ' || permits || '/' || extract(epoch FROM per)::int || ' '
                   || burst FROM admin.rate_limits WHERE realm = 'other' ORDER BY 1$$,
-    ARRAY['authorize source 1200/60 400', 'magic-link app 30000/3600 30000', 'magic-link client 6000/3600 6000', 'magic-link source 3000/3600 500',
+    ARRAY['approval client 6000/3600 6000', 'approval source 3000/3600 500', 'approval target 5/3600 5',
+          'approval target-total 10/3600 10', 'authorize source 1200/60 400', 'magic-link app 30000/3600 30000', 'magic-link client 6000/3600 6000', 'magic-link source 3000/3600 500',
           'magic-link target 5/3600 5', 'magic-link target-total 10/3600 10',
           'native-otp app 30000/3600 30000', 'native-otp client 6000/3600 6000', 'native-otp registrations 120/3600 30',
               'native-otp source 3000/3600 500', 'native-otp target 5/3600 5', 'native-otp target-total 10/3600 10',
           'par client 6000/60 6000', 'par source 600/60 200', 'passkey-begin source 1200/300 300',
           'phone-otp app 15000/3600 15000', 'phone-otp client 3000/3600 3000', 'phone-otp country 300/3600 300',
           'phone-otp prefix 25/3600 25', 'phone-otp source 300/3600 100', 'phone-otp spend 10000/86400 10000',
-          'phone-otp target 5/3600 5', 'phone-otp target-total 10/3600 10', 'refused source 600/60 200', 'token failures 5/600 5',
+          'phone-otp target 5/3600 5', 'phone-otp target-total 10/3600 10', 'possession client 6000/3600 6000', 'refused source 600/60 200', 'token failures 5/600 5',
               'token source 600/60 200', 'token wrong-codes 3000/3600 1000',
               'trusted-device source 1200/300 300', 'trusted-device target 60/60 60'], 'the default limits');
 SELECT lives_ok($$SELECT admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app'),

@@ -78,8 +78,6 @@ SELECT admin.set_possession(r, true),
        admin.put_provider(r, 'risk', 'https://hooks.example/risk'),
        admin.put_test_number(r, '+4366400000001', 'robot', 'pass') FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
 INSERT INTO postern.phone_identity (realm_id, phone) SELECT id, '+4366400000002' FROM postern.realm;
-INSERT INTO postern.device_key (realm_id, thumbprint, public_key) SELECT id, pg_temp.h('k'),
-    pg_temp.h('k') || pg_temp.h('k') FROM postern.realm;
 INSERT INTO postern.transaction (realm_id, kind, client, expires_at) SELECT id, 'mobile', id, now() FROM postern.realm;
 INSERT INTO postern.pushed_request (realm_id, id_hash, client, expires_at, sealed)
 SELECT realm_id, pg_temp.h('u'), id, now(), '\x00' FROM postern.client WHERE client_id = 'app';

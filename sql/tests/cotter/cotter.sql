@@ -18,8 +18,11 @@ SELECT matches(pg_temp.refusal($$SELECT admin.put_client('a', 'cotter', 'confide
 SELECT matches(pg_temp.refusal(format($$SELECT admin.revoke_permission('a', 'cotter', %L)$$, p)), 'needs the permission',
                p || ' stays') FROM unnest(ARRAY['gt:authorization_code', 'gt:refresh_token']) AS p;
 SELECT admin.put_client('a', 'events', 'confidential') \g /dev/null
-SELECT is(pg_temp.refusal($$SELECT admin.grant_permission('a', 'events', 'cap:cotter')$$), 'accepted',
-          'a confidential client holds it for other purposes');
+SELECT matches(pg_temp.refusal($$SELECT admin.grant_permission('a', 'events', 'cap:cotter')$$),
+               'needs the permission "gt:urn:openid:params:grant-type:ciba"',
+               'a confidential client holds it for its events');
+SELECT is(pg_temp.refusal($$SELECT admin.grant_permission('a', 'events', 'cap:cotter',
+          'gt:urn:openid:params:grant-type:ciba')$$), 'accepted', 'which are requests for approval');
 SELECT is(pg_temp.refusal(format($$SELECT admin.put_redirect_uri('a', 'cotter', %L)$$, uri)) = 'accepted', allowed, uri)
   FROM (VALUES ('yourapp://', true), ('com.example.app:redirect_uri_path', true), ('http://127.0.0.1:5000', true),
                ('http://localhost:8080', true), ('javascript:alert(1)//', false), ('intent://x', false)) AS u (uri, allowed);
