@@ -50,7 +50,7 @@ class Served:
         """A new user: address and access token."""
         email = f"grace{next(Served.numbers)}@mail.example"
         self.world.admin.call("put_user", "browser", email, email_verified=True)
-        return email, self.app.sign_in(email)["access_token"]
+        return email, self.app.sign_in(email, scope="openid offline_access")["access_token"]
 
     numbers = iter(range(1000))
 

@@ -384,7 +384,7 @@ def test_an_account_with_a_second_factor_is_asked_for_it(realm, owner):
     nonce = device.fresh_nonce()
     prompted = device.sign_in(device.proof("POST", "/connect/token", nonce=nonce))
     assert prompted.json()["error"] == "invalid_grant" and prompted.json() != NOT_TRUSTED, prompted
-    assert device.sign_in(device.proof("POST", "/connect/token", nonce=nonce), totp_code=recovery[0]).status == 200
-    answer = device.sign_in(device.proof("POST", "/connect/token", nonce=nonce), totp_code=recovery[1])
+    assert device.sign_in(device.proof("POST", "/connect/token", nonce=nonce), recovery_code=recovery[0]).status == 200
+    answer = device.sign_in(device.proof("POST", "/connect/token", nonce=nonce), recovery_code=recovery[1])
     assert (answer.status, answer.json()) == (400, NONCE_DUE), answer
-    assert device.sign_in(totp_code=recovery[1]).status == 200
+    assert device.sign_in(recovery_code=recovery[1]).status == 200

@@ -30,7 +30,7 @@ struct ProveMembers {
     }
 
     func required(_ name: String) throws(ProveRefusal) -> String {
-        guard let text = try text(name) else { throw .missing(name) }
+        guard let text = try text(name) else { throw .absent(name) }
         return text
     }
 
@@ -112,7 +112,7 @@ struct ProveMembers {
     /// `finalTargetUrl`: a URL at a registered web origin of the client.
     private func target(_ kind: String) throws(ProveRefusal) -> String? {
         guard let text = try text("finalTargetUrl"), !text.isEmpty else {
-            if kind == "desktop" { throw .missing("finalTargetUrl") }
+            if kind == "desktop" { throw .absent("finalTargetUrl") }
             return nil
         }
         let isPlain = text.utf8.allSatisfy { byte in

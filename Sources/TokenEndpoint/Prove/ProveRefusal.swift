@@ -37,7 +37,7 @@ struct ProveRefusal: AnswerableError {
         ProveRefusal(answer(.forbidden, 8003, "step_not_allowed", "The step is not allowed now."))
     }
 
-    static func missing(_ field: String) -> ProveRefusal { malformed("field '\(field)' is missing") }
+    static func absent(_ field: String) -> ProveRefusal { malformed("field '\(field)' is missing") }
     static func invalid(_ field: String) -> ProveRefusal { malformed("field '\(field)' is invalid") }
 
     static func malformed(_ message: String) -> ProveRefusal {

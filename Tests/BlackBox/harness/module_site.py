@@ -120,7 +120,7 @@ class CuttingProxy:
                 answer = wire.exchange(target, self.command, self.path, list(self.headers.items()), body, timeout=40)
                 path = self.path.partition("?")[0]
                 proxy.requests.append((self.command, path, answer.status))
-                if proxy._dropped.get(path, 0):  # pylint: disable=protected-access
+                if self.command != "OPTIONS" and proxy._dropped.get(path, 0):  # pylint: disable=protected-access
                     proxy._dropped[path] -= 1  # pylint: disable=protected-access
                     self.connection.shutdown(2)
                     return
@@ -145,8 +145,8 @@ class CuttingProxy:
         self._dropped[path] = count
 
     def calls(self, path):
-        """The statuses of the answers to a path, dropped ones too."""
-        return [status for _, asked, status in self.requests if asked == path]
+        """The statuses of the answers to a path, dropped ones too, without those of preflights."""
+        return [status for method, asked, status in self.requests if asked == path and method != "OPTIONS"]
 
     def close(self):
         """Forwards no more."""

@@ -95,7 +95,7 @@ Example: SELECT admin.erase_phone(''acme'', ''+4366412345678'');';
 
 CREATE OR REPLACE VIEW admin.possessions AS
 SELECT r.slug AS realm, t.id AS correlation_id, t.kind, postern.state_of(t) AS state, t.reason AS codes, c.client_id,
-       postern.masked_identifier(t.phone) AS phone, t.created_at, t.expires_at, t.ended_at, t.sends, t.tries,
+       '···' || right(t.phone, 4) AS phone, t.created_at, t.expires_at, t.ended_at, t.sends, t.tries,
        t.device_id, t.is_test
   FROM postern.transaction AS t JOIN postern.realm AS r ON r.id = t.realm_id
   LEFT JOIN postern.client AS c ON c.realm_id = t.realm_id AND c.id = t.client
@@ -109,7 +109,7 @@ SELECT r.slug AS realm, p.kind, p.url, p.mode, p.enabled
 COMMENT ON VIEW admin.providers IS 'Endpoints that are asked about phone numbers';
 
 CREATE OR REPLACE VIEW admin.test_numbers AS
-SELECT r.slug AS realm, postern.masked_identifier(n.phone) AS phone, c.client_id, n.outcome, n.expires_at
+SELECT r.slug AS realm, '···' || right(n.phone, 4) AS phone, c.client_id, n.outcome, n.expires_at
   FROM postern.test_number AS n JOIN postern.realm AS r ON r.id = n.realm_id
   JOIN postern.client AS c ON c.realm_id = n.realm_id AND c.id = n.client;
 COMMENT ON VIEW admin.test_numbers IS 'Numbers to which nothing is sent, masked and without their codes';
