@@ -543,7 +543,7 @@ export class TrustedDevice {
    */
   async adopt(tokens, qrText, ask) {
     const [, host, offer] = /^postern-device:(.+):([^:]+)$/.exec(qrText) ?? [];
-    if (host !== new URL(SERVER).host) throw new PosternError("invalid_offer", "The code is not of this server.");
+    if (host !== new URL(SERVER).hostname) throw new PosternError("invalid_offer", "The code is not of this server.");
     const by = access(tokens);
     const body = () => ({ Offer: offer });
     const offered = await call("POST", "/connect/devices/inspect", { ...by, body });
