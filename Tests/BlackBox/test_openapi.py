@@ -6,14 +6,21 @@ import sys
 
 import pytest
 
-from harness import authenticator, links, report, settings, totp, wire
+from harness import approvals, authenticator, links, report, settings, totp, wire
 from harness.app import bearer
 from harness.codeflow import Flow, hosted
+from harness.dpop import ProofKey
 from harness.holder import signed_in
 from harness.pages_client import PageBrowser
+from harness.phones import Phones, new_number
+from harness.possession import Backend, possession
 from harness.realm import call
 from harness.trusted import Device, with_devices
 from test_cotter import PERMISSIONS, REDIRECT, Cotter
+from test_cotter_events import backend
+from test_possession import begin, coded
+from test_possession_keys import prove
+from test_possession_link import TARGET, linked, post, target_of
 
 if settings.SCHEMATHESIS.is_dir():
     sys.path.append(str(settings.SCHEMATHESIS))
@@ -213,6 +220,8 @@ def test_a_walk_through_every_operation(watched, world):
     walk_devices(realm, app)
     walk_pages(world)
     walk_cotter(world)
+    walk_approvals(world)
+    walk_possession(world)
     walk_refusals(world, realm, app)
 
     missing = {
@@ -400,6 +409,79 @@ def walk_cotter(world):
     expect(client.app.get("/api/v0/token/jwks"), 200)
 
 
+def walk_approvals(world):
+    """A client asks and a device answers; the same as events on Cotter's wire; each refusal of the document's once."""
+    realm = world.realm("approvals")
+    approvals.switch_on(realm, "app", "api")
+    events = backend(realm, "events", "cap:cotter")
+    world.settle()
+    api, email = realm.app("api"), realm.user()
+    device = approvals.Device(realm.app(), realm, email)
+    asked = expect(approvals.ask(api, email), 200).json()
+    expect(approvals.ask(api), 400, "invalid_request")
+    expect(api.post("/connect/bc-authorize", {"login_hint": email}), 401, "invalid_client")
+    expect(approvals.poll(api, asked), 400, "authorization_pending")
+    item = device.item()
+    expect(device.look("x"), 400)
+    expect(approvals.Device(realm.app(), realm, email, added=False).look(), 401, "invalid_dpop_proof")
+    expect(device.send(item["Id"], "x"), 400, "invalid_response")
+    expect(approvals.Device(realm.app(), realm, email, added=False).answer(item, "deny"), 403, "device_not_trusted")
+    expect(device.answer({**item, "Id": device.id}, "deny"), 404)
+    expect(device.answer(item, number=asked["match_number"]), 200)
+    expect(device.answer(item, "deny"), 409, "already_decided")
+    world.time_travel(5)
+    expect(approvals.poll(api, asked), 200)
+
+    made = expect(events.create(email), 200).json()
+    expect(events.create(email, method="PIN"), 400)
+    expect(events.create(email, headers={}), 401)
+    assert expect(events.new(email), 200).json()["ID"] == made["ID"]
+    expect(device.answer(device.item(), number=made["match_number"]), 200)
+    assert "oauth_token" in expect(events.get(made["ID"], "?oauth_token=true"), 200).json()
+    assert expect(events.new(email), 200).json() is None
+    expect(events.get("0"), 404)
+
+
+def walk_possession(world):
+    """Numbers proven by a code, by a link and by the backend's word; a key that is bound and revoked; and what is refused."""
+    realm = possession(world.realm("possession"))
+    realm.phones = Phones(realm)
+    realm.srv = srv = Backend(realm, "srv", "cap:assert-possession")
+    world.admin.call("put_web_origin", realm.slug, realm.client("srv"), "https://app.example")
+    world.settle()
+    key, number = ProofKey(), new_number()
+    status = srv.status(prove(realm, number, key))
+    assert srv.call("/v3/device/revoke", deviceId=status.deviceId).success
+    expect(srv.ask("/v3/device/revoke", deviceId=status.deviceId), 404)
+    started, phone = begin(realm, kind="none")
+    expect(srv.ask("/v3/unify-bind", correlationId=started.correlationId, phoneNumber=number), 200)
+    expect(phone.ask("check", otp="000000"), 409, "transaction_over")
+
+    started = srv.call("/v3/start", flowType="mobile", phoneNumber=number)
+    expect(srv.phone(started).ask("send", channel="otp"), 403, "step_not_allowed")
+    expect(srv.ask("/v3/validate", correlationId=started.correlationId), 200)
+    expect(srv.ask("/v3/validate", correlationId="x"), 400)
+    expect(srv.ask("/v3/unify-status", correlationId=started.correlationId), 403)
+    _, phone, _, code = coded(realm, allowOTPRetry=True)
+    expect(phone.ask("check", otp=code + "0"), 400, "otp_invalid")
+    expect(phone.ask("cancel"), 200)
+
+    _, phone, _, path = linked(realm, "mobile")
+    expect(realm.app().get(path), 200)
+    expect(post(realm, path, action="x"), 400)
+    location, _ = target_of(post(realm, path, action="continue"))
+    expect(phone.ask("finish", redirectUrl=TARGET), 400, "redirect_invalid")
+    expect(phone.ask("finish", redirectUrl=location.geturl()), 200)
+    expect(phone.ask("result"), 200)
+
+    form = {"grant_type": "client_credentials", **srv.app.credentials()}
+    expect(srv.app.post("/token", {**form, "grant_type": "password"}), 400, "unsupported_grant_type")
+    expect(srv.app.post("/token", {**form, "client_secret": "x"}), 401, "invalid_client")
+    expect(srv.app.post_json("/v3/unify", {}), 401)
+    expect(srv.app.post_json("/connect/possession/open", {}), 401)
+    realm.phones.close()
+
+
 def walk_refusals(world, realm, app):
     """What clients and hosts are refused."""
     for answer in (
@@ -437,6 +519,14 @@ def walk_refusals(world, realm, app):
     tight.limit("refused", "source", 1)
     tight.app().userinfo("x")
     expect(tight.app().userinfo("x"), 429, "rate_limited")
+    for answer in (
+        off.app().get("/connect/approvals"), off.app().post_json("/connect/approvals/x", {}), off.app().get("/connect/devices/self"),
+        off.app().post_json("/connect/devices/offer", {}),
+    ):
+        expect(answer, 400, "Approvals.Disabled")
+    expect(off.app().post_json("/connect/possession/open", {}), 400, "Possession.Disabled")
+    for path in ("/token", "/v3/unify"):
+        expect(off.app().post(path, {}), 404)
     lacking = world.realm("lacking", primary_domain=False)
     expect(lacking.app().begin(), 503, "Passkey.Unavailable")
 
