@@ -88,6 +88,14 @@ def check(operation, case, answer):
 
 
 @pytest.fixture(scope="module")
+def realm(world):
+    """A realm with approvals and possession on, so that requests get past the switches."""
+    made = possession(with_devices(world.realm(), public_clients=True))
+    made.srv = Backend(made, "srv", "cap:assert-possession")
+    return made
+
+
+@pytest.fixture(scope="module")
 def base(world):
     """The address of each listener by tag."""
     return {True: f"http://127.0.0.1:{world.node.ops_port}", False: f"http://127.0.0.1:{world.node.port}"}
@@ -100,8 +108,10 @@ def operation(request):
 
 
 def credentials(operation, realm):
-    """The headers that open the operation: a user's token, or the secret of a confidential client."""
+    """The headers that open the operation: the token of a user or a backend, or the secret of a confidential client."""
     schemes = {name for need in operation.definition.raw.get("security", []) for name in need}
+    if operation.path.startswith("/v3/"):
+        return bearer(realm.srv.token)
     if "bearer" in schemes:
         return bearer(signed_in(realm).token)
     if operation.path in ("/connect/introspect", "/connect/revoke"):
@@ -339,6 +349,8 @@ def walk_devices(realm, app):
     expect(device.adopt(user.token, shown, new), 400)
     path = f"/connect/devices/{added['Id']}"
     expect(app.send_json("PATCH", path, {"DisplayName": "Desk", "PushHandle": "x"}, mine), 200)
+    expect(app.send_json("PATCH", path, {"DisplayName": "Desk"}, {"DPoP": "x"}), 401, "invalid_dpop_proof")
+    expect(app.delete(path, {"DPoP": "x"}), 401, "invalid_dpop_proof")
     expect(app.delete(path, mine), 204)
     expect(app.delete(path, mine), 404)
 
@@ -440,6 +452,11 @@ def walk_approvals(world):
     assert "oauth_token" in expect(events.get(made["ID"], "?oauth_token=true"), 200).json()
     assert expect(events.new(email), 200).json() is None
     expect(events.get("0"), 404)
+    realm.limit("approval", "target", 1)
+    approvals.ask(api, email)
+    expect(approvals.ask(api, email), 429, "rate_limited")
+    expect(device.send(item["Id"], []), 400)
+    expect(device.plain.post("/connect/approvals/x", {}), 415)
 
 
 def walk_possession(world):
@@ -479,6 +496,9 @@ def walk_possession(world):
     expect(srv.app.post("/token", {**form, "client_secret": "x"}), 401, "invalid_client")
     expect(srv.app.post_json("/v3/unify", {}), 401)
     expect(srv.app.post_json("/connect/possession/open", {}), 401)
+    realm.limit("possession", "client", 1)
+    srv.ask("/v3/unify", possessionType="mobile")
+    expect(srv.ask("/v3/unify", possessionType="mobile"), 429, "rate_limited")
     realm.phones.close()
 
 
