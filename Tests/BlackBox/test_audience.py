@@ -20,11 +20,15 @@ ENDPOINTS = [
     ("GET", "/connect/consents"), ("DELETE", "/connect/consents/{session}"),
     ("GET", "/connect/identifiers"), ("POST", "/connect/identifiers/begin"), ("POST", "/connect/identifiers"),
     ("PATCH", "/connect/identifiers/{session}"), ("DELETE", "/connect/identifiers/{session}"),
+    ("GET", "/connect/devices"), ("POST", "/connect/devices"), ("POST", "/connect/devices/inspect"), ("POST", "/connect/devices/adopt"),
+    ("PATCH", "/connect/devices/{session}"), ("DELETE", "/connect/devices/{session}"),
 ]
 #: What else there is below /connect/: no Bearer token, or one for claims.
 OTHERS = {
     "/connect/authorize", "/connect/par", "/connect/logout", "/connect/token", "/connect/introspect", "/connect/revoke",
-    "/connect/userinfo", "/connect/passkey/begin",
+    "/connect/userinfo", "/connect/passkey/begin", "/connect/bc-authorize", "/connect/approvals", "/connect/approvals/",
+    "/connect/devices/offer", "/connect/devices/self",
+    *(f"/connect/possession/{step}" for step in ("open", "send", "check", "result", "finish", "cancel")),
 }
 BODIES = {
     ("PATCH", "/connect/account"): b'{"FirstName":"Eve"}', ("PATCH", "/connect/passkey/{passkey}"): b'{"DisplayName":"Eve"}',
@@ -33,7 +37,9 @@ BODIES = {
     ("POST", "/connect/totp/enroll"): b'{"ceremonyId":"x","code":"123456"}',
     ("POST", "/connect/identifiers/begin"): b'{"Email":"eve@example.com"}',
     ("POST", "/connect/identifiers"): b'{"AuthSession":"x","Code":"123456"}',
-    ("PATCH", "/connect/identifiers/{session}"): b'{"Primary":true}',
+    ("PATCH", "/connect/identifiers/{session}"): b'{"Primary":true}', ("PATCH", "/connect/devices/{session}"): b'{"DisplayName":"Eve"}',
+    ("POST", "/connect/devices"): b'{"Proof":"x"}', ("POST", "/connect/devices/inspect"): b'{"Offer":"x"}',
+    ("POST", "/connect/devices/adopt"): b'{"Offer":"x","Approval":"x"}',
 }
 
 

@@ -45,7 +45,7 @@ def realm(world):
         for uri in (*REDIRECTS, "http://localhost"):
             world.admin.call("put_redirect_uri", made.slug, made.client(name), uri)
     made.put_client("events", client_type="confidential")
-    made.put_client("events", "cap:cotter")
+    made.put_client("events", "cap:cotter", "gt:urn:openid:params:grant-type:ciba")
     world.settle()
     return made
 
@@ -360,7 +360,7 @@ def test_without_a_public_client_of_the_wire_there_is_none(world):
     """A confidential one is for other purposes; what is taken away while somebody signs in is gone."""
     realm = hosted(world.realm())
     realm.put_client("events", client_type="confidential")
-    realm.put_client("events", "cap:cotter")
+    realm.put_client("events", "cap:cotter", "gt:urn:openid:params:grant-type:ciba")
     client = Cotter(realm)
     world.settle()
     for answer in (client.open().answer, client.post("/api/v0/verify/get_identity", {}), client.refresh("x"),

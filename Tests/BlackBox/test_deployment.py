@@ -112,7 +112,7 @@ def test_the_files_of_the_image_serve_read_only_as_their_user(world, tmp_path):
                f' mount --bind "{world.cluster.root}" "{root}/database"; exec chroot --userspec=10001:10001 "{root}" /usr/bin/postern serve', "sh")
     node = world.start_node(
         wrapper=wrapper, POSTERN_SECRET_KEY_FILE="/etc/postern/secret.key",
-        POSTERN_DATABASE_URL=world.cluster.url("bb_serve").replace(str(world.cluster.root), "/database"))
+        POSTERN_DATABASE_URL=world.cluster.url("bb_serve").replace(str(world.cluster.root).replace("/", "%2F"), "%2Fdatabase"))
     try:
         realm = world.realm("image")
         app = realm.app()

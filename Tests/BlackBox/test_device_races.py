@@ -40,7 +40,7 @@ def test_ten_of_many_devices_that_are_added_at_once_are_added(world, realm):
         proofs = [device.proof("POST", DEVICES, token) for device in devices]
         answers = together([lambda d=d, p=p: d.enrol(token, proof=p) for d, p in zip(devices, proofs)])
         assert sorted(a.status for a in answers).count(200) == 10, [str(a) for a in answers if a.status != 200][:2]
-        assert {a.json()["error"] for a in answers if a.status != 200} == {"too_many_devices"}
+        assert {a.json()["error"] for a in answers if a.status != 200} <= {"too_many_devices", "temporarily_unavailable"}
         assert len(realm.app().get(DEVICES, bearer(token)).json()) == 10
 
 

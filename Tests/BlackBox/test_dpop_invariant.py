@@ -6,6 +6,7 @@ but for permits of policy `refused`; then the same request with a right, new pro
 
 import json
 import random
+import time
 
 import pytest
 
@@ -253,11 +254,12 @@ def test_a_request_refused_for_its_proof_has_done_nothing(world, realm, snapshot
     request = ENDPOINTS[name](realm, app)
     request.app.obeys = False
     spender.bound(realm.user())
-    jti = f"used-{seed}"
+    # Both proofs have one time, so that one slot of the store is asked.
+    used = {"jti": f"used-{seed}", "iat": int(time.time())}
     token = spender.bound(realm.user())["refresh_token"]
     form = {"grant_type": "refresh_token", **spender.credentials(), "refresh_token": token}
-    assert spender.token(form, {"DPoP": spender.proof(payload={"jti": jti})}).status == 200
-    ways = list(refusals(request, request.proof(payload={"jti": jti})).items()) * (5 if FULL else 1)
+    assert spender.token(form, {"DPoP": spender.proof(payload=used)}).status == 200
+    ways = list(refusals(request, request.proof(payload=used)).items()) * (5 if FULL else 1)
     dice.shuffle(ways)
     # Of the tables only the sweeper takes without being asked.
     with OpenTransaction(world, "SELECT pg_advisory_xact_lock(postern.lock_of_sweep());", role="postgres"):

@@ -166,7 +166,11 @@ def test_exactly_the_events_of_the_list_are_sent(realm, receiver):
     assert set(types.values()) == {
         *(CAEP + name for name in ("session-established", "session-revoked", "credential-change")),
         *(RISC + name for name in ("account-disabled", "account-enabled", "account-purged", "identifier-changed")),
-        *("urn:postern:event:" + name for name in ("refresh_key_mismatch", "code_lockout", "passkey_sign_count_regressed"))}
+        *("urn:postern:event:" + name for name in (
+            "refresh_key_mismatch", "code_lockout", "passkey_sign_count_regressed", "key_revoked",
+            *(f"device_{what}" for what in ("added", "adopted", "removed")),
+            *(f"approval_{what}" for what in ("requested", "hidden", "approved", "denied", "reported", "number_mismatch")),
+            *(f"possession_{what}" for what in ("started", "sent", "passed", "failed", "bound", "rebound", "asserted"))))}
     sent = {}
     for event, kind in types.items():
         (number,) = audit(realm, event, str(uuid.uuid4()), {"kind": "passkey", "wrong": 3, "amr": ["otp", "mfa"]})
