@@ -75,6 +75,12 @@ class Victim:
         )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _with_devices(realm):
+    realm.world.admin.call("set_approvals", realm.slug, True)
+    realm.world.settle()
+
+
 @pytest.fixture(scope="module", params=["app", "jwt"])
 def client(request):
     """Reference tokens, and JWTs."""
@@ -144,7 +150,10 @@ def test_a_clients_own_token_and_no_token_open_nothing(realm, method, path):
         assert answer.status == 403 and 'error="insufficient_scope"' in answer.header("www-authenticate"), answer
     bare = wire.exchange(app.node.port, method, target, {"Host": app.host})
     challenges = [value for name, value in bare.headers if name.lower() == "www-authenticate"]
-    assert (bare.status, challenges, bare.body) == (401, ["Bearer", 'DPoP algs="ES256 EdDSA PS256 RS256"'], b""), bare
+    if path == "/connect/devices/{session}":  # also a door of the device, by its proof alone
+        assert bare.status == 401 and bare.json()["error"] == "invalid_dpop_proof", bare
+    else:
+        assert (bare.status, challenges, bare.body) == (401, ["Bearer", 'DPoP algs="ES256 EdDSA PS256 RS256"'], b""), bare
     for junk in ("junk", "pat_" + "A" * 200, f"{jose.b64url(b'{}')}.{jose.b64url(b'{}')}.AAAA"):
         answer = wire.exchange(app.node.port, method, target, {"Host": app.host, **bearer(junk)})
         assert answer.status == 401 and 'error="invalid_token"' in answer.header("www-authenticate"), answer

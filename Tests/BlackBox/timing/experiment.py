@@ -95,7 +95,8 @@ _VOLATILE = (
     (re.compile(rb"(?im)^date: [^\r]*"), b"date"), (re.compile(rb"(?im)^dpop-nonce: [^\r]*"), b"nonce"), (re.compile(rb'"pas_[A-Za-z0-9_-]*"'), b"pas"),
     (re.compile(rb'"(pcm_|challenge":")[A-Za-z0-9_-]*"'), b"pcm"),
     # The number beside a request, and what the forms of a link's page send on.
-    (re.compile(rb'"MatchNumber":"[0-9]{2}"'), b"number"), (re.compile(rb'value="([0-9a-f]{32}|[0-9a-f]{64})"'), b"form"),
+    (re.compile(rb'"(MatchNumber|match_number)":"[0-9]{2}"'), b"number"), (re.compile(rb'"pbr_[A-Za-z0-9_-]*"'), b"pbr"),
+    (re.compile(rb'value="([0-9a-f]{32}|[0-9a-f]{64})"'), b"form"),
     # The sealed state of a sign-in, and the address that was typed into it.
     (re.compile(rb'(tx=|name="tx" value=")[A-Za-z0-9_-]+'), b"tx"), (re.compile(rb"[0-9a-f]{16}@mail\.example"), b"address"),
 )
