@@ -79,7 +79,7 @@ public struct CotterEvents: Sendable {
         }
     }
 
-    /// The client's newest event for a hint that nobody has answered; `nil` without one.
+    /// The newest of the client's events for a hint that a device may still answer; `nil` if there is none.
     public func newest(for hint: String, of client: Client, realm: Realm) async throws -> [UInt8]? {
         guard let event = try await store.newestEvent(for: hint, realm: realm.id, client: client.key) else {
             return nil

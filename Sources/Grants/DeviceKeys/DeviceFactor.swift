@@ -39,7 +39,7 @@ public struct DeviceFactor: Factor {
         .whenBusy("device|\(context.realm.id)|\(Hex.encode(presented.thumbprint))")
     }
 
-    /// A key was proven; whether hardware holds it, nobody has shown.
+    /// The proof shows that the device has the key. It does not show that hardware holds the key.
     public func amr(of presented: Presented) -> [String] { ["pop"] }
 
     /// Uses up proof and nonce and opens the session.

@@ -45,7 +45,7 @@ public struct PossessionFactor: Factor {
         Passed(authID: authID, by: try await store.passedBy(realm: context.realm.id, authID: authID) ?? "")
     }
 
-    /// What was shown, never more: an operator's word and a backend's are nobody's proof to this server.
+    /// Only what this server saw itself: it did not see what an operator or a backend reports.
     public func amr(of passed: Passed) -> [String] {
         switch passed.by {
         case "code", "link": MessageAddress.amr(by: .sms)
@@ -65,7 +65,7 @@ public struct PossessionFactor: Factor {
         return (outcome.map { $0.map(FactorOutcome.decided) ?? .busy }, verdict)
     }
 
-    /// For every transaction that signs nobody in.
+    /// The answer for every transaction that does not sign a user in.
     public func refused(_ reason: String) -> TokenError {
         TokenError(.invalidGrant, "The possession check is not valid.", reason: reason)
     }

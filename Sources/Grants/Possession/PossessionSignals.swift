@@ -21,7 +21,7 @@ public struct PossessionSignals: Sendable {
     }
 
     /// What is known of a number's risk.
-    /// - Returns: as `postern.open_possession` takes it; `nil`: nobody is to be asked, or was asked already.
+    /// - Returns: as `postern.open_possession` takes it; `nil`: the realm has no such provider, or it has answered.
     func risk(of phone: String?, _ facts: PossessionFacts, realm: Realm) async -> String? {
         guard facts.checkReputation == true, let phone, facts.risk == nil || phone != facts.phone,
             let provider = realm.possession.provider("risk")

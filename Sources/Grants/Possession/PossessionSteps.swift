@@ -115,10 +115,10 @@ public struct PossessionSteps: Sendable {
             throw PossessionRefusal.phoneChangeNotAllowed
         }
         guard facts.isTest || realm.channels.contains(.sms) else { throw PossessionRefusal.channelUnavailable }
-        let asksNobody = facts.isTest || facts.cooldown > 0 || facts.sendsLeft == 0
-        let risk = asksNobody ? nil : await signals.risk(of: number.text, facts, realm: realm)
+        let skipsProviders = facts.isTest || facts.cooldown > 0 || facts.sendsLeft == 0
+        let risk = skipsProviders ? nil : await signals.risk(of: number.text, facts, realm: realm)
         let isStopped = risk == "deny" || risk == "unavailable"
-        let swapped = asksNobody || isStopped ? nil : await signals.swap(of: number.text, realm: realm)
+        let swapped = skipsProviders || isStopped ? nil : await signals.swap(of: number.text, realm: realm)
         let code =
             channel == "otp"
             ? PossessionCode(codeTo: number.text, facts, realm: realm, keyring: keyring)
