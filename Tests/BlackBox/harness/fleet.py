@@ -15,6 +15,11 @@ class Client:
         self._port, self._source, self._keep = port, source, keep
         self._reader = self._writer = None
 
+    @property
+    def port(self):
+        """Where it connects to."""
+        return self._port
+
     async def ask(self, request, timeout=20.0):
         """Sends the bytes of one request; returns (status, header fields with lower-case names, body)."""
         return await asyncio.wait_for(self._ask(request), timeout)
@@ -68,7 +73,10 @@ class Fleet:
     #: The JSON that says that a fault is ours.
     UNAVAILABLE = {"error": "temporarily_unavailable"}
 
-    def __init__(self):
+    def __init__(self, history=None):
+        """`history`: what is told of every request and its answer."""
+        self.history = history
+        self._absences = {}
         self.violations = []
         self.counts = {}
         self.slowest = 0.0
@@ -109,16 +117,32 @@ class Fleet:
         began, ended = self._last_success.get(name, (0, 0))
         return ended if began >= moment else None
 
+    def absent(self, port):
+        """The process at a port is going to be killed or stopped: from now on connections to it may end."""
+        self._absences[port] = float("inf")
+
+    def present(self, port):
+        """It runs again."""
+        self._absences[port] = time.monotonic()
+
+    def _was_absent(self, port, since):
+        return self._absences.get(port, 0.0) >= since
+
     async def ask(self, name, client, request, expected=(200,)):
-        """One request; None when the answer is a proper 503. Everything else but `expected` is a violation."""
+        """One request; None when the answer is a proper 503, or the process was killed. Everything else but `expected` is a violation."""
         began = time.monotonic()
         try:
             status, fields, body = await client.ask(request)
         except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError) as problem:
-            self.violate(f"{name}: {problem!r}")
+            if self.history:
+                self.history.add(name, client.port, began, request, repr(problem), b"")
+            if not self._was_absent(client.port, began):
+                self.violate(f"{name}: {problem!r}")
             await asyncio.sleep(0.05)
             return None
         ended = time.monotonic()
+        if self.history:
+            self.history.add(name, client.port, began, request, status, body)
         self.slowest = max(self.slowest, ended - began)
         key = (name, status)
         self.counts[key] = self.counts.get(key, 0) + 1

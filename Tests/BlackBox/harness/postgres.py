@@ -123,9 +123,18 @@ class Cluster:
             assert self._postmaster.poll() is None and time.monotonic() < deadline, self.log.read_text(errors="replace")[-2000:]
             time.sleep(0.01)
 
+    @property
+    def postmaster(self):
+        """Its process id."""
+        return self._postmaster.pid
+
+    def reap(self):
+        """Lets a postmaster that was killed go; returns whether it has ended."""
+        return self._postmaster is None or self._postmaster.poll() is not None
+
     def ensure_up(self):
         """Starts unless it runs."""
-        if self._postmaster is None or self._postmaster.poll() is not None:
+        if self.reap():
             self.start()
 
     def stop(self, mode="fast"):
@@ -208,6 +217,13 @@ class Cluster:
         """The rows of the whole database as pg_dump writes them; functions, which hold numbers of their own, are the binary's."""
         done = self._run("pg_dump", "-h", self.root, "-U", "postgres", "-d", self.database, "--no-sync", "--data-only")
         return done.stdout
+
+    def amcheck(self):
+        """What pg_amcheck finds wrong with tables and indexes; nothing is ''."""
+        done = subprocess.run(
+            [str(POSTGRES_BIN / "pg_amcheck"), "-h", str(self.root), "-U", "postgres", "-d", self.database, "--install-missing",
+             "--heapallindexed", "--parent-check"], capture_output=True, text=True, env=clean_environment(), timeout=600, check=False)
+        return "" if done.returncode == 0 else f"{done.returncode}: {done.stdout}{done.stderr}"
 
     def _run(self, program, *arguments, check=True):
         done = subprocess.run(

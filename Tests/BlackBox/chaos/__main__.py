@@ -1,0 +1,35 @@
+"""`python3 -m chaos`."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from .faults import Faults
+from .run import Run, write
+
+
+def main():
+    """Runs what was asked for; 0 when nothing was found."""
+    parser = argparse.ArgumentParser(prog="scripts/chaos", description=(
+        "Two servers under load (refreshes, sign-ins by code, link, SMS and passkey, sign-outs, introspection) while faults happen to PostgreSQL, "
+        "the network before it, the servers, the disk, the clocks, mail and SMS. After each round: nothing acknowledged is lost, no proof was good "
+        "twice, no session was ended; at the end, promised mails arrive and pg_amcheck finds nothing. The history of every request is left in "
+        ".test-output/blackbox/chaos-SEED.jsonl."))
+    parser.add_argument("--rounds", type=int, default=20, metavar="N", help="faults in a row (default 20)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="decides which faults come in which order (default 1)")
+    parser.add_argument("--seconds", type=float, metavar="N", help="begin no round after this time")
+    parser.add_argument("--only", default="", metavar="FAULT,…", help=f"of: {', '.join(Faults.names())}")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report as JSON here, too")
+    options = parser.parse_args()
+    only = [name for name in options.only.split(",") if name]
+    if unknown := set(only) - set(Faults.names()):
+        parser.error(f"no such fault: {', '.join(sorted(unknown))}")
+    report = Run(options.rounds, options.seed, options.seconds, only, lambda line: print(line, flush=True)).run()
+    print(json.dumps(report, indent=2))
+    if options.report:
+        write(report, options.report)
+    return 1 if report["findings"] else 0
+
+
+sys.exit(main())
