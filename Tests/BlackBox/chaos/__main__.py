@@ -2,9 +2,11 @@
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
 
+from .failover import FailoverRun, Failovers
 from .faults import Faults
 from .run import Run, write
 
@@ -20,12 +22,19 @@ def main():
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="decides which faults come in which order (default 1)")
     parser.add_argument("--seconds", type=float, metavar="N", help="begin no round after this time")
     parser.add_argument("--only", default="", metavar="FAULT,…", help=f"of: {', '.join(Faults.names())}")
+    parser.add_argument("--failover", action="store_true", help=(
+        "PostgreSQL is a primary and a synchronous standby under Patroni and etcd, with the configuration of deploy/patroni; the faults are "
+        f"{', '.join(Failovers.names())}; the report has the longest time without a refresh for each of them"))
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report as JSON here, too")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
-    if unknown := set(only) - set(Faults.names()):
+    kind, faults = (FailoverRun, Failovers) if options.failover else (Run, Faults)
+    if unknown := set(only) - set(faults.names()):
         parser.error(f"no such fault: {', '.join(sorted(unknown))}")
-    report = Run(options.rounds, options.seed, options.seconds, only, lambda line: print(line, flush=True)).run()
+    run = kind(options.rounds, options.seed, options.seconds, only, lambda line: print(line, flush=True))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: run.stop())
+    report = run.run()
     print(json.dumps(report, indent=2))
     if options.report:
         write(report, options.report)

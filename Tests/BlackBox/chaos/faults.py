@@ -108,6 +108,7 @@ class Faults:
                     break
                 time.sleep(0.1)
             time.sleep(0.5)
+        self.wait_until_up()
 
     def _try(self, text):
         """SQL while another fault may be under way; None when it failed."""

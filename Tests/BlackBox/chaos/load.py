@@ -8,7 +8,7 @@ import threading
 import time
 
 from harness import fleet
-from harness.postgres import POSTGRES_BIN, clean_environment
+from harness.postgres import clean_environment
 from harness.realm import Admin, call
 
 
@@ -49,7 +49,7 @@ class Reconfiguring:
 
     def _psql(self):
         return subprocess.Popen(
-            [str(POSTGRES_BIN / "psql"), "-X", "-q", "-h", str(self._cluster.root), "-U", Admin.role, "-d", self._cluster.database],
+            self._cluster.psql(Admin.role, self._cluster.database),
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, env=clean_environment(),
         )
 

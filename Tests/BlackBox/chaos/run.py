@@ -47,22 +47,37 @@ class Run:
         self.audited = Counter()
         self.began = time.monotonic()
         self.findings = []
+        self.administrator = None
 
     def run(self):
         """Everything; returns the report. What must not be is in its `findings`."""
         self.history = History(OUTPUT / f"chaos-{self.seed}.jsonl")
-        self.world = ChaosWorld(self.seed)
+        self.world = self.make_world()
         try:
             self.world.open()
             self._prepare()
             self._rounds()
-            self._last_audit()
+            self.last_audit()
         except AssertionError as problem:
             self.findings.append(f"round {self.done}: {problem}"[:2000])
         finally:
             self.world.close()
             self.history.close()
         return self.report()
+
+    def make_world(self):
+        """Where it happens."""
+        return ChaosWorld(self.seed)
+
+    def make_faults(self, nodes):
+        """What may happen."""
+        return Faults(self.world, nodes, self.load, self._dice)
+
+    def before(self, what):
+        """When a round begins."""
+
+    def after(self, what):
+        """Once a round was survived."""
 
     def _prepare(self):
         realm, users, numbers, credentials = self.world.populate(users=600)
@@ -71,7 +86,11 @@ class Run:
         self.sign_ins.add_numbers(numbers)
         families = in_parallel(realm.app().sign_in, realm.users(16))
         self.load = loads.Mixed(realm, nodes, families, self.sign_ins, self.history)
-        self.faults = Faults(self.world, nodes, self.load, self._dice)
+        self.faults = self.make_faults(nodes)
+
+    def stop(self):
+        """Begins no more rounds."""
+        self.seconds = 0
 
     # -- rounds ------------------------------------------------------------------------------------
 
@@ -85,15 +104,14 @@ class Run:
         deck = self._deck()
         self.load.start()
         try:
-            with loads.Reconfiguring(self.world.cluster, self.realm) as administrator:
+            with loads.Reconfiguring(self.world.cluster, self.realm) as self.administrator:
                 self.load.back_after(time.monotonic(), 60)
                 while self.done < self.rounds and not self._late():
                     first = next(deck)
-                    others = [n for n in self.faults.usable() if Faults.group(n) != Faults.group(first)]
-                    second = self._dice.choice(others) if not self.only and self._dice.random() < 0.25 else None
+                    others = [n for n in self.faults.usable() if self.faults.group(n) != self.faults.group(first)]
+                    second = self._dice.choice(others) if others and not self.only and self._dice.random() < 0.25 else None
                     self._round([name for name in (first, second) if name])
                     self.done += 1
-                self.changes = administrator.changes
         finally:
             self.faults.wait_until_up()
             self.load.stop()
@@ -104,6 +122,7 @@ class Run:
     def _round(self, names):
         what = " + ".join(names)
         self.history.note(what)
+        self.before(what)
         before = {status: self.load.fleet.total(status) for status in (200, 503)}
         problems = []
 
@@ -121,13 +140,14 @@ class Run:
         self.faults.wait_until_up()
         moment = time.monotonic()
         self.history.note("healed")
-        self._require(not problems, f"{what}: {problems}")
+        self.require(not problems, f"{what}: {problems}")
         self._alive(what)
         recovery = self.load.back_after(moment, 60)
         for name in names:
             self.counts[name] += 1
         self.slowest[what] = max(self.slowest.get(what, 0.0), recovery)
-        self._require(not self.load.fleet.violations, f"{what}: {self.load.fleet.violations[:5]}")
+        self.require(not self.load.fleet.violations, f"{what}: {self.load.fleet.violations[:5]}")
+        self.after(what)
         audited = self._audit(what)
         time.sleep(self._dice.uniform(0.1, 0.4))
         self._alive(what)
@@ -136,42 +156,45 @@ class Run:
             f"round {self.done + 1}/{self.rounds} {what}: back after {recovery:.2f} s, {answers[200]} x 200, {answers[503]} x 503, "
             f"{audited} sign-ins audited, {self.sign_ins.users.arrived()} mails on the way")
 
-    def _require(self, condition, text):
+    @staticmethod
+    def require(condition, text):
+        """Ends the run unless it holds."""
         if not condition:
             raise Violated(text)
 
     def _alive(self, what):
         ended = [(number, node.process.returncode) for number, node in enumerate(self.world.fleet_nodes) if not node.alive()]
-        self._require(not ended, f"{what}: servers ended: {ended}")
+        self.require(not ended, f"{what}: servers ended: {ended}")
 
     # -- audits ------------------------------------------------------------------------------------
 
     def _audit(self, what):
         """Every sign-in that was acknowledged works, and every one whose end was acknowledged does not."""
         made = [one for one in self.sign_ins.acknowledged() if one.tokens]
-        in_parallel(lambda one: self._audit_one(what, one), made)
-        self._require(not self.history.doubled, f"{what}: used twice: {self.history.doubled[:3]}")
+        in_parallel(lambda one: self.audit_one(what, one), made)
+        self.require(not self.history.doubled, f"{what}: used twice: {self.history.doubled[:3]}")
         return len(made)
 
-    def _audit_one(self, what, one):
+    def audit_one(self, what, one):
         app, api = self.load.app, self.load.api
         refreshed = insist(lambda: app.refresh(one.tokens["refresh_token"]))
         active = insist(lambda: api.introspect(one.tokens["access_token"])).json().get("active")
         if one.ended:
-            self._require(refreshed.status == 400 and active is False, f"{what}: {one.kind}: signed out, and lives: {refreshed} {active}")
+            self.require(refreshed.status == 400 and active is False, f"{what}: {one.kind}: signed out, and lives: {refreshed} {active}")
         else:
-            self._require(refreshed.status == 200 and active is True, f"{what}: {one.kind}: an acknowledged sign-in was lost: {refreshed} {active}")
+            self.require(refreshed.status == 200 and active is True, f"{what}: {one.kind}: an acknowledged sign-in was lost: {refreshed} {active}")
         self.audited["ended" if one.ended else "lives"] += 1
 
-    def _last_audit(self):
+    def last_audit(self):
+        """Once the load has ended."""
         self._audit("at the end")
         self.load.audit()
         self._mails_arrive()
         reuse = self.world.cluster.value("SELECT count(*) FROM postern.audit_event WHERE event = 'refresh_token_reuse';")
-        self._require(reuse == "0", f"{reuse} families were ended for reuse, and nobody replayed a token")
+        self.require(reuse == "0", f"{reuse} families were ended for reuse, and nobody replayed a token")
         self._logs()
         found = self.world.cluster.amcheck()
-        self._require(not found, f"pg_amcheck: {found[-1000:]}")
+        self.require(not found, f"pg_amcheck: {found[-1000:]}")
 
     def _mails_arrive(self):
         """Every mail that was promised comes; the pauses of retries pass by the injected clock."""
@@ -188,7 +211,7 @@ class Run:
     def _logs(self):
         for node in self.world.fleet_nodes:
             found = [line for line in node.log().splitlines() if any(defect in line for defect in DEFECTS)]
-            self._require(not found, f"a server's log tells of a defect: {found[:3]}")
+            self.require(not found, f"a server's log tells of a defect: {found[:3]}")
 
     # -- the report --------------------------------------------------------------------------------
 
@@ -203,8 +226,8 @@ class Run:
             "back after at most": {what: round(seconds, 2) for what, seconds in sorted(self.slowest.items(), key=lambda item: -item[1])},
             "answers": dict(answers), "slowest answer": round(fleet.slowest, 2) if fleet else None,
             "sign-ins": dict(self.sign_ins.total) if fleet else {}, "audited": dict(self.audited),
-            "requests": self.history.count, "history": str(self.history.path), "changes of the configuration": getattr(self, "changes", 0),
-            "answers lost by the network": sum(node.cutter.lost for node in self.world.fleet_nodes), "findings": self.findings,
+            "requests": self.history.count, "history": str(self.history.path), "changes of the configuration": self.administrator.changes if self.administrator else 0,
+            "findings": self.findings,
         }
 
 

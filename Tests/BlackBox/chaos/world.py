@@ -46,7 +46,34 @@ class Disk:
         subprocess.run(["umount", "-l", str(self._folder)], check=True)
 
 
-class ChaosWorld(World):
+class LoadedWorld(World):
+    """A world with servers for the load, `fleet_nodes`, beside the one that provisions and audits."""
+
+    disk = phones = None
+
+    def __init__(self, name, postgres=""):
+        super().__init__(name, postgres)
+        self.fleet_nodes = []
+
+    def populate(self, users):
+        """A realm with users, numbers and passkeys: (realm, addresses, numbers, credentials)."""
+        realm = self.realm()
+        self.phones = Phones(realm, channels=("sms",))
+        numbers = [new_number() for _ in range(40)]
+        for number in numbers:
+            self.admin.call("put_user", realm.slug, phone=number, first_name="Ada")
+        credentials = [holder(realm).credential for _ in self.fleet_nodes]
+        return realm, realm.users(users), numbers, credentials
+
+    def close(self):
+        """Takes everything down."""
+        if self.phones:
+            self.cluster.ensure_up()
+            self.phones.close()
+        super().close()
+
+
+class ChaosWorld(LoadedWorld):
     """One PostgreSQL, and servers that reach it through a network that can be hurt."""
 
     def __init__(self, seed, nodes=2):
@@ -54,8 +81,6 @@ class ChaosWorld(World):
         self.address = f"127.{random.randint(10, 250)}.{random.randint(1, 250)}.{random.randint(1, 250)}"
         super().__init__("chaos", postgres=f"listen_addresses = '{self.address}'\nmax_wal_size = '96MB'\nmin_wal_size = '32MB'\n")
         self._seed, self._count = seed, nodes
-        self.disk = self.phones = None
-        self.fleet_nodes = []
 
     def open(self):
         """Brings everything up."""
@@ -79,23 +104,10 @@ class ChaosWorld(World):
         folder.mkdir()
         return Shift.made(folder)
 
-    def populate(self, users):
-        """A realm with users, numbers and passkeys: (realm, addresses, numbers, credentials)."""
-        realm = self.realm()
-        self.phones = Phones(realm, channels=("sms",))
-        numbers = [new_number() for _ in range(40)]
-        for number in numbers:
-            self.admin.call("put_user", realm.slug, phone=number, first_name="Ada")
-        credentials = [holder(realm).credential for _ in self.fleet_nodes]
-        return realm, realm.users(users), numbers, credentials
-
     def close(self):
         """Takes everything down."""
         for node in self.fleet_nodes:
             node.cutter.mend()
-        if self.phones:
-            self.cluster.ensure_up()
-            self.phones.close()
         super().close()
         for node in self.fleet_nodes:
             node.cutter.stop()

@@ -14,6 +14,8 @@ class Client:
     def __init__(self, port, source=None, keep=True):
         self._port, self._source, self._keep = port, source, keep
         self._reader = self._writer = None
+        #: When the present connection, or the last one, was made.
+        self.opened = 0.0
 
     @property
     def port(self):
@@ -27,6 +29,7 @@ class Client:
     async def _ask(self, request):
         if self._writer is None:
             local = (self._source, 0) if self._source else None
+            self.opened = time.monotonic()
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=local)
         try:
             self._writer.write(request)
@@ -81,6 +84,8 @@ class Fleet:
         self.counts = {}
         self.slowest = 0.0
         self.stopped = False
+        #: The longest time without a success of each kind of work since `forget_gaps`.
+        self.gaps = {}
         self._last_success = {}
         self._loop = asyncio.new_event_loop()
         self._tasks = []
@@ -128,6 +133,10 @@ class Fleet:
     def _was_absent(self, port, since):
         return self._absences.get(port, 0.0) >= since
 
+    def forget_gaps(self):
+        """Measures anew."""
+        self.gaps = {}
+
     async def ask(self, name, client, request, expected=(200,)):
         """One request; None when the answer is a proper 503, or the process was killed. Everything else but `expected` is a violation."""
         began = time.monotonic()
@@ -136,7 +145,7 @@ class Fleet:
         except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError) as problem:
             if self.history:
                 self.history.add(name, client.port, began, request, repr(problem), b"")
-            if not self._was_absent(client.port, began):
+            if not self._was_absent(client.port, min(began, client.opened)):
                 self.violate(f"{name}: {problem!r}")
             await asyncio.sleep(0.05)
             return None
@@ -154,6 +163,8 @@ class Fleet:
         if status not in expected:
             self.violate(f"{name}: {status} {body[:200]!r}")
             await asyncio.sleep(0.05)
+        if name in self._last_success:
+            self.gaps[name] = max(self.gaps.get(name, 0.0), ended - self._last_success[name][1])
         self._last_success[name] = (began, ended)
         return status, fields, body
 

@@ -174,20 +174,31 @@ class Cluster:
                 text = f"BEGIN;\n{text}\n;COMMIT;"
             out = self._in_session(role, database or self.database, text)
         else:
-            command = self._psql(role, database or self.database) + (["-1"] if one_transaction else [])
-            done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, env=clean_environment())
-            if done.returncode != 0:
-                raise SQLError(done.stderr.decode(errors="replace").strip())
-            out = done.stdout.decode()
+            return self._rows(self.psql(role, database or self.database) + (["-1"] if one_transaction else []), text)
+        return self._split(out)
+
+    @classmethod
+    def _rows(cls, command, text):
+        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, env=clean_environment())
+        if done.returncode != 0:
+            raise SQLError(done.stderr.decode(errors="replace").strip())
+        return cls._split(done.stdout.decode())
+
+    @staticmethod
+    def _split(out):
         out = out.rstrip("\n\x1e")
         # psql ends the record of each statement with a newline, whatever the separator.
         records = [r for part in out.split("\x1e") for r in part.strip("\n").split("\n")] if out else []
         return [record.split("\x1f") for record in records if record != ""]
 
-    def _psql(self, role, database):
+    def psql(self, role, database):
+        """The command of a psql that prints what `sql` reads."""
+        return self._psql_with(f"host={self.root} user={role} dbname={database}")
+
+    @staticmethod
+    def _psql_with(conninfo):
         return [
-            str(POSTGRES_BIN / "psql"), "-X", "-q", "-A", "-t", "-F", "\x1f", "-R", "\x1e",
-            "-v", "ON_ERROR_STOP=1", "-h", str(self.root), "-U", role, "-d", database,
+            str(POSTGRES_BIN / "psql"), "-X", "-q", "-A", "-t", "-F", "\x1f", "-R", "\x1e", "-v", "ON_ERROR_STOP=1", "-d", conninfo,
         ]
 
     def _in_session(self, role, database, text):
@@ -196,7 +207,7 @@ class Cluster:
         try:
             session = idle.pop()
         except IndexError:
-            session = Session(self._psql(role, database))
+            session = Session(self.psql(role, database))
         out = session.run(text)
         idle.append(session)
         return out
@@ -220,9 +231,12 @@ class Cluster:
 
     def amcheck(self):
         """What pg_amcheck finds wrong with tables and indexes; nothing is ''."""
+        return self._amcheck(["-h", str(self.root)])
+
+    def _amcheck(self, server, **environment):
         done = subprocess.run(
-            [str(POSTGRES_BIN / "pg_amcheck"), "-h", str(self.root), "-U", "postgres", "-d", self.database, "--install-missing",
-             "--heapallindexed", "--parent-check"], capture_output=True, text=True, env=clean_environment(), timeout=600, check=False)
+            [str(POSTGRES_BIN / "pg_amcheck"), *server, "-U", "postgres", "-d", self.database, "--install-missing", "--heapallindexed",
+             "--parent-check"], capture_output=True, text=True, env={**clean_environment(), **environment}, timeout=600, check=False)
         return "" if done.returncode == 0 else f"{done.returncode}: {done.stdout}{done.stderr}"
 
     def _run(self, program, *arguments, check=True):
