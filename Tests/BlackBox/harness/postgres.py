@@ -35,7 +35,9 @@ class Session:
 
     _END = "\x1dend\x1d"
 
-    def __init__(self, command):
+    def __init__(self, command, keeps=False):
+        """`keeps`: what one text leaves behind is there for the next, for example a lock."""
+        self._between = "" if keeps else "DISCARD ALL;\n"
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment())
 
@@ -44,7 +46,7 @@ class Session:
         watchdog = threading.Timer(timeout, self._process.kill)
         watchdog.start()
         try:
-            self._process.stdin.write(f"{text}\n;\nDISCARD ALL;\n\\echo {self._END}\n".encode())
+            self._process.stdin.write(f"{text}\n;\n{self._between}\\echo {self._END}\n".encode())
             self._process.stdin.flush()
             out = bytearray()
             while not out.endswith(self._END.encode() + b"\n"):
@@ -190,6 +192,12 @@ class Cluster:
         # psql ends the record of each statement with a newline, whatever the separator.
         records = [r for part in out.split("\x1e") for r in part.strip("\n").split("\n")] if out else []
         return [record.split("\x1f") for record in records if record != ""]
+
+    def hold(self, text):
+        """A superuser's session in which SQL has run; it lasts until its `end`."""
+        session = Session(self.psql("postgres", self.database), keeps=True)
+        session.run(text)
+        return session
 
     def psql(self, role, database):
         """The command of a psql that prints what `sql` reads."""
