@@ -109,12 +109,12 @@ class Failovers:
 class FailoverRun(Run):
     """Rounds of failovers."""
 
-    #: Seconds without a refresh.
-    LONGEST = 10.0
+    USERS = 300
 
-    def __init__(self, *arguments, **named):
+    def __init__(self, *arguments, longest=10.0, **named):
+        """`longest`: seconds without a refresh that are no finding."""
         super().__init__(*arguments, **named)
-        self.away = {}
+        self.away, self._longest = {}, longest
 
     def make_world(self):
         """Two members and an etcd."""
@@ -133,7 +133,7 @@ class FailoverRun(Run):
         longest = max(gap for name, gap in self.load.fleet.gaps.items() if name.startswith("refresh"))
         self.away.setdefault(what, []).append(round(longest, 2))
         self.faults.heal()
-        if what != "frozen_agent" and longest > self.LONGEST:
+        if what != "frozen_agent" and longest > self._longest:
             self.findings.append(f"round {self.done}: {what}: no refresh for {longest:.1f} s")
 
     def report(self):

@@ -38,6 +38,8 @@ def insist(request, seconds=20.0):
 class Run:
     """One world, one load, and as many rounds as were asked for."""
 
+    USERS = 600
+
     def __init__(self, rounds, seed=1, seconds=None, only=(), say=print):
         self.rounds, self.seed, self.seconds, self.only, self._say = rounds, seed, seconds, list(only), say
         self._dice = random.Random(seed)
@@ -80,7 +82,7 @@ class Run:
         """Once a round was survived."""
 
     def _prepare(self):
-        realm, users, numbers, credentials = self.world.populate(users=600)
+        realm, users, numbers, credentials = self.world.populate(self.USERS)
         self.realm, nodes = realm, self.world.fleet_nodes
         self.sign_ins = SignIns(realm, nodes, users, self.world.phones, credentials)
         self.sign_ins.add_numbers(numbers)

@@ -11,8 +11,9 @@ from .load import Mixed
 
 EXPIRED = """
 INSERT INTO postern.mail_outbox
-SELECT copy.* FROM (SELECT * FROM postern.mail_outbox AS o WHERE o.state = 'sent' LIMIT 1) AS m, generate_series(1, {rows}),
-       LATERAL jsonb_populate_record(NULL::postern.mail_outbox, to_jsonb(m) || jsonb_build_object('id', gen_random_uuid(), 'created_at', now() - interval '30 days')) AS copy;
+SELECT copy.* FROM (SELECT * FROM postern.mail_outbox AS o WHERE o.state = 'sent' LIMIT 1) AS m, generate_series(1, {rows}) AS n,
+       LATERAL jsonb_populate_record(NULL::postern.mail_outbox, to_jsonb(m) || jsonb_build_object(
+           'id', gen_random_uuid(), 'created_at', now() - interval '30 days' - make_interval(secs => n))) AS copy;
 """
 BATCH = 20_000
 
@@ -54,7 +55,7 @@ def main():
         "`off` and `control` are both without it: their difference is what the figures cannot show."))
     parser.add_argument("--rows", type=int, default=2_000_000, help="expired rows at the start (default 2,000,000)")
     parser.add_argument("--turns", type=int, default=5, help="windows of each kind (default 5)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="length of a window (default 5)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of a window (default 3)")
     options = parser.parse_args()
     world = World("sweeper")
     try:
