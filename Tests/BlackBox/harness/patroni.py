@@ -65,10 +65,11 @@ class Member:
         postmaster = self.postmaster()
         if postmaster is None:
             return
-        os.kill(postmaster, signal.SIGSTOP)
-        victims = [postmaster, *children_of(postmaster)]
-        for pid in victims:
-            os.kill(pid, signal.SIGKILL)
+        for pid in [postmaster, *children_of(postmaster)]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has just ended by itself
 
     def kill(self):
         """SIGKILL for everything, as if the machine lost its power."""
