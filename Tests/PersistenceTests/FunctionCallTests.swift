@@ -8,7 +8,7 @@ import Testing
 private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
     let stores: [Any] = [
         AccountStore.calls, ApprovalStore.calls, AddressProofStore.calls, AddressTokenStore.calls,
-        AuthorizationCodeStore.calls,
+        AuditStore.calls, AuthorizationCodeStore.calls,
         BrandStore.calls, BrowserSessionStore.calls,
         ClientAssertionStore.calls, CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, DataKeyStore.calls,
         DeviceKeyStore.calls,
