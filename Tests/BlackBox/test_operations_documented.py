@@ -127,3 +127,12 @@ def test_audit_events():
     sql = "\n".join(file.read_text(encoding="utf-8") for folder in ("functions", "migrations") for file in (REPOSITORY / "sql" / folder).rglob("*.sql"))
     for name in {name for name in in_first_column(section("Audit events")) if re.fullmatch(r"[a-z]+(_[a-z]+)+", name)}:
         assert f"'{name}'" in sql or name in {"link_denied"} and "'link_' ||" in sql, f"docs/operate.md: no SQL writes {name}"
+
+
+def test_function_sets():
+    """CHANGELOG.md has the number of each release's function set, each greater than the one before; the first is this binary's."""
+    own, = found(r"static let own = SchemaRange\(functionSet: (\d+)", swift("Sources/Persistence"))
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    sets = [int(number) for number in re.findall(r"^## .*\(function set (\d+)\)$", changelog, re.MULTILINE)]
+    assert len(sets) == len(re.findall(r"^## ", changelog, re.MULTILINE)), "a release has no function set"
+    assert sets[0] == int(own) and sets == sorted(set(sets), reverse=True), f"{sets} in CHANGELOG.md, {own} in the binary"

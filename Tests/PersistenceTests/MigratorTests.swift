@@ -61,7 +61,8 @@ extension DatabaseTests {
 
         @Test func `checking changes nothing`() async throws {
             try await withEmptyDatabase { conninfo, psql in
-                _ = try await Migrator(conninfo: conninfo, migrations: [first], functions: [function]).standing().pending
+                _ = try await Migrator(conninfo: conninfo, migrations: [first], functions: [function]).standing()
+                    .pending
                 let schemas = try await psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'postern'")
                 #expect(schemas == ["0"])
             }
@@ -143,7 +144,8 @@ extension DatabaseTests {
         @Test func `a database newer than the binary is refused`() async throws {
             try await withEmptyDatabase { conninfo, _ in
                 try await Migrator(conninfo: conninfo, migrations: [first, second], functions: []).migrate()
-                await #expect(throws: MigrationError.databaseIsNewer("migration 2 (0002_second.sql)", isServed: false)) {
+                await #expect(throws: MigrationError.databaseIsNewer("migration 2 (0002_second.sql)", isServed: false))
+                {
                     try await Migrator(conninfo: conninfo, migrations: [first], functions: []).standing()
                 }
             }
@@ -219,7 +221,9 @@ extension DatabaseTests {
         }
 
         @Test func `no server is named as such`() async {
-            await #expect(throws: MigrationError.self) { try await Migrator(conninfo: "host=/nowhere").standing().pending }
+            await #expect(throws: MigrationError.self) {
+                try await Migrator(conninfo: "host=/nowhere").standing().pending
+            }
         }
     }
 }

@@ -44,7 +44,8 @@ extension DatabaseTests {
             try await body(postgres.conninfo(database: name)) { try await postgres.psql($0, database: name) }
         }
 
-        @Test func `an older binary serves on the schema of a newer one, and its migrate changes nothing`() async throws {
+        @Test func `an older binary serves on the schema of a newer one, and its migrate changes nothing`() async throws
+        {
             try await withEmptyDatabase { conninfo, psql in
                 try await binary(1, conninfo).migrate()
                 #expect(try await psql("SELECT function_set, oldest_binary FROM postern.schema_range") == ["1|1"])
@@ -141,7 +142,9 @@ extension DatabaseTests {
                 }
                 _ = try await holder.value
                 #expect(applied == ["0003_third.sql", "f.sql"])
-                let waits = told.withLock { $0.filter { $0.contains("a lock is held by others, open transactions: pid") } }
+                let waits = told.withLock {
+                    $0.filter { $0.contains("a lock is held by others, open transactions: pid") }
+                }
                 #expect(!waits.isEmpty && waits.allSatisfy { $0.hasPrefix("0003_third.sql: ") })
             }
         }

@@ -10,7 +10,8 @@ public enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible 
     case edited(String)
     /// A migration was added before others that are applied already.
     case outOfOrder(String)
-    /// A newer binary has migrated the database: it has what the text says. `isServed`: this binary's servers work on it.
+    /// A newer binary has migrated the database, which has what the text says. `isServed`: this binary's servers work
+    /// on it.
     case databaseIsNewer(String, isServed: Bool)
     /// A lock was not to be had in all the time; the text says which transactions are open.
     case locked(file: String, holders: String)

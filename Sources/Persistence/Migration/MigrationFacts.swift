@@ -1,5 +1,5 @@
-/// What a migration does to tables that exist before it, as `scripts/migration-facts` measured it on a database with rows
-/// in every table.
+/// What a migration does to tables that exist before it, as `scripts/migration-facts` measured it on a database with
+/// rows in every table.
 struct MigrationFacts: Sendable, Equatable {
     /// A table that it locks so that others wait, or works on.
     struct Use: Sendable, Equatable {

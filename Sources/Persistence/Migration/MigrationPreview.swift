@@ -38,8 +38,9 @@ extension Connection {
     private func tableSizes() throws(MigrationError) -> [String: String] {
         let found = try rows(
             """
-            SELECT c.relname, CASE WHEN c.reltuples < 0 THEN 'unknown number of' ELSE 'about ' || c.reltuples::bigint END
-                              || ' rows, ' || pg_size_pretty(pg_total_relation_size(c.oid))
+            SELECT c.relname,
+                   CASE WHEN c.reltuples < 0 THEN 'unknown number of' ELSE 'about ' || c.reltuples::bigint END
+                   || ' rows, ' || pg_size_pretty(pg_total_relation_size(c.oid))
               FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
              WHERE n.nspname = 'postern' AND c.relkind IN ('r', 'p')
             """)

@@ -9,8 +9,9 @@ struct MigrateCommand: AsyncParsableCommand {
         discussion: """
             Uses POSTERN_MIGRATE_DATABASE_URL, else POSTERN_DATABASE_URL. The first run creates the roles \
             postern_owner, postern_app and postern_admin, so it needs a superuser or a role with CREATEROLE that may \
-            create schemas in the database. Safe to run from several nodes at once, and while servers serve: it waits for \
-            each lock for a moment only, and tries again. A database that a newer binary has migrated is refused.
+            create schemas in the database. Safe to run from several nodes at once, and while servers serve: it \
+            waits for each lock for a moment only, and tries again. A database that a newer binary has migrated is \
+            refused.
             """)
 
     @Flag(name: .long, help: "Change nothing; exit 1 when servers of this binary do not work on the database.")
@@ -44,8 +45,8 @@ struct MigrateCommand: AsyncParsableCommand {
                 say("A newer binary has migrated the database. This binary's servers work on it.")
             } else if !standing.pending.isEmpty {
                 say(
-                    "The database is behind: \(standing.pending.joined(separator: ", ")). This binary's servers work on "
-                        + "it. Run `postern migrate`.")
+                    "The database is behind: \(standing.pending.joined(separator: ", ")). "
+                        + "This binary's servers work on it. Run `postern migrate`.")
             } else {
                 say("The database is up to date (\(Self.state)).")
             }

@@ -75,8 +75,8 @@ enum Preflight {
             throw CommandFailure("database: \(error)")
         }
         guard standing.isServed else {
-            throw CommandFailure(
-                "the database is behind this binary (\(standing.pending.joined(separator: ", "))): run `postern migrate`")
+            let missing = standing.pending.joined(separator: ", ")
+            throw CommandFailure("the database is behind this binary (\(missing)): run `postern migrate`")
         }
         return standing
     }

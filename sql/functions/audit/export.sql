@@ -16,7 +16,8 @@ CREATE OR REPLACE FUNCTION postern.audit_line(p_slug text, p_event postern.audit
 LANGUAGE sql STABLE
 AS $$
     SELECT row_to_json(l)::text
-      FROM (SELECT p_slug AS realm, p_event.id, to_char(p_event.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at,
+      FROM (SELECT p_slug AS realm, p_event.id,
+                   to_char(p_event.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at,
                    p_event.event, (SELECT c.client_id FROM postern.client AS c
                                     WHERE c.realm_id = p_event.realm_id AND c.id = p_event.client) AS client_id,
                    p_event.user_id, p_event.session_id, p_event.source, p_event.detail,
