@@ -95,7 +95,7 @@ def test_an_older_binary_serves_starts_and_is_ready_on_the_next_schema(upgraded)
 
 def test_a_schema_that_has_closed_the_way_back_says_so(upgraded):
     """`/readyz` of running processes and the start of new ones name what to do; running processes serve on."""
-    own, _ = own_range(upgraded)
+    _, own = own_range(upgraded)
     realm = upgraded.realm()
     upgraded.cluster.sql(f"UPDATE postern.schema_range SET function_set = {own + 1}, oldest_binary = {own + 1}")
     wait_for(lambda: upgraded.node.ops("/readyz").status == 503)

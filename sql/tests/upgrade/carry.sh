@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 export PGDATABASE=upgrade
-unset PGOPTIONS
+export PGOPTIONS='-c client_min_messages=warning'
 run() { psql -X -q -v ON_ERROR_STOP=1 "$@"; }
 psql -X -q -d postgres -c "DROP DATABASE IF EXISTS upgrade" -c "CREATE DATABASE upgrade"
 work=$(mktemp -d)
@@ -38,8 +38,10 @@ diff -u sql/facts/migrations.tsv "$work/facts" || fail "sql/facts/migrations.tsv
 scripts/sql-functions | while read -r file; do run -1 -f "$file" >/dev/null; done
 
 run -At -f "$work/counts.sql" >"$work/after"
-# Migration 20 moves nothing; every row of version 0 is there, and no table has fewer.
+# Every row of version 0 is there, and none is there twice.
 diff "$work/before" "$work/after" || fail "row counts differ"
-[ "$(run -At -c "SELECT count(*) FROM pg_constraint WHERE NOT convalidated")" = 0 ] || fail "a constraint is not validated"
+# Constraints that were added without a look at the rows hold for all of them.
+run -At -c "SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', conrelid::regclass, conname)
+    FROM pg_constraint WHERE NOT convalidated" | run -f -
 run -f sql/tests/upgrade/checks.psql
 echo "ok: data of version 0 went through every later migration"
