@@ -94,29 +94,34 @@ class Crowd:
         self.goes_on = True
 
     async def arrive(self):
-        """All devices come, and begin to wait; returns the seconds until all requests were sent."""
+        """All devices come, and ask."""
         first = self.devices[0]
         assert await asyncio.to_thread(first.inbox) == []
         self.waiters = [Waiter(self, device) for device in self.devices]
         for waiter in self.waiters:
             waiter.prepare(first.nonce)
-        began, places = time.monotonic(), asyncio.Semaphore(self.AT_ONCE)
+        places = asyncio.Semaphore(self.AT_ONCE)
 
         async def come(waiter):
             async with places:
                 await asyncio.get_running_loop().create_connection(lambda: waiter, "127.0.0.1", self.node.port)
 
         await asyncio.gather(*map(come, self.waiters))
-        return time.monotonic() - began
 
     async def all_wait(self, timeout):
-        """Waits until the node holds all of them; returns the seconds, and the most it held."""
+        """Waits until the node holds all of them, and none of them stands in line for its look any more."""
         began, most = time.monotonic(), 0
-        while (held := await asyncio.to_thread(self.node.metric, "postern_held_requests")) < len(self.waiters):
+        while True:
+            held = await asyncio.to_thread(self.node.metric, "postern_held_requests")
+            if held == len(self.waiters) and await asyncio.to_thread(self.lent) == 0:
+                return
             most = max(most, held)
             assert time.monotonic() < began + timeout, f"{most:.0f} of {len(self.waiters)} held, answers: {sorted(set(self.answers), key=repr)[:5]}"
             await asyncio.sleep(0.1)
-        return time.monotonic() - began
+
+    def lent(self):
+        """Connections to the database that are in use."""
+        return self.node.metric('postern_pool_connections{state="lent"}')
 
     def close(self):
         """All devices leave."""
