@@ -137,25 +137,16 @@ extension Connection {
 
     /// Runs SQL and returns the rows of its last statement as text, NULL as the empty string.
     private func rows(_ sql: String, from file: SQLFile? = nil) throws(MigrationError) -> [[String]] {
-        let result: ResultHandle
+        let failure: StatementFailure
         do {
-            result = try simpleQuery(sql, within: .seconds(24 * 60 * 60))
+            return try textRows(sql)
         } catch {
-            disconnect()
-            throw .interrupted
+            failure = error
         }
-        guard result.isSuccess else {
-            guard !isTerminated else { throw .interrupted }
-            let hint = result.hint.map { " (\($0))" } ?? ""
-            throw .refused(
-                file: file?.name ?? "schema",
-                line: result.position.flatMap { position in file?.line(ofPosition: position) },
-                sqlstate: result.sqlstate ?? "unknown", message: (result.message ?? "refused") + hint)
-        }
-        let pointer = result.pointer
-        let columnCount = PQnfields(pointer)
-        return (0..<result.rowCount).map { row in
-            (0..<columnCount).map { column in PQgetvalue(pointer, row, column).map { String(cString: $0) } ?? "" }
-        }
+        guard let sqlstate = failure.sqlstate else { throw .interrupted }
+        throw .refused(
+            file: file?.name ?? "schema",
+            line: failure.position.flatMap { position in file?.line(ofPosition: position) }, sqlstate: sqlstate,
+            message: failure.description)
     }
 }

@@ -9,7 +9,8 @@ struct MigrateCommand: AsyncParsableCommand {
         discussion: """
             Uses POSTERN_MIGRATE_DATABASE_URL, else POSTERN_DATABASE_URL. The first run creates the roles \
             postern_owner, postern_app and postern_admin, so it needs a superuser or a role with CREATEROLE that may \
-            create schemas in the database. Safe to run from several nodes at once.
+            create schemas in the database. Safe to run from several nodes at once. Migrates every cluster of \
+            POSTERN_CLUSTERS, each by its own variable (POSTERN_MIGRATE_DATABASE_URL_NAME).
             """)
 
     @Flag(name: .long, help: "Change nothing; exit 1 when the database is behind.")
@@ -20,17 +21,19 @@ struct MigrateCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try await Settings(file: config)
-        let migrator = try Migrator(conninfo: settings.migrateDatabaseURL())
-        if check {
-            let pending = try await migrator.check()
-            guard pending.isEmpty else {
-                throw CommandFailure(
-                    "the database is behind: \(pending.joined(separator: ", ")); run `postern migrate`")
+        for cluster in settings.clusters {
+            let migrator = Migrator(conninfo: try cluster.migrateDatabaseURL())
+            let place = settings.clusters.count > 1 ? " in cluster \(cluster.name)" : ""
+            if check {
+                let pending = try await migrator.check()
+                guard pending.isEmpty else {
+                    throw CommandFailure(
+                        "the database\(place) is behind: \(pending.joined(separator: ", ")); run `postern migrate`")
+                }
+            } else {
+                try await migrator.migrate(progress: { say($0) })
             }
-            say("The database is up to date (version \(Migrator.schemaVersion)).")
-        } else {
-            try await migrator.migrate(progress: { say($0) })
-            say("The database is up to date (version \(Migrator.schemaVersion)).")
+            say("The database\(place) is up to date (version \(Migrator.schemaVersion)).")
         }
     }
 }

@@ -22,7 +22,7 @@ struct TestNodes: Sendable {
             configuration.trustedProxies = [CIDR("10.0.0.0/8")].compactMap(\.self)
             configuration.uniformDeadline = UniformDeadline(.zero)
             return try Server.compose(
-                configuration, database: database.database, databaseConfiguration: database.configuration,
+                configuration, database: database.database,
                 keyring: .fixture(),
                 parts: ServerParts(
                     pages: HostedPages.init, postLogoutToken: { _, _ in "not sent" },
