@@ -54,6 +54,20 @@ public final class ClusterRealms: Sendable {
         return try await realm(id)?.seen(from: host)
     }
 
+    /// The realm of a canonical host when nothing must be read for it.
+    func known(forHost host: String) -> Realm? {
+        let now = clock()
+        return state.withLock { state in
+            (state.realmID(ofHost: host, at: now) ?? nil).flatMap { state.realm($0, at: now) ?? nil }
+        }?.seen(from: host)
+    }
+
+    /// A realm when nothing must be read for it.
+    func known(_ id: UUIDValue) -> Realm? {
+        let now = clock()
+        return state.withLock { $0.realm(id, at: now) ?? nil }
+    }
+
     /// The realm of a canonical host as it was when the database was last heard, up to an hour ago: for what an answer
     /// must know while the configuration cannot be read. Nothing may be granted by it.
     public func remembered(forHost host: String) -> Realm? {

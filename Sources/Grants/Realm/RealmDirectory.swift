@@ -22,12 +22,15 @@ public final class RealmDirectory: Sendable {
     /// The realm of a canonical host as that host shows it, `nil` when there is none.
     /// - Throws: when it is in no cluster that can be asked, and not all can.
     public func realm(forHost host: String) async throws(StoreError) -> Realm? {
-        try await first { (realms) async throws(StoreError) in try await realms.realm(forHost: host) }
+        // So that a cluster that is down delays no realm of another.
+        if let realm = known({ $0.known(forHost: host) }) { return realm }
+        return try await first { (realms) async throws(StoreError) in try await realms.realm(forHost: host) }
     }
 
     /// A realm by its id; `nil` when it is gone or disabled.
     public func realm(_ id: UUIDValue) async throws(StoreError) -> Realm? {
-        try await first { (realms) async throws(StoreError) in try await realms.realm(id) }
+        if let realm = known({ $0.known(id) }) { return realm }
+        return try await first { (realms) async throws(StoreError) in try await realms.realm(id) }
     }
 
     /// The realm of a canonical host as it was when its cluster was last heard, up to an hour ago: for what an answer
@@ -49,6 +52,13 @@ public final class RealmDirectory: Sendable {
         let known = clusters.compactMap(\.knownVersions)
         guard !known.isEmpty else { return nil }
         return known.reduce((realms: 0, version: 0)) { ($0.realms + $1.realms, $0.version &+ $1.version) }
+    }
+
+    private func known(_ find: (ClusterRealms) -> Realm?) -> Realm? {
+        for realms in clusters {
+            if let realm = find(realms), !realm.hasLeft { return realm }
+        }
+        return nil
     }
 
     private func first(

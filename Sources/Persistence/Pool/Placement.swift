@@ -34,6 +34,8 @@ final class Placement: Sendable {
     private let clusters: [Cluster]
     private let state: Mutex<State>
 
+    private static let placement = Statement(
+        name: "placement", sql: "SELECT postern.placement($1)", effect: .readOnly, payer: .server)
     /// As old as a snapshot of the configuration may be.
     private static let maximumAge = Duration.seconds(1)
     /// The longest a heartbeat's answer may take.
@@ -135,8 +137,9 @@ final class Placement: Sendable {
 
     private static func answer(of cluster: Cluster, about realm: UUIDValue) async -> Answer {
         do {
-            let call = PlacementStore.calls.placement
-            let rows = try await cluster.query(call.statement, call.values(["realm": realm]), call.decode)
+            let rows = try await cluster.query(placement, [.uuid(realm)]) { (row) throws(StoreError) in
+                try row.text(0)
+            }
             switch rows.first {
             case "here": return .here
             case "left": return .left

@@ -2,9 +2,13 @@
 public struct PlacementStore: Sendable {
     /// A realm that has rows in a cluster.
     public struct Listed: Sendable {
+        /// `realm.id`.
         public let id: UUIDValue
+        /// The name administrators use.
         public let slug: String
+        /// Whether it is switched on.
         public let isEnabled: Bool
+        /// Its own and those of its Apps.
         public let hosts: [String]
         /// here, leaving, left or arriving.
         public let placement: String
@@ -12,7 +16,9 @@ public struct PlacementStore: Sendable {
         public let peer: String?
         /// Whether the rows of both clusters were found to be equal.
         public let isVerified: Bool
+        /// How many users it has.
         public let users: Int
+        /// How many sessions it has, ended ones too.
         public let sessions: Int
     }
 
@@ -29,7 +35,6 @@ public struct PlacementStore: Sendable {
     }
 
     struct Calls: Sendable {
-        let placement = FunctionCall<String>("placement", ["realm"], effect: .readOnly, payer: .server)
         let list = FunctionCall<Listed>("list_realms", effect: .readOnly, payer: .server) {
             (row) throws(StoreError) in
             Listed(

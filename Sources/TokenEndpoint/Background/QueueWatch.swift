@@ -49,8 +49,10 @@ final class QueueGauges: Sendable {
         let (figures, webhooks) = figures.withLock { $0 }
         let realms = figures.filter { $0.realm != nil }
         // Each cluster has totals.
-        let totals = Dictionary(grouping: figures.filter { $0.realm == nil }, by: \.queue).values.map(QueueStore.Figure.sum)
-            .sorted { $0.queue < $1.queue }
+        let totals = Dictionary(grouping: figures.filter { $0.realm == nil }, by: \.queue).values.map(
+            QueueStore.Figure.sum
+        )
+        .sorted { $0.queue < $1.queue }
         func gauges(
             _ name: String, _ figures: [QueueStore.Figure], _ value: (QueueStore.Figure) -> Double
         ) -> [Metrics.Gauge] {

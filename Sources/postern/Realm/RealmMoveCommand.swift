@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Persistence
 
 /// `postern realm move`.
@@ -33,10 +34,14 @@ struct RealmMoveCommand: AsyncParsableCommand {
         let settings = try await Settings(file: config)
         let target = try ClusterSettings.named(to, of: settings.clusters)
         let found = try await PlacedRealms.all(settings).filter { $0.realm.slug == realm }
-        guard !found.isEmpty else { throw CommandFailure("realm \(realm) does not exist: postern realm list shows all") }
+        guard !found.isEmpty else {
+            throw CommandFailure("realm \(realm) does not exist: postern realm list shows all")
+        }
         // Where a move to this cluster begins, also one that an earlier run did not finish.
         let source =
-            found.first { ["leaving", "left"].contains($0.realm.placement) && $0.realm.peer == to && !$0.realm.isVerified }
+            found.first {
+                ["leaving", "left"].contains($0.realm.placement) && $0.realm.peer == to && !$0.realm.isVerified
+            }
             ?? found.first { $0.realm.placement == "here" }
         guard let source else {
             throw CommandFailure(
@@ -53,9 +58,10 @@ struct RealmMoveCommand: AsyncParsableCommand {
                 return say("Realm \(realm) stays in \(source.cluster.name).")
             }
             let outcome = try await move.run()
-            let pause = outcome.pause.map { "; writes waited \($0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000) ms" }
+            let pause = outcome.pause.map { "; writes waited \($0.formatted(.units(allowed: [.milliseconds])))" }
             say("Realm \(realm) is served by \(to); \(outcome.rows) rows are equal\(pause ?? "").")
-            say("Its rows in \(source.cluster.name) are closed: postern realm clear \(realm) --at \(source.cluster.name)")
+            let old = source.cluster.name
+            say("Its rows in \(old) are closed: postern realm clear \(realm) --at \(old)")
         } catch let error as StatementFailure {
             throw CommandFailure(error.description)
         }

@@ -28,7 +28,8 @@ struct ClusterSettings: Sendable, Redacted {
         let others = (read("POSTERN_CLUSTERS") ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
         for name in [home] + others where !isName(name) {
             throw CommandFailure(
-                "POSTERN_CLUSTERS names \"\(name)\": a name has lower-case letters and digits, and begins with a letter")
+                "POSTERN_CLUSTERS names \"\(name)\": a name has lower-case letters and digits, and begins with a letter"
+            )
         }
         guard Set([home] + others).count == others.count + 1 else {
             throw CommandFailure("POSTERN_CLUSTERS names a cluster twice; \(home) is that of POSTERN_DATABASE_URL")
@@ -53,7 +54,8 @@ struct ClusterSettings: Sendable, Redacted {
         guard let first = text.utf8.first, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(first) else { return false }
         return text.utf8.count <= 30
             && text.utf8.allSatisfy {
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
             }
     }
 

@@ -30,7 +30,7 @@ AS $$
 DECLARE
     v_table text;
 BEGIN
-    PERFORM set_config('lock_timeout', '200ms', true);
+    PERFORM postern.lock_tables_shortly();
     IF EXISTS (SELECT FROM postern.realm AS r WHERE r.id = p_realm) THEN
         RAISE EXCEPTION 'realm % has rows here from before: postern realm clear removes them', p_slug;
     END IF;

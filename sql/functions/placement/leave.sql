@@ -43,6 +43,19 @@ END
 $$;
 COMMENT ON FUNCTION postern.refuse_when_left IS 'Trigger: nobody writes to the rows of a realm that has left';
 
+-- Waits until no sweeper runs, which locks many tables for long, and then for tables less long than a refresh waits for
+-- a lock: what queues behind us meanwhile does not fail.
+CREATE OR REPLACE FUNCTION postern.lock_tables_shortly() RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', '10s', true);
+    PERFORM pg_advisory_xact_lock(postern.lock_of_sweep());
+    PERFORM set_config('lock_timeout', '80ms', true);
+END
+$$;
+COMMENT ON FUNCTION postern.lock_tables_shortly IS 'Before a transaction that makes or removes triggers of a move';
+
 -- One table a transaction: the lock on it ends at once.
 CREATE OR REPLACE FUNCTION postern.guard_table(p_realm uuid, p_table text) RETURNS void
 LANGUAGE plpgsql
@@ -50,7 +63,7 @@ AS $$
 DECLARE
     v_key text := CASE p_table WHEN 'realm' THEN 'id' ELSE 'realm_id' END;
 BEGIN
-    PERFORM set_config('lock_timeout', '200ms', true);
+    PERFORM postern.lock_tables_shortly();
     EXECUTE format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON postern.%I FOR EACH ROW WHEN (NEW.%I = %L)'
                    ' EXECUTE FUNCTION postern.refuse_when_left(%L)',
                    postern.name_of_move(p_realm) || '_new', p_table, v_key, p_realm, p_realm);
@@ -73,7 +86,7 @@ CREATE OR REPLACE FUNCTION postern.unguard_table(p_realm uuid, p_table text) RET
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    PERFORM set_config('lock_timeout', '200ms', true);
+    PERFORM postern.lock_tables_shortly();
     EXECUTE format('DROP TRIGGER IF EXISTS %I ON postern.%I', postern.name_of_move(p_realm) || '_new', p_table);
     EXECUTE format('DROP TRIGGER IF EXISTS %I ON postern.%I', postern.name_of_move(p_realm) || '_old', p_table);
     EXECUTE format('DROP TRIGGER IF EXISTS %I ON postern.%I', postern.name_of_move(p_realm) || '_xid', p_table);
