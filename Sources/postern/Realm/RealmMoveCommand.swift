@@ -48,6 +48,10 @@ struct RealmMoveCommand: AsyncParsableCommand {
                 "realm \(realm) is in another move: \(found.map { "\($0.cluster.name) \($0.realm.placement)" })")
         }
         guard source.cluster.name != to else { throw CommandFailure("\(to) serves realm \(realm) already") }
+        guard !found.contains(where: { $0.cluster.name == to && $0.realm.placement == "left" }) else {
+            throw CommandFailure(
+                "\(to) has rows of realm \(realm) from before: postern realm clear \(realm) --at \(to)")
+        }
         let move = RealmMove(
             source.realm, from: .init(name: source.cluster.name, conninfo: try source.cluster.migrateDatabaseURL()),
             to: .init(name: to, conninfo: try target.migrateDatabaseURL()),
@@ -97,7 +101,8 @@ struct RealmClearCommand: AsyncParsableCommand {
         guard let left = found.first(where: { $0.cluster.name == at && $0.realm.placement == "left" }) else {
             throw CommandFailure("realm \(realm) has no closed rows in \(at): postern realm list shows where it is")
         }
-        guard found.contains(where: { $0.realm.id == left.realm.id && $0.realm.placement == "here" }) else {
+        let serving = ["here", "leaving"]
+        guard found.contains(where: { $0.realm.id == left.realm.id && serving.contains($0.realm.placement) }) else {
             throw CommandFailure("no other cluster serves realm \(realm): run postern realm move again")
         }
         do {

@@ -28,7 +28,7 @@ struct MigrateCommand: AsyncParsableCommand {
                 let pending = try await migrator.check()
                 guard pending.isEmpty else {
                     throw CommandFailure(
-                        "the database\(place) is behind: \(pending.joined(separator: ", ")); run `postern migrate`")
+                        "the database is behind\(place): \(pending.joined(separator: ", ")); run `postern migrate`")
                 }
             } else {
                 try await migrator.migrate(progress: { say($0) })

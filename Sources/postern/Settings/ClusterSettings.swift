@@ -13,9 +13,9 @@ struct ClusterSettings: Sendable, Redacted {
     private init(name: String, suffix: String, read: (String) -> String?) {
         self.name = name
         self.suffix = suffix
-        server = read("POSTERN_DATABASE_URL\(suffix)")
-        migrate = read("POSTERN_MIGRATE_DATABASE_URL\(suffix)")
-        replication = read("POSTERN_REPLICATION_URL\(suffix)")
+        server = read("POSTERN_DATABASE_URL" + suffix)
+        migrate = read("POSTERN_MIGRATE_DATABASE_URL" + suffix)
+        replication = read("POSTERN_REPLICATION_URL" + suffix)
     }
 
     /// The first cluster, and those that `POSTERN_CLUSTERS` names.
@@ -66,20 +66,20 @@ struct ClusterSettings: Sendable, Redacted {
                 "POSTERN_DATABASE_URL\(suffix) is not set: "
                     + "it must be a libpq URI such as postgresql://postern@db/postern")
         }
-        return try Self.protected(server, "POSTERN_DATABASE_URL\(suffix)")
+        return try Self.protected(server, "POSTERN_DATABASE_URL" + suffix)
     }
 
     /// What migrations connect with. - Throws: one line that says what to do.
     func migrateDatabaseURL() throws -> String {
         guard let migrate else { return try databaseURL() }
-        return try Self.protected(migrate, "POSTERN_MIGRATE_DATABASE_URL\(suffix)")
+        return try Self.protected(migrate, "POSTERN_MIGRATE_DATABASE_URL" + suffix)
     }
 
     /// What the PostgreSQL of another cluster connects with when a realm moves there.
     /// - Throws: one line that says what to do.
     func replicationURL() throws -> String {
         guard let replication else { return try migrateDatabaseURL() }
-        return try Self.protected(replication, "POSTERN_REPLICATION_URL\(suffix)")
+        return try Self.protected(replication, "POSTERN_REPLICATION_URL" + suffix)
     }
 
     private static func protected(_ conninfo: String, _ variable: String) throws -> String {
