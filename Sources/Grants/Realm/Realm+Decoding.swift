@@ -12,7 +12,7 @@ extension Realm {
     private init(_ record: RealmRecord) {
         id = record.id
         version = record.configVersion
-        hasLeft = record.left
+        hasLeft = record.left ?? false
         slug = record.slug
         displayName = record.displayName
         issuer = record.publicOrigin
@@ -131,7 +131,7 @@ extension Scope {
 private struct RealmRecord: Decodable {
     let id: UUIDValue
     let configVersion: Int
-    let left: Bool
+    let left: Bool?
     let slug: String
     let displayName: String
     let publicOrigin: String
