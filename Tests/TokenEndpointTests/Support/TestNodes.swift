@@ -48,7 +48,7 @@ struct TestNodes: Sendable {
             SELECT 'secret ' || admin.rotate_client_secret('\(slug)', '\(slug)-api');
             """)
         // Nothing here tells the nodes of a change, as the listening connection would.
-        for node in [one, two] { node.realms.invalidate() }
+        for node in [one, two] { node.realms.clusters[0].invalidate() }
         return String(try #require(rows.last?.split(separator: " ").last))
     }
 }
