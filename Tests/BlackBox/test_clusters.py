@@ -111,16 +111,15 @@ def test_the_old_rows_are_removed_by_a_command_and_only_then(world):
     left = world.north.value(
         f"SELECT count(*) FROM postern.user_account WHERE email LIKE '%.{realm.slug}@mail.example'")
     assert left == "0"
-    assert world.north.value("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'postern_move_%'"
-                             f" AND tgrelid = 'postern.{'session'}'::regclass") == world.north.value(
-        "SELECT 2 * count(*) FROM postern.realm_move")
+    triggers = "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'postern_move_%' AND tgrelid = 'postern.session'::regclass"
+    assert world.north.value(triggers) == world.north.value("SELECT 2 * count(*) FROM postern.realm_move")
     assert realm.app().refresh(family["refresh_token"]).status == 200
     assert other.app().sign_in(other.user())
 
 
 def test_a_realm_moves_back(world):
-    realm = world.realm_in_south()
-    family = realm.app().sign_in(realm.user())
+    realm, user = world.realm_in_south()
+    family = realm.app().sign_in(user)
     refused = world.postern("move", realm.slug, "--to", "north")
     assert refused.returncode == 1 and "realm clear" in refused.stderr
     assert world.postern("clear", realm.slug, "--at", "north").returncode == 0
@@ -172,7 +171,7 @@ def test_a_move_is_abandoned(world):
 
 
 def test_administrators_change_a_realm_where_it_is(world):
-    realm = world.realm_in_south()
+    realm, _ = world.realm_in_south()
     with pytest.raises(SQLError, match="served by another cluster"):
         world.admin.call("put_user", realm.slug, realm.new_email())
     email = realm.new_email()
@@ -186,8 +185,8 @@ def test_administrators_change_a_realm_where_it_is(world):
 
 
 def test_a_cluster_that_is_down_stops_only_its_own_realms(world):
-    there, here = world.realm_in_south(), world.realm()
-    family = there.app().sign_in(there.user())
+    (there, user), here = world.realm_in_south(), world.realm()
+    family = there.app().sign_in(user)
     world.south.stop("immediate")
     try:
         assert is_unavailable(there.app().refresh(family["refresh_token"], timeout=20))

@@ -9,12 +9,22 @@ struct MigrateCommand: AsyncParsableCommand {
         discussion: """
             Uses POSTERN_MIGRATE_DATABASE_URL, else POSTERN_DATABASE_URL. The first run creates the roles \
             postern_owner, postern_app and postern_admin, so it needs a superuser or a role with CREATEROLE that may \
-            create schemas in the database. Safe to run from several nodes at once. Migrates every cluster of \
-            POSTERN_CLUSTERS, each by its own variable (POSTERN_MIGRATE_DATABASE_URL_NAME).
+            create schemas in the database. Safe to run from several nodes at once, and while servers serve: it \
+            waits for each lock for a moment only, and tries again. A database that a newer binary has migrated is \
+            refused. Migrates every cluster of POSTERN_CLUSTERS, each by its own variable \
+            (POSTERN_MIGRATE_DATABASE_URL_NAME).
             """)
 
-    @Flag(name: .long, help: "Change nothing; exit 1 when the database is behind.")
+    @Flag(name: .long, help: "Change nothing; exit 1 when servers of this binary do not work on the database.")
     var check = false
+
+    @Flag(
+        name: .long,
+        help: """
+            Change nothing; list what is missing: migrations with the tables that they lock, what they do there, what \
+            is new and what goes, then files of functions.
+            """)
+    var plan = false
 
     @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
     var config: String?
@@ -22,18 +32,43 @@ struct MigrateCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try await Settings(file: config)
         for cluster in settings.clusters {
-            let migrator = Migrator(conninfo: try cluster.migrateDatabaseURL())
-            let place = settings.clusters.count > 1 ? " in cluster \(cluster.name)" : ""
-            if check {
-                let pending = try await migrator.check()
-                guard pending.isEmpty else {
-                    throw CommandFailure(
-                        "the database is behind\(place): \(pending.joined(separator: ", ")); run `postern migrate`")
-                }
-            } else {
-                try await migrator.migrate(progress: { say($0) })
-            }
-            say("The database\(place) is up to date (version \(Migrator.schemaVersion)).")
+            if settings.clusters.count > 1 { say("Cluster \(cluster.name):") }
+            try await run(conninfo: try cluster.migrateDatabaseURL())
         }
+    }
+
+    private func run(conninfo: String) async throws {
+        let migrator = Migrator(conninfo: conninfo)
+        if plan {
+            let preview: MigrationPreview
+            do {
+                preview = try await migrator.preview()
+            } catch {
+                throw CommandFailure("database: \(error)")
+            }
+            for line in preview.lines { say(line) }
+        } else if check {
+            let standing = try await Preflight.checkSchema(conninfo: conninfo)
+            if standing.isNewer {
+                say("A newer binary has migrated the database. This binary's servers work on it.")
+            } else if !standing.pending.isEmpty {
+                say(
+                    "The database is behind: \(standing.pending.joined(separator: ", ")). "
+                        + "This binary's servers work on it. Run `postern migrate`.")
+            } else {
+                say("The database is up to date (\(Self.state)).")
+            }
+        } else {
+            try await migrator.migrate(progress: { say($0) })
+            say("The database is up to date (\(Self.state)).")
+        }
+    }
+
+    func validate() throws {
+        guard !check || !plan else { throw ValidationError("--check and --plan exclude each other") }
+    }
+
+    private static var state: String {
+        "version \(Migrator.schemaVersion), function set \(SchemaRange.own.functionSet)"
     }
 }

@@ -5,7 +5,7 @@ import time
 
 from .node import Node, run_postern, write_key_file
 from .postgres import Cluster, clean_environment
-from .realm import Admin, Realm
+from .realm import Admin
 from .settings import BINARY
 from .world import World
 
@@ -107,11 +107,10 @@ class TwoClusters(World):
         return {row[1]: row[2] for row in rows if row[0] == realm.slug}
 
     def realm_in_south(self):
-        """A new realm that was moved at once."""
+        """A new realm with a user, that was moved at once; returns both."""
         realm = self.realm("s")
+        email = realm.user()
         self.move(realm)
         self.settle()
-        return realm
+        return realm, email
 
-
-__all__ = ["Realm", "TwoClusters"]
