@@ -95,7 +95,7 @@ def test_reasons_of_unavailability():
     page = section("Log events")
     for name in names:
         assert name == "notRunning" or f"`{name}`" in page, f"docs/operate.md, Log events, lacks the reason {name}"
-    readiness, = found(r"func reason\(\) async -> String\? \{(.*?)\n    \}", swift("Sources/TokenEndpoint"))
+    readiness = "".join(found(r"func reason\w*\([^)]*\) async -> String\? \{(.*?)\n    \}", swift("Sources/TokenEndpoint")))
     schema, = found(r"func obstacle\(.*?\) -> String\? \{(.*?)\n    \}", swift("Sources/Persistence"))
     for text in found(rf"return\s+{_TEXT}", readiness, least=3) + found(rf"return\s+{_TEXT}", schema, least=2):
         assert shown(text) in section("Health"), f"docs/operate.md, Health, lacks {text!r}"

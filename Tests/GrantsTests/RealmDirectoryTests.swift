@@ -93,11 +93,11 @@ struct RealmDirectoryTests {
     private let ids = (0..<1000).map { _ in UUIDValue.random() }
     private let now = TestClock()
     private let source: Source
-    private let directory: RealmDirectory
+    private let directory: ClusterRealms
 
     init() {
         source = Source(ids)
-        directory = RealmDirectory(source: source, clock: now.read)
+        directory = ClusterRealms(source: source, clock: now.read)
     }
 
     private func version(_ host: String) async throws -> Int? { try await directory.realm(forHost: host)?.version }

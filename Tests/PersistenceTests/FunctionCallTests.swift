@@ -15,7 +15,7 @@ private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
         IdentifierStore.calls, IdentityCodeStore.calls, KeyLineStore.calls, LogoutTokenStore.calls,
         MagicLinkStore.calls,
         MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls, PageStateStore.calls, PasskeyStore.calls,
-        PermitStore.calls, PossessionStore.calls, ProofStore.calls, QueueStore.calls, SecondFactorStore.calls,
+        PermitStore.calls, PlacementStore.calls, PossessionStore.calls, ProofStore.calls, QueueStore.calls, SecondFactorStore.calls,
         ServerProbe.calls,
         ServiceAccountStore.calls,
         SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls, TestIdentityStore.calls,

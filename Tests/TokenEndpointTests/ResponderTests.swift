@@ -226,7 +226,7 @@ struct RoutingTests {
         realm.slug = "r"
         fixture.configuration.put(realm, host: "one.example")
         fixture.configuration.put(realm, host: "two.example")
-        fixture.realms.invalidate()
+        fixture.realms.clusters[0].invalidate()
         let answer = await forwarded(host: "two.example", to: "one.example", from: ResponderFixture.proxy)
         #expect(answer.text.hasPrefix("document r two.example"))
     }

@@ -31,6 +31,13 @@ public struct KeyResealing: Sendable {
         /// Nothing yet.
         public init() {}
 
+        /// Adds what was moved in another cluster.
+        public mutating func add(_ other: Self) {
+            moved.merge(other.moved, uniquingKeysWith: +)
+            unopened += other.unopened
+            version0Connections += other.version0Connections
+        }
+
         /// In all.
         public var count: Int { moved.values.reduce(0, +) }
     }

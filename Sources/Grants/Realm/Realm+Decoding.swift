@@ -12,6 +12,7 @@ extension Realm {
     private init(_ record: RealmRecord) {
         id = record.id
         version = record.configVersion
+        hasLeft = record.left ?? false
         slug = record.slug
         displayName = record.displayName
         issuer = record.publicOrigin
@@ -130,6 +131,7 @@ extension Scope {
 private struct RealmRecord: Decodable {
     let id: UUIDValue
     let configVersion: Int
+    let left: Bool?
     let slug: String
     let displayName: String
     let publicOrigin: String

@@ -47,6 +47,8 @@ public struct Realm: Sendable {
     public internal(set) var possession = PossessionPolicy()
     /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
     var hintKeys: [HintKey] = []
+    /// Whether another cluster serves it, or soon will: what is read here is not written any more.
+    var hasLeft = false
     /// What the codes of test identities are compared under; empty in a realm that never had one.
     var testCodeKeys: [SealedDataKey] = []
     /// All Apps of the realm.

@@ -1,145 +1,84 @@
 public import Persistence
-import Synchronization
 
-/// Where the configuration comes from.
-public protocol ConfigurationSource: Sendable {
-    /// Host to realm, of every enabled realm.
-    func directory() async throws(StoreError) -> [String: UUIDValue]
-    /// One realm as it is now, `nil` when it is gone or disabled.
-    func snapshot(of id: UUIDValue) async throws(StoreError) -> Realm?
-    /// The number of every realm's last change.
-    func versions() async throws(StoreError) -> [UUIDValue: Int64]
-}
-
-extension ConfigurationStore: ConfigurationSource {
-    /// Reads and decodes the realm's document.
-    public func snapshot(of id: UUIDValue) async throws(StoreError) -> Realm? {
-        guard let json = try await realm(id) else { return nil }
-        do {
-            return try Realm(json: json)
-        } catch {
-            throw .malformedResult
-        }
-    }
-}
-
-/// Realms by host: immutable snapshots, each replaced as a whole, and never used for more than a second without a
-/// confirmation.
+/// Realms by host, of every cluster.
 ///
-/// The listening connection confirms several times a second that the configuration is unchanged. A notification names
-/// the realm that changed, and only that realm's snapshot is dropped. When a heartbeat shows another stamp, the
-/// versions of all realms are compared: this repairs a lost notification and reloads no unchanged realm. Without a
-/// confirmation a snapshot lives one second.
+/// A realm is served by one cluster. While it moves, or when the process has not heard yet that it has moved, two
+/// clusters show it: the one that it has left says so in the snapshot, and the other's counts.
 public final class RealmDirectory: Sendable {
-    private let source: any ConfigurationSource
-    private let loader = SharedLoads()
-    private let state = Mutex(DirectoryState())
-    private let clock: @Sendable () -> ContinuousClock.Instant
+    /// The realms of each cluster.
+    public let clusters: [ClusterRealms]
 
-    /// The longest a heartbeat's answer may take.
-    private static let answerTime = Duration.milliseconds(400)
+    /// - Parameter clusters: the realms of each cluster, at least one.
+    public init(_ clusters: [ClusterRealms]) {
+        precondition(!clusters.isEmpty, "a directory is of at least one cluster")
+        self.clusters = clusters
+    }
 
-    /// Loads from `source`.
-    public init(
-        source: any ConfigurationSource,
-        clock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
-    ) {
-        self.source = source
-        self.clock = clock
+    /// The realms of one cluster.
+    public convenience init(source: any ConfigurationSource) {
+        self.init([ClusterRealms(source: source)])
     }
 
     /// The realm of a canonical host as that host shows it, `nil` when there is none.
+    /// - Throws: when it is in no cluster that can be asked, and not all can.
     public func realm(forHost host: String) async throws(StoreError) -> Realm? {
-        guard let id = try await realmID(ofHost: host) else { return nil }
-        return try await realm(id)?.seen(from: host)
-    }
-
-    /// The realm of a canonical host as it was when the database was last heard, up to an hour ago: for what an answer
-    /// must know while the configuration cannot be read. Nothing may be granted by it.
-    public func remembered(forHost host: String) -> Realm? {
-        state.withLock { $0.remembered(forHost: host, at: clock()) }?.seen(from: host)
-    }
-
-    /// Whether the configuration is cached or can be read now.
-    public func isAvailable() async -> Bool {
-        if state.withLock({ $0.hosts(at: clock()) != nil }) { return true }
-        return (try? await loadHosts()) != nil
-    }
-
-    /// The number of realms and the sum of their configuration versions that this node knows; `nil` while it knows
-    /// none.
-    public var knownVersions: (realms: Int, version: Int64)? { state.withLock { $0.known } }
-
-    /// The stamp of the versions compared last.
-    var knownStamp: String? { state.withLock { $0.stamp } }
-    /// Whether the versions are being asked for.
-    var isComparing: Bool { state.withLock { $0.isComparing } }
-
-    // MARK: What the listening connection says
-
-    /// A heartbeat saw this stamp, less than ``answerTime`` ago.
-    public func confirm(stamp: String) {
-        let now = clock()
-        let mustCompare = state.withLock { state in
-            guard state.stamp != stamp else {
-                state.confirm(until: now + DirectoryState.maximumAge - Self.answerTime)
-                return false
-            }
-            // Snapshots live on by the last confirmation while the versions are asked for.
-            defer { state.isComparing = true }
-            return !state.isComparing
-        }
-        if mustCompare { Task { await compare() } }
-    }
-
-    /// A realm's configuration changed. - Parameter id: what the notification carries; all realms change when it is
-    /// none.
-    public func changed(_ id: String) {
-        guard let id = UUIDValue(id) else { return invalidate() }
-        state.withLock { $0.changed(id) }
-    }
-
-    /// Changes may have been missed, and may be from now on.
-    public func invalidate() {
-        state.withLock { $0.clear() }
-    }
-
-    /// Finds out which realms have changed and keeps the others' snapshots.
-    func compare() async {
-        let asked = clock()
-        let versions = try? await source.versions()
-        state.withLock { state in
-            state.isComparing = false
-            // The next heartbeat tries again.
-            if let versions { state.take(versions, asOf: asked) }
-        }
-    }
-
-    // MARK: Loading
-
-    private func realmID(ofHost host: String) async throws(StoreError) -> UUIDValue? {
-        let now = clock()
-        let known = state.withLock { $0.realmID(ofHost: host, at: now) }
-        if let known { return known }
-        return try await loadHosts()[host]
+        // So that a cluster that is down delays no realm of another.
+        if let realm = known({ $0.known(forHost: host) }) { return realm }
+        return try await first { (realms) async throws(StoreError) in try await realms.realm(forHost: host) }
     }
 
     /// A realm by its id; `nil` when it is gone or disabled.
     public func realm(_ id: UUIDValue) async throws(StoreError) -> Realm? {
-        let now = clock()
-        let (known, ticket) = state.withLock { ($0.realm(id, at: now), $0.ticket(for: id)) }
-        if let known { return known }
-        let realm = try await loader.load("realm \(id) \(ticket)") { [source] in try await source.snapshot(of: id) }
-        state.withLock { $0.keep(realm, of: id, ticket, loadedAt: now) }
-        return realm
+        if let realm = known({ $0.known(id) }) { return realm }
+        return try await first { (realms) async throws(StoreError) in try await realms.realm(id) }
     }
 
-    private func loadHosts() async throws(StoreError) -> [String: UUIDValue] {
-        let now = clock()
-        let ticket = state.withLock { $0.ticketForHosts }
-        let hosts = try await loader.load("directory \(ticket)") { [source] in try await source.directory() }
-        state.withLock { $0.keep(hosts, ticket, loadedAt: now) }
-        return hosts
+    /// The realm of a canonical host as it was when its cluster was last heard, up to an hour ago: for what an answer
+    /// must know while the configuration cannot be read. Nothing may be granted by it.
+    public func remembered(forHost host: String) -> Realm? {
+        let found = clusters.compactMap { $0.remembered(forHost: host) }
+        return found.first { !$0.hasLeft } ?? found.first
+    }
+
+    /// Whether the configuration of a cluster is cached or can be read now.
+    public func isAvailable() async -> Bool {
+        for realms in clusters where await realms.isAvailable() { return true }
+        return false
+    }
+
+    /// The number of realms and the sum of their configuration versions that this node knows; `nil` while it knows
+    /// none.
+    public var knownVersions: (realms: Int, version: Int64)? {
+        let known = clusters.compactMap(\.knownVersions)
+        guard !known.isEmpty else { return nil }
+        return known.reduce((realms: 0, version: 0)) { ($0.realms + $1.realms, $0.version &+ $1.version) }
+    }
+
+    private func known(_ find: (ClusterRealms) -> Realm?) -> Realm? {
+        for realms in clusters {
+            if let realm = find(realms), !realm.hasLeft { return realm }
+        }
+        return nil
+    }
+
+    private func first(
+        _ find: (ClusterRealms) async throws(StoreError) -> Realm?
+    ) async throws(StoreError) -> Realm? {
+        var left: Realm?
+        var failure: StoreError?
+        for realms in clusters {
+            do {
+                guard let realm = try await find(realms) else { continue }
+                guard realm.hasLeft else { return realm }
+                left = realm
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        // Of a realm between two clusters everything can be read, and what writes waits.
+        if let left { return left }
+        if let failure { throw failure }
+        return nil
     }
 }
 

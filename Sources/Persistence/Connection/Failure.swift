@@ -36,6 +36,8 @@ struct Failure: Error, Equatable {
         // Raised by postern.use_proof.
         case "PD001": self.init(.proofUsed)
         case "PD002": self.init(.proofForgotten)
+        // Raised by postern.refuse_when_left.
+        case "PM001": self.init(.unavailable(.realmMoves))
         case "25006": self.init(.unavailable(.readOnly), .onceMore)
         // invalid_sql_statement_name, duplicate_prepared_statement, "cached plan must not change result type"
         case "26000", "42P05", "0A000": self.init(.rejected(sqlstate: sqlstate), .prepareAgain)

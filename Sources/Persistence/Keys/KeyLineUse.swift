@@ -44,6 +44,12 @@ public struct KeyLineUse: Sendable, Equatable {
         }
     }
 
+    /// Adds what depends on the lines in another cluster.
+    public mutating func add(_ other: KeyLineUse) {
+        counts.merge(other.counts) { $0.merging($1, uniquingKeysWith: +) }
+        unknown.merge(other.unknown, uniquingKeysWith: +)
+    }
+
     /// The names of lines that are still needed and missing in the file.
     public func missing(from keyring: Keyring) -> [String] {
         let present = Set(keyring.keys.map(\.name))

@@ -39,7 +39,8 @@ public final class DatabaseClock: Sendable {
         let at: ContinuousClock.Instant
     }
 
-    private let known = Mutex<Known?>(nil)
+    /// By cluster.
+    private let known = Mutex<[Int: Known]>([:])
     private let clock: @Sendable () -> Double
     private let monotonic: @Sendable () -> ContinuousClock.Instant
 
@@ -54,23 +55,26 @@ public final class DatabaseClock: Sendable {
         self.monotonic = monotonic
     }
 
-    /// The listening connection read both clocks just now.
-    public func saw(_ reading: Reading) {
+    /// The listening connection of a cluster read both clocks just now.
+    public func saw(_ reading: Reading, of cluster: Int = 0) {
         let at = monotonic()
-        known.withLock { $0 = Known(reading: reading, at: at) }
+        known.withLock { $0[cluster] = Known(reading: reading, at: at) }
     }
 
-    /// Our clock less the database's, in seconds; `nil` before the first reading.
+    /// Our clock less the database's, in seconds, of the cluster where it is farthest off; `nil` before the first
+    /// reading.
     public var difference: Double? {
-        guard let known = known.withLock({ $0 }) else { return nil }
-        // What our clock should show if it had only run on since.
-        let expected = known.reading.answered + known.at.duration(to: monotonic()) / .seconds(1)
-        return known.reading.difference + (clock() - expected)
+        let differences = known.withLock { Array($0.values) }.map { known in
+            // What our clock should show if it had only run on since.
+            let expected = known.reading.answered + known.at.duration(to: monotonic()) / .seconds(1)
+            return known.reading.difference + (clock() - expected)
+        }
+        return differences.max { abs($0) < abs($1) }
     }
 
     /// Whether the last reading showed too large a difference.
     public var wasSeenWrong: Bool {
-        abs(known.withLock { $0?.reading.difference } ?? 0) > Self.maximumDifference
+        known.withLock { $0.values.contains { abs($0.reading.difference) > Self.maximumDifference } }
     }
 
     /// Whether the difference is too large to issue tokens; `false` while it is not known.

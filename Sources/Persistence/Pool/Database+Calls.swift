@@ -1,9 +1,9 @@
 extension Database {
     /// All rows of a call.
     func all<Result: Sendable>(
-        _ call: FunctionCall<Result>, _ arguments: Arguments = [:]
+        _ call: FunctionCall<Result>, _ arguments: Arguments = [:], of realm: UUIDValue? = nil
     ) async throws(StoreError) -> [Result] {
-        try await query(call.statement, call.values(arguments), call.decode)
+        try await query(call.statement, call.values(arguments), of: realm, call.decode)
     }
 
     /// The first row of a call.
@@ -13,11 +13,11 @@ extension Database {
         try await all(call, arguments).first
     }
 
-    /// The row of a call that returns one.
+    /// The row of a call that returns one. - Parameter realm: whose cluster to take, when no argument says it.
     func one<Result: Sendable>(
-        _ call: FunctionCall<Result>, _ arguments: Arguments = [:]
+        _ call: FunctionCall<Result>, _ arguments: Arguments = [:], of realm: UUIDValue? = nil
     ) async throws(StoreError) -> Result {
-        guard let row = try await all(call, arguments).first else { throw .malformedResult }
+        guard let row = try await all(call, arguments, of: realm).first else { throw .malformedResult }
         return row
     }
 }

@@ -1,48 +1,94 @@
 public import Logging
 public import ServiceLifecycle
 
-/// A PostgreSQL database behind a bounded pool of connections, each with a thread of its own for blocking work.
+/// The databases of one PostgreSQL cluster or of several, among which the realms are spread (docs/decisions/0047).
+///
+/// A statement about a realm runs in the cluster that serves the realm. Nothing above this needs to know which that is.
+/// What concerns no realm, and every transaction, runs in the first cluster; what is to run in each takes ``parts``.
 ///
 /// Add it to the service group before its users: groups stop in reverse order, so work in flight ends first.
 public final class Database: Service, Sendable {
-    private let configuration: DatabaseConfiguration
-    private let pool: Pool
+    /// How to reach a cluster.
+    public struct Member: Sendable {
+        /// What operators call the cluster.
+        public let name: String
+        /// Where its database is.
+        public let configuration: DatabaseConfiguration
 
-    /// A database that is opened by ``run()``.
-    public init(configuration: DatabaseConfiguration, logger: Logger) {
-        self.configuration = configuration
-        pool = Pool(configuration, logger: logger)
+        /// A cluster and its database.
+        public init(name: String, configuration: DatabaseConfiguration) {
+            self.name = name
+            self.configuration = configuration
+        }
+    }
+
+    private let clusters: [Cluster]
+    private let placement: Placement?
+    /// A database for each cluster alone, in their order: for work that every cluster needs.
+    public let parts: [Part]
+
+    /// One cluster.
+    public struct Part: Sendable {
+        /// What operators call the cluster.
+        public let name: String
+        /// Where its database is.
+        public let configuration: DatabaseConfiguration
+        /// The cluster alone.
+        public let database: Database
+        /// Its place among the clusters.
+        public let index: Int
+    }
+
+    /// A database in one cluster; opened by ``run()``.
+    public convenience init(configuration: DatabaseConfiguration, logger: Logger) {
+        self.init(members: [Member(name: "home", configuration: configuration)], logger: logger)
+    }
+
+    /// Databases in several clusters; opened by ``run()``. - Parameter members: at least one.
+    public init(members: [Member], logger: Logger) {
+        precondition(!members.isEmpty, "a database is in at least one cluster")
+        let clusters = members.map { member in
+            var logger = logger
+            if members.count > 1 { logger[metadataKey: "cluster"] = "\(member.name)" }
+            return Cluster(configuration: member.configuration, logger: logger)
+        }
+        self.clusters = clusters
+        placement = clusters.count > 1 ? Placement(clusters) : nil
+        parts = zip(members, clusters).enumerated().map { index, cluster in
+            Part(
+                name: cluster.0.name, configuration: cluster.0.configuration, database: Database(only: cluster.1),
+                index: index)
+        }
+    }
+
+    private init(only cluster: Cluster) {
+        clusters = [cluster]
+        placement = nil
+        parts = []
     }
 
     /// Opens the connections and keeps them, until graceful shutdown (statements under way may finish) or cancellation.
     public func run() async {
-        await withTaskCancellationHandler {
-            await withGracefulShutdownHandler {
-                await pool.run()
-            } onGracefulShutdown: {
-                self.pool.drain()
-            }
-        } onCancel: {
-            pool.drain()
+        await withTaskGroup(of: Void.self) { group in
+            for cluster in clusters { group.addTask { await cluster.run() } }
         }
     }
 
-    /// Runs one statement in a transaction of its own: one round trip. The connection counts against the pool share of
-    /// the realm named by the first parameter (``Statement/payer``). The statement is sent and decoded on the caller's
-    /// thread, which never blocks; everything outside the fast path runs on the connection's thread.
+    /// Runs one statement in a transaction of its own: one round trip, in the cluster of the realm that is the first
+    /// parameter. The connection counts against the pool share of that realm (``Statement/payer``).
     ///
-    /// A lost connection is repaired behind the caller's back where that is harmless: always before anything was sent,
-    /// and once more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``; when no
-    /// connection is to be had for that, an idempotent one is ``StoreError/inDoubt``. Serialization failures and
-    /// deadlocks are retried three times. Cancelling the task stops a read-only statement on the server; one that
-    /// writes is allowed to finish.
+    /// While a realm moves to another cluster, a statement that writes waits until the realm is there.
+    /// - Parameter realm: whose cluster to take, when the first parameter does not say it.
     /// - Returns: the decoded rows.
     public func query<R: Sendable>(
-        _ statement: Statement, _ parameters: [Parameter],
+        _ statement: Statement, _ parameters: [Parameter], of realm: UUIDValue? = nil,
         _ decode: @Sendable (borrowing Row) throws(StoreError) -> R
     ) async throws(StoreError) -> [R] {
-        try await attempt(statement.share(parameters), mayChange: statement.effect == .idempotent) { lease in
-            await lease.connection.run(statement, parameters, operation: lease.number, decode)
+        guard let placement, let realm = realm ?? Self.realm(of: parameters) else {
+            return try await clusters[0].query(statement, parameters, decode)
+        }
+        return try await placement.perform(for: realm) { (cluster) async throws(StoreError) in
+            try await cluster.query(statement, parameters, decode)
         }
     }
 
@@ -51,7 +97,7 @@ public final class Database: Service, Sendable {
         _ = try await query(statement, parameters) { _ in }
     }
 
-    /// Runs `body` between BEGIN and COMMIT on the connection's thread.
+    /// Runs `body` between BEGIN and COMMIT on the connection's thread, in the first cluster.
     ///
     /// `body` is synchronous, so nothing interleaves with the transaction, and may run more than once: a connection
     /// lost before COMMIT was sent, a serialization failure and a deadlock start it again. It must have no effect but
@@ -60,72 +106,19 @@ public final class Database: Service, Sendable {
     public func transaction<R: Sendable>(
         _ body: @Sendable (isolated Connection) throws(StoreError) -> R
     ) async throws(StoreError) -> R {
-        try await attempt(.server, mayChange: false) { lease in
-            await lease.connection.transact(operation: lease.number, body)
-        }
+        try await clusters[0].transaction(body)
     }
 
-    /// Connections free, on loan and being made, and callers waiting: for metrics and readiness.
-    public var poolCounts: (free: Int, lent: Int, connecting: Int, waiting: Int) { pool.counts }
+    /// Connections free, on loan and being made, and callers waiting, in the first cluster: for metrics and readiness.
+    public var poolCounts: (free: Int, lent: Int, connecting: Int, waiting: Int) { clusters[0].poolCounts }
 
-    private func attempt<R: Sendable>(
-        _ share: PoolShare, mayChange: Bool, _ perform: (Pool.Lease) async -> Outcome<R>
-    ) async throws(StoreError) -> R {
-        var budget = RetryBudget(connections: configuration.connections)
-        // Whether an earlier attempt may have been executed without our knowing.
-        var isInDoubt = false
-        while true {
-            let lease: Pool.Lease
-            do {
-                lease = try await pool.checkout(for: share)
-            } catch {
-                throw isInDoubt ? .inDoubt : error
-            }
-            let outcome = await withTaskCancellationHandler {
-                await perform(lease)
-            } onCancel: {
-                lease.connection.cancel(lease.number)
-            }
-            pool.checkin(lease, isReusable: outcome.isReusable)
-            switch outcome.result {
-            case .success(let value): return value
-            case .failure(let failure):
-                guard let pause = budget.pause(before: failure.remedy) else { throw failure.error }
-                if failure.remedy == .onceMore { isInDoubt = mayChange }
-                if pause > .zero {
-                    do { try await Task.sleep(for: pause) } catch { throw .cancelled }
-                }
-            }
-        }
-    }
-}
-
-/// How often one call may be repeated.
-struct RetryBudget {
-    private var deadConnections: Int
-    private var repetitions = 1
-    private var conflicts = 0
-
-    init(connections: Int) {
-        // After a restart of the server every idle connection may turn out to be dead.
-        deadConnections = connections + 1
+    /// The listening connection of a cluster reported something: where realms are may have changed.
+    public func heard(_ event: ListenConnection.Event, from part: Part) {
+        placement?.heard(event, from: part.index)
     }
 
-    /// The pause before another attempt; `nil` when there must be none.
-    mutating func pause(before remedy: Failure.Remedy) -> Duration? {
-        switch remedy {
-        case .none, .prepareAgain: return nil
-        case .anotherConnection:
-            deadConnections -= 1
-            return deadConnections >= 0 ? .zero : nil
-        case .onceMore:
-            // The server may be ending other sessions too: wait a moment, so that the next connection is noticed as
-            // dead.
-            repetitions -= 1
-            return repetitions >= 0 ? .milliseconds(50) : nil
-        case .backOff:
-            conflicts += 1
-            return conflicts <= 3 ? .milliseconds(Int64.random(in: 1...(5 << conflicts))) : nil
-        }
+    private static func realm(of parameters: [Parameter]) -> UUIDValue? {
+        if case .uuid(let realm)? = parameters.first { return realm }
+        return nil
     }
 }

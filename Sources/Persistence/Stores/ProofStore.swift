@@ -9,8 +9,8 @@ public struct ProofStore: Sendable {
 
     /// After ``StoreError/proofForgotten``: the store remembers from now on.
     /// - Returns: since when it does, in seconds since the epoch.
-    public func begin() async throws(StoreError) -> Double {
-        try await database.one(Self.calls.begin, [:])
+    public func begin(for realm: UUIDValue) async throws(StoreError) -> Double {
+        try await database.one(Self.calls.begin, [:], of: realm)
     }
 
     struct Calls: Sendable {

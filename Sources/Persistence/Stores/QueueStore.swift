@@ -25,6 +25,13 @@ public struct QueueStore: Sendable {
             self.queued = queued
             self.oldest = oldest
         }
+
+        /// The figure of one queue that is in several clusters. - Parameter parts: at least one.
+        public static func sum(_ parts: [Figure]) -> Figure {
+            Figure(
+                queue: parts[0].queue, realm: parts[0].realm, queued: parts.reduce(0) { $0 + $1.queued },
+                oldest: parts.map(\.oldest).max() ?? 0)
+        }
     }
 
     /// The `top` realms that wait longest in each queue, and the totals.

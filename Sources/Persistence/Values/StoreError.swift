@@ -42,5 +42,7 @@ public enum StoreError: Error, Equatable, Sendable {
         case unsafeSettings
         /// The server is out of disk, memory or connections, or fails at input and output (classes 53, 58).
         case serverResources
+        /// The realm is between two clusters.
+        case realmMoves
     }
 }

@@ -18,12 +18,11 @@ extension Server {
     ///   - onServing: called once clients can connect.
     /// - Throws: an error whose text says which TLS file cannot be used, or that of a part.
     package static func build(
-        _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration,
-        keyring: Keyring, parts: ServerParts, onServing: @escaping @Sendable () -> Void, logger: Logger
+        _ configuration: ServerConfiguration, database: Database, keyring: Keyring, parts: ServerParts,
+        onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let application = try compose(
-            configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
-            parts: parts, logger: logger)
+            configuration, database: database, keyring: keyring, parts: parts, logger: logger)
         let (responder, metrics, transport) = (application.responder, application.metrics, application.transport)
         var services = application.services
         let tls = try configuration.tls.map {
@@ -31,7 +30,8 @@ extension Server {
         }
         if let tls { services.append(tls) }
         let maximum = DescriptorLimit.connections(
-            wanted: configuration.maximumConnections, databaseConnections: databaseConfiguration.connections)
+            wanted: configuration.maximumConnections,
+            databaseConnections: database.parts.reduce(0) { $0 + $1.configuration.connections })
         if maximum < configuration.maximumConnections {
             logger.notice(
                 "the limit of open files allows fewer connections than POSTERN_MAX_CONNECTIONS",
@@ -55,12 +55,13 @@ extension Server {
             metrics.watch { queues.gauges() }
             services.append(
                 QueueWatch(
-                    queues: QueueStore(database), webhooks: WebhookStore(database), gauges: queues, logger: logger))
+                    stores: database.parts.map { (QueueStore($0.database), WebhookStore($0.database)) },
+                    gauges: queues, logger: logger))
             services.append(
                 operations(
                     listen, metrics, transport,
                     Readiness(
-                        store: MaintenanceStore(database), realms: application.realms,
+                        stores: database.parts.map { MaintenanceStore($0.database) }, realms: application.realms,
                         clock: application.databaseClock),
                     logger))
         }

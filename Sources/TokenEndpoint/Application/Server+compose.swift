@@ -21,8 +21,7 @@ extension Server {
     ///
     /// - Throws: an error if a part cannot be made, as a page whose template is broken.
     static func compose(
-        _ configuration: ServerConfiguration, database: Database, databaseConfiguration: DatabaseConfiguration,
-        keyring: Keyring, parts: ServerParts, logger: Logger
+        _ configuration: ServerConfiguration, database: Database, keyring: Keyring, parts: ServerParts, logger: Logger
     ) throws -> Application {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
         let databaseClock = DatabaseClock(clock: clock)
@@ -37,8 +36,10 @@ extension Server {
         metrics.watch(database)
         let limiter = limiter(PermitStore(database), metrics, logger)
         let turns = Turns()
-        let wakeWorker = WakeSignal()
-        let wakeDelivery = WakeSignal()
+        let wakes = database.parts.map { _ in Wakes() }
+        let wakeWorker: @Sendable () -> Void = { for wake in wakes { wake.worker.signal() } }
+        let wakeDelivery: @Sendable () -> Void = { for wake in wakes { wake.delivery.signal() } }
+        let wakeApprovals: @Sendable () -> Void = { for wake in wakes { wake.approvals.signal() } }
         let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
@@ -57,15 +58,15 @@ extension Server {
         let refreshes = RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring)
         let proofs = Proofs(
             verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database))
-        let realms = RealmDirectory(source: ConfigurationStore(database))
+        let realms = RealmDirectory(
+            database.parts.map { ClusterRealms(source: ConfigurationStore($0.database)) })
         let possession = PossessionParts(
             database, signingKeys: signingKeys, realms: realms, limiter: limiter, keyring: keyring,
-            post: parts.postSignal, wakeDelivery: wakeDelivery.signal, clock: clock)
+            post: parts.postSignal, wakeDelivery: wakeDelivery, clock: clock)
         let approvalStore = ApprovalStore(database)
-        let wakeApprovals = WakeSignal()
         let backchannelGrant = BackchannelGrant(store: approvalStore, signIn, issuer: issuer)
         let backchannel = BackchannelRequests(
-            store: approvalStore, limiter: limiter, keyring: keyring, wakeWorker: wakeApprovals.signal)
+            store: approvalStore, limiter: limiter, keyring: keyring, wakeWorker: wakeApprovals)
         let service = TokenService(
             [
                 SignInGrant(codeFactor, signIn, issuer: issuer),
@@ -89,11 +90,11 @@ extension Server {
         let registration = MailedCode(.register, requests: signInRequests, keyring: keyring)
         let link = MailedLink(requests: signInRequests, keyring: keyring)
         let requests = SignInRequests(
-            limiter: limiter, turns: turns, keyring: keyring, wakeWorker: wakeWorker.signal)
+            limiter: limiter, turns: turns, keyring: keyring, wakeWorker: wakeWorker)
         let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
         let identifiers = Identifiers(
             store: IdentifierStore(database), limiter: limiter, keyring: keyring,
-            wakeDelivery: wakeDelivery.signal)
+            wakeDelivery: wakeDelivery)
         let undo = UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring)
         let bearer = BearerAuthentication(verifier: verifier, proofs: proofs, clock: clock)
         let waiting = WaitingRoom(places: configuration.longPolls)
@@ -112,7 +113,7 @@ extension Server {
                 mailedRegistration: registration, mailedLink: link, confirmation: confirmation, undo: undo,
                 addressProofs: AddressProofs(
                     store: AddressProofStore(database), dataKeys: DataKeyStore(database), codes: codes,
-                    limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery.signal),
+                    limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery),
                 identifiers: identifiers, possession: possession.steps,
                 limiter: limiter, limit: limit, keyring: keyring, deadline: configuration.uniformDeadline,
                 clock: clock))
@@ -177,41 +178,21 @@ extension Server {
             trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
             logger: logger)
 
-        let worker = SignInRequestWorker(
-            requests: signInRequests, factors: [code, registration, link], wake: wakeWorker,
-            wakeDelivery: wakeDelivery.signal, logger: logger)
-        let delivery = try parts.delivery?(
-            DeliveryParts(
-                hookTokens: HookTokens(keys: signingKeys, realms: realms, clock: clock), wakes: wakeDelivery,
-                count: { metrics.countMessage(channel: $0, outcome: $1) }))
-        // Delivery stops after the worker that feeds it and before the database that it writes to.
-        let services: [any Service] =
-            [database] + [delivery].compactMap(\.self) + [
-                ConfigurationWatch(
-                    realms: realms, waiting: waiting, databaseClock: databaseClock, logger: logger
-                )
-                .listener(databaseConfiguration, clock: clock),
-                SignInRequestService(worker: worker),
-                ApprovalService(
-                    worker: ApprovalWorker(
-                        store: approvalStore, wake: wakeApprovals, wakeDelivery: wakeDelivery.signal, logger: logger)),
-                TestCodeService(
-                    worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
-                Sweeper(store: MaintenanceStore(database), logger: logger),
-                SigningKeyRotation(keys: signingKeys, logger: logger),
-                LogoutTokenService(
-                    tokens: LogoutTokens(
-                        LogoutTokenStore(database), realms: realms, signingKeys: signingKeys,
-                        post: parts.postLogoutToken, clock: clock, logger: logger)),
-                EventService(
-                    sender: EventSender(
-                        WebhookStore(database),
-                        tokens: EventTokens(realms: realms, signingKeys: signingKeys, clock: clock),
-                        post: parts.postEvent, count: { metrics.countEvent(outcome: $0) }, logger: logger)),
-                KeyLineService(
-                    resealing: KeyResealing(store: DataKeyStore(database), keyring: keyring),
-                    lines: KeyLineStore(database), keyring: keyring, metrics: metrics, logger: logger),
-            ]
+        var services: [any Service] = [database]
+        for (part, wakes) in zip(database.parts, wakes) {
+            services += try background(
+                part,
+                Background(
+                    database: database, realms: realms, waiting: waiting, databaseClock: databaseClock,
+                    factors: [code, registration, link], signingKeys: signingKeys, wakes: wakes, metrics: metrics,
+                    keyring: keyring, parts: parts, clock: clock, logger: logger))
+        }
+        services.append(
+            KeyLineService(
+                clusters: database.parts.map {
+                    (KeyResealing(store: DataKeyStore($0.database), keyring: keyring), KeyLineStore($0.database))
+                },
+                keyring: keyring, metrics: metrics, logger: logger))
         return Application(
             responder: responder, realms: realms, databaseClock: databaseClock, metrics: metrics, transport: transport,
             services: services)

@@ -4,6 +4,8 @@ package import ServiceLifecycle
 
 /// What the sender of messages needs of the application.
 package struct DeliveryParts: Sendable {
+    /// The cluster whose messages are sent.
+    package let database: Database
     /// Signs calls to operators' endpoints.
     package let hookTokens: HookTokens
     /// Rings when a message was queued.
@@ -16,7 +18,7 @@ package struct DeliveryParts: Sendable {
 package struct ServerParts {
     /// Makes the pages.
     package let pages: (PageParts) throws -> any ComposedPages
-    /// Makes the sender of messages; `nil`: what is queued stays queued.
+    /// Makes the sender of the messages of one cluster; `nil`: what is queued stays queued.
     package let delivery: ((DeliveryParts) throws -> any Service)?
     /// Posts a form to a client.
     package let postLogoutToken: LogoutTokens.Post

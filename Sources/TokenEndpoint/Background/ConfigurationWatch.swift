@@ -3,22 +3,26 @@ import Logging
 import Persistence
 
 /// Keeps realm snapshots current: receives changes, and confirms several times a second that there were none.
-/// Compares the clocks. Wakes the requests that are held.
+/// Compares the clocks. Wakes the requests that are held. One for each cluster.
 struct ConfigurationWatch: Sendable {
-    let realms: RealmDirectory
+    let database: Database
+    let part: Database.Part
+    let realms: ClusterRealms
     let waiting: WaitingRoom
     let databaseClock: DatabaseClock
     let logger: Logger
 
     /// The connection that reports to this.
     /// - Parameter clock: this machine's clock, seconds since the epoch.
-    func listener(_ configuration: DatabaseConfiguration, clock: @escaping @Sendable () -> Double) -> ListenConnection {
+    func listener(clock: @escaping @Sendable () -> Double) -> ListenConnection {
         ListenConnection(
-            configuration: configuration, channels: ["postern_config", WaitTopic.channel], clock: clock,
+            configuration: part.configuration, channels: ["postern_config", WaitTopic.channel], clock: clock,
             logger: logger, onEvent: note)
     }
 
     private func note(_ event: ListenConnection.Event) {
+        // Before the realms, so that nobody reads a changed realm where it was.
+        database.heard(event, from: part)
         switch event {
         case .clocks(let reading): note(reading)
         case .heartbeat(let stamp): realms.confirm(stamp: stamp)
@@ -34,7 +38,7 @@ struct ConfigurationWatch: Sendable {
     /// Publishes what the clocks showed; writes one line when the difference becomes too large, and one when it ends.
     private func note(_ reading: DatabaseClock.Reading) {
         let wasWrong = databaseClock.wasSeenWrong
-        databaseClock.saw(reading)
+        databaseClock.saw(reading, of: part.index)
         guard databaseClock.wasSeenWrong != wasWrong else { return }
         if wasWrong {
             logger.notice("the clocks of this machine and the database agree again")

@@ -5,8 +5,8 @@ import ServiceLifecycle
 
 /// Moves secrets of version 0 under data keys, and counts for the metrics what depends on each line of the key file.
 struct KeyLineService: Service {
-    let resealing: KeyResealing
-    let lines: KeyLineStore
+    /// Of each cluster.
+    let clusters: [(resealing: KeyResealing, lines: KeyLineStore)]
     let keyring: Keyring
     let metrics: Metrics
     let logger: Logger
@@ -21,11 +21,14 @@ struct KeyLineService: Service {
             var waiting = KeyResealing.Moved()
             while !Task.isCancelled {
                 do {
-                    let moved = try await resealing.moveVersion0Secrets()
+                    var moved = KeyResealing.Moved()
+                    for cluster in clusters { moved.add(try await cluster.resealing.moveVersion0Secrets()) }
                     report(moved, before: waiting)
                     waiting = moved
                     if moved.count > 0 || round % roundsBetweenCounts == 0 {
-                        metrics.setKeyLines(try await lines.use(), of: keyring)
+                        var use = KeyLineUse()
+                        for cluster in clusters { use.add(try await cluster.lines.use()) }
+                        metrics.setKeyLines(use, of: keyring)
                     }
                     round += 1
                 } catch {

@@ -6,8 +6,8 @@ import Synchronization
 /// Looks every ten seconds how long mail, undecided requests and events wait, for the metrics. At most twenty realms
 /// are named per queue, and twenty webhooks.
 struct QueueWatch: Service {
-    let queues: QueueStore
-    let webhooks: WebhookStore
+    /// Of each cluster.
+    let stores: [(queues: QueueStore, webhooks: WebhookStore)]
     let gauges: QueueGauges
     let logger: Logger
 
@@ -18,8 +18,13 @@ struct QueueWatch: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 do {
-                    gauges.set(
-                        try await queues.figures(top: Self.top), try await webhooks.figures(top: Self.top))
+                    var queues: [QueueStore.Figure] = []
+                    var webhooks: [WebhookStore.Figure] = []
+                    for store in stores {
+                        queues += try await store.queues.figures(top: Self.top)
+                        webhooks += try await store.webhooks.figures(top: Self.top)
+                    }
+                    gauges.set(queues, webhooks)
                 } catch {
                     // An old figure would be taken for a new one.
                     gauges.set([], [])
@@ -42,7 +47,12 @@ final class QueueGauges: Sendable {
     /// All of one name one after another.
     func gauges() -> [Metrics.Gauge] {
         let (figures, webhooks) = figures.withLock { $0 }
-        let (realms, totals) = (figures.filter { $0.realm != nil }, figures.filter { $0.realm == nil })
+        let realms = figures.filter { $0.realm != nil }
+        // Each cluster has totals.
+        let totals = Dictionary(grouping: figures.filter { $0.realm == nil }, by: \.queue).values.map(
+            QueueStore.Figure.sum
+        )
+        .sorted { $0.queue < $1.queue }
         func gauges(
             _ name: String, _ figures: [QueueStore.Figure], _ value: (QueueStore.Figure) -> Double
         ) -> [Metrics.Gauge] {

@@ -107,14 +107,19 @@ public final class Metrics: Sendable {
     /// Shows how the pool of `database` is used.
     func watch(_ database: Database) {
         watch {
-            let counts = database.poolCounts
-            let connections = "postern_pool_connections"
-            return [
-                Gauge(name: connections, labels: "state=\"free\"", value: Double(counts.free)),
-                Gauge(name: connections, labels: "state=\"lent\"", value: Double(counts.lent)),
-                Gauge(name: connections, labels: "state=\"connecting\"", value: Double(counts.connecting)),
-                Gauge(name: "postern_pool_waiting", value: Double(counts.waiting)),
-            ]
+            let pools = database.parts.map { part in
+                (counts: part.database.poolCounts, label: database.parts.count > 1 ? "cluster=\"\(part.name)\"" : "")
+            }
+            return pools.flatMap { pool in
+                [("free", pool.counts.free), ("lent", pool.counts.lent), ("connecting", pool.counts.connecting)].map {
+                    Gauge(
+                        name: "postern_pool_connections",
+                        labels: "state=\"\($0)\"" + (pool.label.isEmpty ? "" : ",\(pool.label)"), value: Double($1))
+                }
+            }
+                + pools.map {
+                    Gauge(name: "postern_pool_waiting", labels: $0.label, value: Double($0.counts.waiting))
+                }
         }
     }
 

@@ -41,7 +41,8 @@ struct DevCommand: AsyncParsableCommand {
         var configuration = ServerConfiguration(listen: ListenAddress(host: "127.0.0.1", port: port))
         configuration.shutdownGrace = .seconds(5)
         try await ServerRun(
-            configuration: configuration, conninfo: cluster.conninfo(user: "postern_dev"), connections: 8,
+            configuration: configuration, clusters: [("home", cluster.conninfo(user: "postern_dev"))],
+            connections: 8,
             keyring: try Self.keyring(root), mailSender: try Self.sender(), transport: outbox,
             secrets: SecretFiles(folder: nil), memory: outbox, extraRoutes: routes,
             logger: .postern(level: .notice, json: false), onStarted: { Self.greet(origin: origin, secrets) }

@@ -20,6 +20,9 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
     var config: String?
 
+    @Option(name: .long, help: "The database cluster, when there are several; the first one when not given.")
+    var cluster: String?
+
     @Option(name: .long, help: "Send one message to this mail address or E.164 number.")
     var send: String?
 
@@ -41,7 +44,7 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try await Settings(file: config)
+        let settings = try await Settings(file: config, cluster: cluster)
         var examination = Examination()
         say("ok    configuration")
         await examination.check("key file") { _ = try settings.keyring() }

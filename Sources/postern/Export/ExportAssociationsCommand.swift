@@ -28,8 +28,11 @@ struct ExportAssociationsCommand: AsyncParsableCommand {
     @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
     var config: String?
 
+    @Option(name: .long, help: "The database cluster, when there are several; the first one when not given.")
+    var cluster: String?
+
     func run() async throws {
-        let conninfo = try await Settings(file: config).databaseURL()
+        let conninfo = try await Settings(file: config, cluster: cluster).databaseURL()
         try await Preflight.checkSchema(conninfo: conninfo)
         let (associations, rpID) = try await associations(conninfo)
         let files = associations.files

@@ -28,6 +28,9 @@ struct KeysRotateCommand: AsyncParsableCommand {
     @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
     var config: String?
 
+    @Option(name: .long, help: "The database cluster, when there are several; the first one when not given.")
+    var cluster: String?
+
     func validate() throws {
         if let alg, SigningAlgorithm(rawValue: alg) == nil {
             throw ValidationError("--alg is ES256, RS256 or EdDSA, not \(alg)")
@@ -35,7 +38,7 @@ struct KeysRotateCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try await Settings(file: config)
+        let settings = try await Settings(file: config, cluster: cluster)
         let conninfo = try settings.databaseURL()
         let keyring = try settings.keyring()
         try await Preflight.checkSchema(conninfo: conninfo)

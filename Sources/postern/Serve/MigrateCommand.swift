@@ -11,7 +11,8 @@ struct MigrateCommand: AsyncParsableCommand {
             postern_owner, postern_app and postern_admin, so it needs a superuser or a role with CREATEROLE that may \
             create schemas in the database. Safe to run from several nodes at once, and while servers serve: it \
             waits for each lock for a moment only, and tries again. A database that a newer binary has migrated is \
-            refused.
+            refused. Migrates every cluster of POSTERN_CLUSTERS, each by its own variable \
+            (POSTERN_MIGRATE_DATABASE_URL_NAME).
             """)
 
     @Flag(name: .long, help: "Change nothing; exit 1 when servers of this binary do not work on the database.")
@@ -30,7 +31,14 @@ struct MigrateCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try await Settings(file: config)
-        let migrator = try Migrator(conninfo: settings.migrateDatabaseURL())
+        for cluster in settings.clusters {
+            if settings.clusters.count > 1 { say("Cluster \(cluster.name):") }
+            try await run(conninfo: try cluster.migrateDatabaseURL())
+        }
+    }
+
+    private func run(conninfo: String) async throws {
+        let migrator = Migrator(conninfo: conninfo)
         if plan {
             let preview: MigrationPreview
             do {
@@ -40,7 +48,7 @@ struct MigrateCommand: AsyncParsableCommand {
             }
             for line in preview.lines { say(line) }
         } else if check {
-            let standing = try await Preflight.checkSchema(conninfo: settings.migrateDatabaseURL())
+            let standing = try await Preflight.checkSchema(conninfo: conninfo)
             if standing.isNewer {
                 say("A newer binary has migrated the database. This binary's servers work on it.")
             } else if !standing.pending.isEmpty {

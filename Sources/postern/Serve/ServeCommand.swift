@@ -61,12 +61,15 @@ struct ServeCommand: AsyncParsableCommand {
         let parsedSMTPURL = try settings.parsedSMTPURL(smtpURL)
         for warning in parsedSMTPURL.warnings { logger.warning("POSTERN_SMTP_URL: \(warning)") }
         let transport = SMTPTransport(url: parsedSMTPURL)
-        let conninfo = try settings.databaseURL()
-        try await Preflight.check(conninfo: conninfo)
-        let use = try await Preflight.checkKeys(conninfo: conninfo, keyring: keyring)
+        let clusters = try settings.databaseURLs()
+        var use = KeyLineUse()
+        for cluster in clusters {
+            try await Preflight.check(conninfo: cluster.conninfo)
+            use.add(try await Preflight.checkKeys(conninfo: cluster.conninfo, keyring: keyring))
+        }
         KeyLines.log(use, keyring: keyring, to: logger)
         try await ServerRun(
-            configuration: settings.server, conninfo: conninfo, connections: settings.databaseConnections,
+            configuration: settings.server, clusters: clusters, connections: settings.databaseConnections,
             keyring: keyring, mailSender: sender, transport: transport,
             secrets: SecretFiles(folder: settings.secretsDirectory), extraRoutes: [], logger: logger,
             mailsPerSecond: settings.smtpRate
@@ -77,7 +80,8 @@ struct ServeCommand: AsyncParsableCommand {
 /// Runs the server until SIGTERM or SIGINT, then drains.
 struct ServerRun: Redacted {
     let configuration: ServerConfiguration
-    let conninfo: String
+    let clusters: [(cluster: String, conninfo: String)]
+    /// To each cluster.
     let connections: Int
     let keyring: Keyring
     let mailSender: Mailbox
@@ -92,17 +96,22 @@ struct ServerRun: Redacted {
     var onStarted: @Sendable () -> Void = {}
 
     func run() async throws {
-        let databaseConfiguration = DatabaseConfiguration(conninfo: conninfo, connections: connections)
-        let database = Database(configuration: databaseConfiguration, logger: logger)
+        let database = Database(
+            members: clusters.map {
+                .init(
+                    name: $0.cluster,
+                    configuration: DatabaseConfiguration(conninfo: $0.conninfo, connections: connections))
+            }, logger: logger)
         var pace = OutboxSender.Configuration()
-        pace.mailsPerSecond = mailsPerSecond
+        // The mails of each cluster have a sender of their own.
+        pace.mailsPerSecond = mailsPerSecond.map { max($0 / clusters.count, 1) }
         let server = try Server.build(
-            configuration, database: database, databaseConfiguration: databaseConfiguration, keyring: keyring,
+            configuration, database: database, keyring: keyring,
             parts: ServerParts(
                 pages: HostedPages.init,
                 delivery: { parts in
                     try OutboxSender(
-                        database: database, keyring: keyring, sender: mailSender, transport: transport,
+                        database: parts.database, keyring: keyring, sender: mailSender, transport: transport,
                         calls: OutgoingCalls(
                             signer: RealmCallSigner(tokens: parts.hookTokens), secrets: secrets, outbox: memory),
                         wakes: parts.wakes, configuration: pace, logger: logger, observe: parts.count)

@@ -7,8 +7,8 @@ import TokenEndpoint
 
 /// The configuration of `serve`, `migrate` and `doctor`: environment variables, or the same names in a file.
 struct Settings: Sendable, Redacted {
-    private let configuredDatabaseURL: String?
-    private let configuredMigrateDatabaseURL: String?
+    /// The first is the one of the variables without a name.
+    let clusters: [ClusterSettings]
     let databaseConnections: Int
     let secretKeyFile: String?
     let smtpURL: String?
@@ -21,8 +21,9 @@ struct Settings: Sendable, Redacted {
     let logsJSON: Bool
 
     /// Reads the environment and then `file`, where the environment wins.
+    /// - Parameter cluster: the cluster to put first.
     /// - Throws: ``CommandFailure`` naming the variable and what it may be.
-    init(file: String?) async throws {
+    init(file: String?, cluster: String? = nil) async throws {
         var providers: [any ConfigProvider] = [EnvironmentVariablesProvider()]
         if let file {
             do {
@@ -32,8 +33,7 @@ struct Settings: Sendable, Redacted {
             }
         }
         let reader = Reader(config: ConfigReader(providers: providers))
-        configuredDatabaseURL = reader.string("POSTERN_DATABASE_URL")
-        configuredMigrateDatabaseURL = reader.string("POSTERN_MIGRATE_DATABASE_URL")
+        clusters = try ClusterSettings.all(reader.string, first: cluster)
         databaseConnections = try reader.integer("POSTERN_DB_CONNECTIONS", default: 16, in: 1...256)
         secretKeyFile = reader.string("POSTERN_SECRET_KEY_FILE")
         smtpURL = reader.string("POSTERN_SMTP_URL")
@@ -84,24 +84,12 @@ struct Settings: Sendable, Redacted {
         return server
     }
 
-    /// What the server connects with. - Throws: one line that says what to do.
-    func databaseURL() throws -> String {
-        guard let configuredDatabaseURL else {
-            throw CommandFailure(
-                "POSTERN_DATABASE_URL is not set: it must be a libpq URI such as postgresql://postern@db/postern")
-        }
-        return try Self.protected(configuredDatabaseURL, "POSTERN_DATABASE_URL")
-    }
+    /// What the server connects with in the first cluster. - Throws: one line that says what to do.
+    func databaseURL() throws -> String { try clusters[0].databaseURL() }
 
-    /// What migrations connect with. - Throws: one line that says what to do.
-    func migrateDatabaseURL() throws -> String {
-        guard let configuredMigrateDatabaseURL else { return try databaseURL() }
-        return try Self.protected(configuredMigrateDatabaseURL, "POSTERN_MIGRATE_DATABASE_URL")
-    }
-
-    private static func protected(_ conninfo: String, _ variable: String) throws -> String {
-        if let problem = TransportSecurity.problem(with: conninfo) { throw CommandFailure("\(variable): \(problem)") }
-        return conninfo
+    /// What the server connects with, by cluster. - Throws: one line that says what to do.
+    func databaseURLs() throws -> [(cluster: String, conninfo: String)] {
+        try clusters.map { ($0.name, try $0.databaseURL()) }
     }
 
     /// The key file's keys. - Throws: one line that says what to do.

@@ -22,7 +22,7 @@ struct TestNodes: Sendable {
             configuration.trustedProxies = [CIDR("10.0.0.0/8")].compactMap(\.self)
             configuration.uniformDeadline = UniformDeadline(.zero)
             return try Server.compose(
-                configuration, database: database.database, databaseConfiguration: database.configuration,
+                configuration, database: database.database,
                 keyring: .fixture(),
                 parts: ServerParts(
                     pages: HostedPages.init, postLogoutToken: { _, _ in "not sent" },
@@ -48,7 +48,7 @@ struct TestNodes: Sendable {
             SELECT 'secret ' || admin.rotate_client_secret('\(slug)', '\(slug)-api');
             """)
         // Nothing here tells the nodes of a change, as the listening connection would.
-        for node in [one, two] { node.realms.invalidate() }
+        for node in [one, two] { node.realms.clusters[0].invalidate() }
         return String(try #require(rows.last?.split(separator: " ").last))
     }
 }

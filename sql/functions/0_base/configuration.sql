@@ -62,6 +62,7 @@ BEGIN
         'public_origin', coalesce(r.public_origin, 'https://' || r.primary_domain),
         'enabled', r.enabled,
         'config_version', r.config_version,
+        'left', postern.placement(r.id) = 'left',
         'native_grants_enabled', r.native_grants_enabled,
         'access_token_lifetime', postern.seconds(r.access_token_lifetime),
         'refresh_token_lifetime', postern.seconds(r.refresh_token_lifetime),

@@ -68,6 +68,12 @@ RETURN hashtextextended('postern.put_realm', 0);
 COMMENT ON FUNCTION postern.lock_of_realms IS
     'Realms are put one after another, so that none takes the host of another';
 
+CREATE OR REPLACE FUNCTION postern.lock_of_writers(p_realm uuid) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN hashtextextended('postern.realm_move', uuid_hash_extended(p_realm, 0));
+COMMENT ON FUNCTION postern.lock_of_writers IS
+    'Shared: whoever writes to a realm that leaves this cluster; alone: who waits until nobody does';
+
 CREATE OR REPLACE FUNCTION postern.lock_of_sweep() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended('postern.sweep', 0);

@@ -15,6 +15,7 @@ DECLARE
     v_step bigint := greatest(p_batch / 10, 1);
     v_rows bigint;
     v_total bigint := 0;
+    v_without uuid[] := postern.unserved_realms();
 BEGIN
     IF NOT pg_try_advisory_xact_lock(postern.lock_of_sweep()) THEN
         RETURN 0;
@@ -28,9 +29,10 @@ BEGIN
         SELECT c.block INTO v_from FROM postern.sweep_cursor AS c WHERE c.table_name = v_rule.name;
         v_from := CASE WHEN v_from < v_pages THEN v_from ELSE 0 END;
         v_to := v_from + v_step;
-        EXECUTE format('DELETE FROM postern.%I AS t WHERE t.ctid >= $1 AND t.ctid < $2 AND (%s)', v_rule.name,
-                       v_rule.condition)
-          USING format('(%s,0)', coalesce(v_from, 0))::tid, format('(%s,0)', coalesce(v_to, v_step))::tid;
+        EXECUTE format('DELETE FROM postern.%I AS t WHERE t.ctid >= $1 AND t.ctid < $2 AND t.realm_id <> ALL ($3)'
+                       ' AND (%s)', v_rule.name, v_rule.condition)
+          USING format('(%s,0)', coalesce(v_from, 0))::tid, format('(%s,0)', coalesce(v_to, v_step))::tid,
+                v_without;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_total := v_total + v_rows;
         INSERT INTO postern.sweep_cursor AS c (table_name, block) VALUES (v_rule.name, coalesce(v_to, v_step))
@@ -41,12 +43,13 @@ BEGIN
         last_error = CASE WHEN m.channel = 'email' THEN coalesce(m.last_error, 'expired') ELSE 'expired' END
      WHERE (m.realm_id, m.id) IN (SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
                                    WHERE d.state = 'queued' AND d.not_before <= now()
-                                     AND d.expires_at <= now() LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);
+                                     AND d.expires_at <= now() AND d.realm_id <> ALL (v_without)
+                                   LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);
     PERFORM postern.end_test_identities();
     PERFORM postern.empty_proof_slots();
     -- A replaced client secret whose overlap has ended.
     UPDATE postern.client AS c SET previous_secret_hash = NULL, previous_secret_expires_at = NULL
-     WHERE c.previous_secret_expires_at <= now();
+     WHERE c.previous_secret_expires_at <= now() AND c.realm_id <> ALL (v_without);
     RETURN v_total;
 END
 $$;

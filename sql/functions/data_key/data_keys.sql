@@ -56,7 +56,8 @@ RETURNS TABLE (realm_id uuid, id uuid, purpose text, sealed bytea)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     SELECT d.realm_id, d.id, d.purpose, d.sealed FROM postern.data_key AS d
-     WHERE d.file_key <> p_newest ORDER BY d.realm_id, d.id LIMIT p_limit
+     WHERE d.file_key <> p_newest AND d.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+     ORDER BY d.realm_id, d.id LIMIT p_limit
 $$;
 COMMENT ON FUNCTION postern.data_keys_to_reseal IS 'Data keys that are sealed by another line than this one';
 GRANT EXECUTE ON FUNCTION postern.data_keys_to_reseal TO postern_app;
@@ -92,13 +93,16 @@ RETURNS TABLE (kind text, realm_id uuid, name text, row_id uuid, sealed bytea)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     (SELECT 'signing-key', k.realm_id, k.kid, NULL::uuid, k.sealed_private FROM postern.signing_key AS k
-      WHERE k.data_key IS NULL ORDER BY k.realm_id, k.kid LIMIT p_limit)
+      WHERE k.data_key IS NULL AND k.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+      ORDER BY k.realm_id, k.kid LIMIT p_limit)
     UNION ALL
     (SELECT 'test-code', t.realm_id, t.user_id::text, t.user_id, NULL FROM postern.test_identity AS t
-      WHERE t.data_key IS NULL AND t.pending_code IS NULL AND t.ended_at IS NULL LIMIT p_limit)
+      WHERE t.data_key IS NULL AND t.pending_code IS NULL AND t.ended_at IS NULL
+        AND t.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[]) LIMIT p_limit)
     UNION ALL
     (SELECT 'totp-seed', f.realm_id, f.user_id::text, f.id, f.sealed_seed FROM postern.totp_factor AS f
-      WHERE f.data_key IS NULL ORDER BY f.realm_id, f.user_id LIMIT p_limit)
+      WHERE f.data_key IS NULL AND f.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+      ORDER BY f.realm_id, f.user_id LIMIT p_limit)
 $$;
 COMMENT ON FUNCTION postern.secrets_without_data_key IS 'Long-lived secrets that version 0 left directly under a line';
 GRANT EXECUTE ON FUNCTION postern.secrets_without_data_key TO postern_app;

@@ -67,7 +67,8 @@ BEGIN
                   FROM postern.logout_token AS w
                   LEFT JOIN (SELECT x.client, count(*) AS calls FROM unnest(p_busy) AS x (client) GROUP BY 1) AS b
                     ON b.client = w.client
-                 WHERE w.sent_at IS NULL AND w.not_before <= now() AND w.expires_at > now()) AS r
+                 WHERE w.sent_at IS NULL AND w.not_before <= now() AND w.expires_at > now()
+                   AND w.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])) AS r
           JOIN postern.logout_token AS t ON t.realm_id = r.realm_id AND t.id = r.id
          WHERE t.not_before <= now() AND r.turn <= p_share
          ORDER BY r.turn LIMIT p_limit FOR NO KEY UPDATE OF t SKIP LOCKED)

@@ -175,10 +175,13 @@ AS $$
     WITH figure AS (
         SELECT replace(m.channel, 'email', 'mail') AS queue, m.realm_id, count(*) AS queued,
                min(m.created_at) FILTER (WHERE m.not_before <= now()) AS since
-          FROM postern.mail_outbox AS m WHERE m.state = 'queued' GROUP BY m.channel, m.realm_id
+          FROM postern.mail_outbox AS m
+         WHERE m.state = 'queued' AND m.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+         GROUP BY m.channel, m.realm_id
          UNION ALL
         SELECT 'requests', a.realm_id, count(*), min(a.created_at) FROM postern.auth_session AS a
-         WHERE a.pending GROUP BY a.realm_id),
+         WHERE a.pending AND a.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+         GROUP BY a.realm_id),
     placed AS (
         SELECT f.queue, f.realm_id, f.queued, date_part('epoch', now() - f.since) AS oldest,
                row_number() OVER (PARTITION BY f.queue ORDER BY f.since NULLS LAST, f.queued DESC, f.realm_id) AS place

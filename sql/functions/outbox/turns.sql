@@ -11,6 +11,7 @@ SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enab
 AS $$
 DECLARE
     v_turns uuid[] := '{}';
+    v_without uuid[] := p_without || postern.unserved_realms();
     v_at uuid := p_after;
     v_wrapped boolean := false;
 BEGIN
@@ -21,7 +22,7 @@ BEGIN
          ORDER BY m.channel, m.realm_id, m.priority, m.created_at LIMIT 1;
         IF FOUND THEN
             EXIT WHEN v_wrapped AND v_at > p_after;
-            IF NOT v_at = ANY (p_without) THEN
+            IF NOT v_at = ANY (v_without) THEN
                 v_turns := v_turns || v_at;
             END IF;
         ELSE
@@ -156,6 +157,7 @@ AS $$
      WHERE (m.realm_id, m.id) IN (
         SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
          WHERE d.state = 'queued' AND d.is_waiting AND d.not_before <= now()
+           AND d.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          ORDER BY d.not_before LIMIT 500 FOR NO KEY UPDATE OF d SKIP LOCKED)
 $$;
 COMMENT ON FUNCTION postern.end_waits IS 'Messages whose lease or pause is over are ready again';

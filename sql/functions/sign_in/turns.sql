@@ -11,6 +11,7 @@ SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enab
 AS $$
 DECLARE
     v_turns uuid[] := '{}';
+    v_without uuid[] := postern.unserved_realms();
     v_at uuid := p_after;
     v_wrapped boolean := false;
 BEGIN
@@ -21,7 +22,9 @@ BEGIN
          ORDER BY a.realm_id, a.created_at LIMIT 1;
         IF FOUND THEN
             EXIT WHEN v_wrapped AND v_at > p_after;
-            v_turns := v_turns || v_at;
+            IF NOT v_at = ANY (v_without) THEN
+                v_turns := v_turns || v_at;
+            END IF;
         ELSE
             EXIT WHEN v_wrapped;
             v_wrapped := true;

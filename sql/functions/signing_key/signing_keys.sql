@@ -145,7 +145,8 @@ RETURNS TABLE (realm_id uuid, alg text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     SELECT q.realm_id, q.alg FROM postern.signing_key_request AS q JOIN postern.realm AS r ON r.id = q.realm_id
-     WHERE r.enabled ORDER BY q.requested_at LIMIT 10
+     WHERE r.enabled AND r.id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+     ORDER BY q.requested_at LIMIT 10
 $$;
 COMMENT ON FUNCTION postern.signing_key_requests IS 'Rotations waiting for a server';
 GRANT EXECUTE ON FUNCTION postern.signing_key_requests TO postern_app;

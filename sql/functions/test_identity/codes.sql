@@ -8,6 +8,7 @@ AS $$
     SELECT t.realm_id, t.user_id, u.email_key, t.pending_code
       FROM postern.test_identity AS t JOIN postern.user_account AS u ON u.realm_id = t.realm_id AND u.id = t.user_id
      WHERE t.pending_code IS NOT NULL AND t.expires_at > now()
+       AND t.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
 $$;
 COMMENT ON FUNCTION postern.pending_test_codes IS
     'Codes of test identities that no server has keyed yet, of all realms';
@@ -83,6 +84,7 @@ BEGIN
     FOR v_ended IN
         UPDATE postern.test_identity AS t SET ended_at = now(), pending_code = NULL
          WHERE t.expires_at <= now() AND t.ended_at IS NULL
+           AND t.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
         RETURNING t.realm_id, t.user_id, t.client
     LOOP
         UPDATE postern.user_account AS u SET enabled = false

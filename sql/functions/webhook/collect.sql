@@ -61,10 +61,11 @@ BEGIN
         SELECT c.realm_id, c.webhook, w.events FROM postern.webhook_cursor AS c
           JOIN postern.webhook AS w ON w.realm_id = c.realm_id AND w.id = c.webhook AND w.enabled
           JOIN postern.realm AS r ON r.id = c.realm_id AND r.enabled
-         WHERE EXISTS (SELECT FROM postern.audit_event AS a
-                        WHERE a.realm_id = c.realm_id AND (a.xid, a.id) > (c.xid, c.id)
-                          AND a.xid < pg_snapshot_xmax(pg_current_snapshot()))
-            OR postern.is_of_another_cluster(c)
+         WHERE c.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+           AND (EXISTS (SELECT FROM postern.audit_event AS a
+                         WHERE a.realm_id = c.realm_id AND (a.xid, a.id) > (c.xid, c.id)
+                           AND a.xid < pg_snapshot_xmax(pg_current_snapshot()))
+                OR postern.is_of_another_cluster(c))
          ORDER BY c.realm_id, c.webhook
     LOOP
         SELECT c.* INTO v_cursor FROM postern.webhook_cursor AS c

@@ -36,6 +36,7 @@ BEGIN
                      LIMIT greatest(CASE WHEN w.failures >= 5 THEN 1 ELSE p_share END - busy.calls, 0)
                        FOR NO KEY UPDATE SKIP LOCKED) AS x) AS s
          WHERE w.enabled AND r.enabled AND coalesce(w.resume_at <= now(), true)
+           AND w.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          ORDER BY s.turn, random() LIMIT p_limit),
     taken AS (
         UPDATE postern.webhook_subject AS s SET due_at = now() + interval '30 seconds', lease = v_lease

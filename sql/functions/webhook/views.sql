@@ -61,7 +61,8 @@ AS $$
       FROM (SELECT r.slug, x.name, x.realm_id, x.id, postern.webhook_lag(c) AS lag
               FROM postern.webhook AS x JOIN postern.realm AS r ON r.id = x.realm_id AND r.enabled
               JOIN postern.webhook_cursor AS c ON c.realm_id = x.realm_id AND c.webhook = x.id
-             WHERE x.enabled ORDER BY lag DESC NULLS LAST, r.slug, x.name LIMIT p_top) AS w
+             WHERE x.enabled AND x.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+             ORDER BY lag DESC NULLS LAST, r.slug, x.name LIMIT p_top) AS w
      CROSS JOIN LATERAL (
           SELECT count(*) FILTER (WHERE p.set_aside_at IS NULL
                                     AND p.created_at >= now() - postern.delivery_time()) AS pending,

@@ -88,6 +88,8 @@ SELECT realm_id, pg_temp.uu('o'), client, user_id, pg_temp.uu('s'), 'https://a.e
 
 INSERT INTO postern.used_proof (realm_id, slot, id, mark)
 SELECT r.id, n, pg_temp.h('proof'), '\x00' FROM postern.realm AS r, generate_series(0, 9) AS n;
+INSERT INTO postern.realm_move (realm_id, state, peer) SELECT id, 'leaving', 'south' FROM postern.realm;
+INSERT INTO postern.realm_move_mark (realm_id) SELECT id FROM postern.realm;
 INSERT INTO postern.webhook_subject (realm_id, webhook, subject) SELECT realm_id, id, 's' FROM postern.webhook;
 INSERT INTO postern.webhook_delivery (realm_id, webhook, event, xid, event_at, subject)
 SELECT realm_id, id, 1, '1', now(), 's' FROM postern.webhook;
