@@ -66,7 +66,7 @@ def test_following_misses_no_event_of_a_late_transaction(world):
         env={**clean_environment(), "POSTERN_DATABASE_URL": world.cluster.url("bb_serve")}, text=True)
     try:
         put = f"INSERT INTO postern.audit_event (realm_id, event) SELECT id, '{{}}' FROM postern.realm WHERE slug = '{realm.slug}';"
-        late = subprocess.Popen(world.cluster._psql("postgres", "postern"), stdin=subprocess.PIPE, text=True, env=clean_environment())
+        late = subprocess.Popen(world.cluster.psql("postgres", "postern"), stdin=subprocess.PIPE, text=True, env=clean_environment())
         late.stdin.write(f"BEGIN;\n{put.format('late')}\n")
         late.stdin.flush()
         wait_for(lambda: world.cluster.value("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE '%''late''%'") != "0")
