@@ -1,5 +1,7 @@
+public import CoreMetrics
 public import Logging
 public import ServiceLifecycle
+public import Tracing
 
 /// A PostgreSQL database behind a bounded pool of connections, each with a thread of its own for blocking work.
 ///
@@ -7,10 +9,20 @@ public import ServiceLifecycle
 public final class Database: Service, Sendable {
     private let configuration: DatabaseConfiguration
     private let pool: Pool
+    let metrics: any MetricsFactory
+    let tracer: (any Tracer)?
 
     /// A database that is opened by ``run()``.
-    public init(configuration: DatabaseConfiguration, logger: Logger) {
+    /// - Parameters:
+    ///   - metrics: where its users count.
+    ///   - tracer: makes a span of each call below a recorded one; `nil`: there are none.
+    public init(
+        configuration: DatabaseConfiguration, logger: Logger,
+        metrics: any MetricsFactory = NOOPMetricsHandler.instance, tracer: (any Tracer)? = nil
+    ) {
         self.configuration = configuration
+        self.metrics = metrics
+        self.tracer = tracer
         pool = Pool(configuration, logger: logger)
     }
 

@@ -43,4 +43,20 @@ public enum StoreError: Error, Equatable, Sendable {
         /// The server is out of disk, memory or connections, or fails at input and output (classes 53, 58).
         case serverResources
     }
+
+    /// The case alone, for traces.
+    var kind: String {
+        switch self {
+        case .unavailable(let reason): reason.rawValue
+        case .inDoubt: "inDoubt"
+        case .timedOut: "timedOut"
+        case .cancelled: "cancelled"
+        case .conflict: "conflict"
+        case .violation: "violation"
+        case .rejected: "rejected"
+        case .proofUsed: "proofUsed"
+        case .proofForgotten: "proofForgotten"
+        case .malformedResult: "malformedResult"
+        }
+    }
 }
