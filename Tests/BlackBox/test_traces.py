@@ -193,7 +193,7 @@ def test_refreshes_grants_batches_and_the_sweeper_are_counted(world, realm):
     app.refreshed(second)
     assert app.refresh(first).status == 400
     assert [after - was for after, was in zip(counts(), before)] == [2, 1, 1]
-    assert node.metric('postern_batch_size_count{batch="rotations"}') >= batches + 4
+    assert node.metric('postern_batch_size_count{batch="rotations"}') > batches
     assert node.metric('postern_grant_duration_seconds_count{grant="refresh_token",outcome="ok"}') == grants + 3
     assert abs(node.metric("postern_sweep_last_success_timestamp_seconds") - time.time()) < 60
     deadline = time.monotonic() + 30
