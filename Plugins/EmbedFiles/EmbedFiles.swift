@@ -4,7 +4,7 @@ import PackagePlugin
 /// Embeds text files into the target that uses it, as `Embedded.<name>` (see the tool `embed-files`).
 ///
 /// Which files is a matter of place: a target's own folder `Templates` becomes `Embedded.templates`; `Persistence` gets
-/// the package's `sql/migrations` and `sql/functions`; the executable gets `BuildFacts`: commit, compiler and resolved
+/// the package's `sql/migrations`, `sql/functions` and `sql/facts`; the executable gets `BuildFacts`: commit, compiler and resolved
 /// packages.
 @main
 struct EmbedFiles: BuildToolPlugin {
@@ -15,6 +15,7 @@ struct EmbedFiles: BuildToolPlugin {
             let sql = context.package.directoryURL.appending(path: "sql")
             folders.append(("migrations", sql.appending(path: "migrations")))
             folders.append(("functions", sql.appending(path: "functions")))
+            folders.append(("facts", sql.appending(path: "facts")))
         }
         let templates = target.directoryURL.appending(path: "Templates")
         if FileManager.default.fileExists(atPath: templates.path()) { folders.append(("templates", templates)) }

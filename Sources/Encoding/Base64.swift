@@ -5,26 +5,34 @@ public enum Base64 {
     /// Encodes as base64url without padding (RFC 4648 §5).
     @inlinable
     public static func urlEncode(_ bytes: some Collection<UInt8>) -> String {
-        let length = (bytes.count * 4 + 2) / 3
-        let urlAlphabet = urlAlphabet  // looked up once
-        return String(unsafeUninitializedCapacity: length) { buffer in
-            var written = 0
-            var accumulator: UInt32 = 0
-            var bits = 0
-            for byte in bytes {
-                accumulator = accumulator << 8 | UInt32(byte)
-                bits += 8
-                while bits >= 6 {
-                    bits -= 6
-                    buffer[written] = urlAlphabet[Int(accumulator >> UInt32(bits)) & 63]
-                    written += 1
+        bytes.withContiguousStorageIfAvailable { urlEncode(buffer: $0) }
+            ?? Array(bytes).withUnsafeBufferPointer { urlEncode(buffer: $0) }
+    }
+
+    @usableFromInline
+    static func urlEncode(buffer bytes: UnsafeBufferPointer<UInt8>) -> String {
+        urlAlphabet.withUnsafeBufferPointer { alphabet in
+            String(unsafeUninitializedCapacity: (bytes.count * 4 + 2) / 3) { buffer in
+                var input = 0, output = 0
+                while input + 3 <= bytes.count {
+                    let group = UInt32(bytes[input]) << 16 | UInt32(bytes[input + 1]) << 8 | UInt32(bytes[input + 2])
+                    buffer[output] = alphabet[Int(group >> 18)]
+                    buffer[output + 1] = alphabet[Int(group >> 12 & 63)]
+                    buffer[output + 2] = alphabet[Int(group >> 6 & 63)]
+                    buffer[output + 3] = alphabet[Int(group & 63)]
+                    input += 3
+                    output += 4
                 }
+                let left = bytes.count - input
+                if left > 0 {
+                    let group = UInt32(bytes[input]) << 16 | (left == 2 ? UInt32(bytes[input + 1]) << 8 : 0)
+                    for place in 0...left {
+                        buffer[output] = alphabet[Int(group >> UInt32(18 - 6 * place) & 63)]
+                        output += 1
+                    }
+                }
+                return output
             }
-            if bits > 0 {
-                buffer[written] = urlAlphabet[Int(accumulator << UInt32(6 - bits)) & 63]
-                written += 1
-            }
-            return written
         }
     }
 
@@ -88,8 +96,7 @@ public enum Base64 {
         return seen & 0xc0 == 0 ? result : nil
     }
 
-    @usableFromInline
-    static let urlAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    private static let urlAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
     private static let urlValues = inverse(urlAlphabet)
     private static let standardValues = inverse(
         Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8))

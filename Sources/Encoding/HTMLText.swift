@@ -12,18 +12,25 @@ public enum HTMLText {
 
     /// The same behind what there is.
     public static func append(_ text: String, to bytes: inout [UInt8]) {
-        for byte in text.utf8 {
-            if let replacement = replacement(for: byte) {
+        var text = text
+        text.withUTF8 { utf8 in
+            // What needs no replacement is copied at once: the longest texts of a page are base64.
+            var start = 0
+            for index in utf8.indices {
+                guard let replacement = replacement(for: utf8[index]) else { continue }
+                bytes.append(contentsOf: utf8[start..<index])
                 replacement.withUTF8Buffer { bytes.append(contentsOf: $0) }
-            } else {
-                bytes.append(byte)
+                start = index + 1
             }
+            bytes.append(contentsOf: utf8[start...])
         }
     }
 
     @inline(__always)
     private static func replacement(for byte: UInt8) -> StaticString? {
-        switch byte {
+        // All five lie below the letters.
+        guard byte <= UInt8(ascii: ">") else { return nil }
+        return switch byte {
         case UInt8(ascii: "&"): "&amp;"
         case UInt8(ascii: "<"): "&lt;"
         case UInt8(ascii: ">"): "&gt;"

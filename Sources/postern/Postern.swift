@@ -9,6 +9,6 @@ struct Postern: AsyncParsableCommand {
         version: Version.text,
         subcommands: [
             DevCommand.self, ServeCommand.self, MigrateCommand.self, TryCommand.self, ExportCommand.self,
-            DoctorCommand.self, KeysCommand.self,
+            DoctorCommand.self, KeysCommand.self, AuditCommand.self,
         ])
 }

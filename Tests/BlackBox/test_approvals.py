@@ -100,6 +100,25 @@ def test_a_held_request_is_answered_when_something_is_asked(world, realm, bff, d
         node.stop()
 
 
+def test_what_is_asked_while_nobody_listens_is_found(world, bff, device):
+    """The connection for notifications is lost: every waiting device looks once it is there again."""
+    device.look()
+
+    def ask_unheard():
+        deadline = time.monotonic() + 10
+        while device.node.metric("postern_held_requests") == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        lose = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bb_serve' AND query ~ '(^LISTEN|postern.config_stamp)'"
+        lost = world.cluster.sql(lose)
+        asked = ask(bff, device.email)
+        return len(lost), asked.status, time.monotonic()
+    answers = in_parallel(lambda work: work(), [lambda: (device.look(25), time.monotonic()), ask_unheard], threads=2)
+    (answer, told), (lost, status, asked) = answers
+    assert lost > 0 and status == 200 and len(answer.json()["Approvals"]) == 1, (answer, lost)
+    assert told - asked < 4, told - asked
+
+
 def test_a_held_request_is_answered_when_the_time_is_up(device):
     """With an empty list."""
     answer = device.look(1)

@@ -7,6 +7,7 @@ import pytest
 from harness import jose
 from harness.approvals import CIBA, Device, switch_on
 from harness.ledger import LEDGER
+from harness.node import run_postern
 from harness.volley import volley
 from harness import wire
 
@@ -121,6 +122,20 @@ def test_a_changed_member_does_not_verify(realm, events, device):
     changed = ".".join([header, jose.b64url(jose.unb64url(payload).replace(b"false", b"true ")), signature])
     with pytest.raises(Exception):
         jose.verify_es256(changed, realm.app().get("/.well-known/jwks").json())
+
+
+def test_an_event_of_before_two_rotations_still_verifies(world, realm, events, device):
+    """The keys that signed it stay published."""
+    made = events.create(device.email).json()
+    for _ in range(2):
+        done = run_postern("keys", "rotate", "--realm", realm.slug, "--now", environment={
+            "POSTERN_DATABASE_URL": world.cluster.url("bb_serve"), "POSTERN_SECRET_KEY_FILE": str(world.key_file)})
+        assert done.returncode == 0, done.stderr
+        world.settle()
+    assert verified(realm, made)["ID"] == made["ID"]
+    later = events.get(made["ID"]).json()
+    assert jose.parts(later["signature"])[0]["kid"] != jose.parts(made["signature"])[0]["kid"]
+    assert verified(realm, later)["ID"] == made["ID"]
 
 
 def test_one_of_many_calls_gets_the_tokens(events, device):

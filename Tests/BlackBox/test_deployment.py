@@ -4,16 +4,15 @@ import os
 import re
 import shutil
 import signal
-import ssl
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
 from harness import report, wire
 from harness.haproxy import HAPROXY, HAProxy
-from harness.settings import BINARY, CLIENTS, FULL, REPOSITORY
+from harness.settings import BINARY, CLIENTS, REPOSITORY
+from harness.tls import over_tls
 
 UNIT = REPOSITORY / "deploy" / "systemd" / "postern.service"
 DISCOVERY = "/.well-known/openid-configuration"
@@ -169,18 +168,6 @@ def proxy(nodes):
     made.close()
 
 
-def over_tls(port, method, target, headers, body=None, alpn=None):
-    """One request over TLS, nothing verified; the answer's bytes."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with context.wrap_socket(wire.socket.create_connection(("127.0.0.1", port), timeout=10)) as one:
-        one.sendall(wire.request_bytes(method, target, [*headers, ("Connection", "close")], body))
-        answer = b""
-        while chunk := one.recv(65536):
-            answer += chunk
-    return answer
-
-
 def test_the_proxy_serves_the_realm_by_host_and_overwrites_what_clients_forward(world, realm, proxy):
     """Over TLS; plain HTTP is sent there; and HTTP/2 is spoken."""
     other = world.realm("other")
@@ -204,41 +191,3 @@ def test_behind_the_proxy_limits_count_the_client(world, proxy):
         fields = [("Host", realm.host), ("Content-Type", "application/json"), ("X-Forwarded-For", f"198.51.100.{number}")]
         statuses.append(over_tls(proxy.tls, "POST", "/api/account/native/otp/request", fields, body)[:12])
     assert statuses == [b"HTTP/1.1 200"] * 3 + [b"HTTP/1.1 429"]
-
-
-def test_processes_restart_one_after_the_other_and_no_request_fails(realm, nodes, proxy):
-    """Refreshes go on meanwhile, each once: no retry of the client hides anything."""
-    apps = [realm.app() for _ in range(4)]
-    tokens = [app.sign_in(realm.user())["refresh_token"] for app in apps]
-    stopped, answers = threading.Event(), []
-
-    def refresh(number):
-        app, token = apps[number], tokens[number]
-        form = {"grant_type": "refresh_token", **app.credentials()}
-        while not stopped.is_set():
-            answer = over_tls(
-                proxy.tls, "POST", "/connect/token", [("Host", realm.host), ("Content-Type", wire.FORM)],
-                wire.form_body({**form, "refresh_token": token}))
-            answers.append(answer[:12])
-            if not answer.startswith(b"HTTP/1.1 200"):
-                break
-            token = wire.json.loads(answer.partition(b"\r\n\r\n")[2])["refresh_token"]
-
-    threads = [threading.Thread(target=refresh, args=(number,)) for number in range(len(apps))]
-    for thread in threads:
-        thread.start()
-    restarts = 50 if FULL else 6
-    try:
-        for number in range(restarts):
-            node = nodes[number % 2]
-            before = len(answers)
-            node.terminate()
-            node.start()
-            while len(answers) < before + 20 and any(thread.is_alive() for thread in threads):
-                stopped.wait(0.02)
-    finally:
-        stopped.set()
-        for thread in threads:
-            thread.join()
-    assert set(answers) == {b"HTTP/1.1 200"}, {answer: answers.count(answer) for answer in set(answers)}
-    report.say(f"rolling restarts: {restarts} behind HAProxy, {len(answers)} refreshes, none failed")

@@ -1,16 +1,12 @@
 """Proxies in front: which realm a request is for, and whom limits count. Debian's nginx, with the configuration it comes with and with ours."""
 
-import re
-import ssl
-import subprocess
-
 import pytest
 
 from harness import wire
 from harness.codeflow import hosted
-from harness.nginx import NGINX, Nginx
+from harness.nginx import NGINX, Nginx, ShippedNginx
 from harness.ports import free_port
-from harness.settings import REPOSITORY
+from harness.tls import over_tls
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 DISCOVERY = "/.well-known/openid-configuration"
@@ -116,37 +112,11 @@ def test_a_forwarder_that_is_not_trusted_is_warned_about_once_and_counted(world,
 
 
 @pytest.fixture(scope="module")
-def ours(off, tmp_path_factory):
+def ours(off):
     """The example of deploy/nginx, with this test's ports and certificate."""
-    folder = tmp_path_factory.mktemp("certificate")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=auth.example",
-         "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
-    text = (REPOSITORY / "deploy" / "nginx" / "postern.conf").read_text(encoding="utf-8")
-    port, plain = free_port(), free_port()
-    for pattern, replacement in [
-        (r"server 127\.0\.0\.1:8080;", f"server 127.0.0.1:{off.port};"), (r"server 127\.0\.0\.1:8081;", ""),
-        (r"listen 443 ssl( http2)?;", f"listen 127.0.0.1:{port} ssl;"), (r"listen \[::\]:443 ssl( http2)?;", ""),
-        (r"listen 80;", f"listen 127.0.0.1:{plain};"), (r"listen \[::\]:80;", ""),
-        (r"ssl_certificate .*;", f"ssl_certificate {folder}/cert.pem;"), (r"ssl_certificate_key .*;", f"ssl_certificate_key {folder}/key.pem;"),
-    ]:
-        text, count = re.subn(pattern, replacement, text)
-        assert count == 1, pattern
-    made = Nginx(text, [port, plain])
-    yield port, plain
+    made = ShippedNginx(off)
+    yield made.tls, made.plain
     made.close()
-
-
-def over_tls(port, method, target, headers, body=None):
-    """One request over TLS, nothing verified; the answer's bytes."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with context.wrap_socket(wire.socket.create_connection(("127.0.0.1", port), timeout=10)) as one:
-        one.sendall(wire.request_bytes(method, target, [*headers, ("Connection", "close")], body))
-        answer = b""
-        while chunk := one.recv(65536):
-            answer += chunk
-    return answer
 
 
 def test_the_example_configuration_serves_and_overwrites_what_clients_forward(realm, other, ours):

@@ -89,6 +89,15 @@ def test_long_requests_of_strangers_leave_a_clients_pushes_alone(world):
     assert [client.push().status for _ in range(6)] == [201] * 5 + [429]
 
 
+def test_pushes_in_the_name_of_a_public_client_leave_its_users_alone(world):
+    """Anybody can send them: they count under their source alone. Those of a confidential client are its own."""
+    made = hosted(world.realm())
+    made.limit("par", "client", 5, per="1 hour", burst=5)
+    public = Flow(made)
+    assert [public.push().status for _ in range(8)] == [201] * 8
+    assert [Flow(made, "api").push().status for _ in range(6)] == [201] * 5 + [429]
+
+
 # -- redirect URIs ---------------------------------------------------------------------------------
 
 

@@ -96,7 +96,8 @@ def test_reasons_of_unavailability():
     for name in names:
         assert name == "notRunning" or f"`{name}`" in page, f"docs/operate.md, Log events, lacks the reason {name}"
     readiness, = found(r"func reason\(\) async -> String\? \{(.*?)\n    \}", swift("Sources/TokenEndpoint"))
-    for text in found(rf"return\s+{_TEXT}", readiness, least=4):
+    schema, = found(r"func obstacle\(.*?\) -> String\? \{(.*?)\n    \}", swift("Sources/Persistence"))
+    for text in found(rf"return\s+{_TEXT}", readiness, least=3) + found(rf"return\s+{_TEXT}", schema, least=2):
         assert shown(text) in section("Health"), f"docs/operate.md, Health, lacks {text!r}"
 
 
@@ -127,3 +128,12 @@ def test_audit_events():
     sql = "\n".join(file.read_text(encoding="utf-8") for folder in ("functions", "migrations") for file in (REPOSITORY / "sql" / folder).rglob("*.sql"))
     for name in {name for name in in_first_column(section("Audit events")) if re.fullmatch(r"[a-z]+(_[a-z]+)+", name)}:
         assert f"'{name}'" in sql or name in {"link_denied"} and "'link_' ||" in sql, f"docs/operate.md: no SQL writes {name}"
+
+
+def test_function_sets():
+    """CHANGELOG.md has the number of each release's function set, each greater than the one before; the first is this binary's."""
+    own, = found(r"static let own = SchemaRange\(functionSet: (\d+)", swift("Sources/Persistence"))
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    sets = [int(number) for number in re.findall(r"^## .*\(function set (\d+)\)$", changelog, re.MULTILINE)]
+    assert len(sets) == len(re.findall(r"^## ", changelog, re.MULTILINE)), "a release has no function set"
+    assert sets[0] == int(own) and sets == sorted(set(sets), reverse=True), f"{sets} in CHANGELOG.md, {own} in the binary"

@@ -268,7 +268,7 @@ extension DatabaseTests {
 
         @Test func `a malformed connection string is not repeated in what is reported`() async throws {
             await #expect(throws: MigrationError.cannotConnect("the connection string is malformed")) {
-                try await Migrator(conninfo: "host=x password='hunter2", migrations: [], functions: []).check()
+                try await Migrator(conninfo: "host=x password='hunter2", migrations: [], functions: []).standing()
             }
         }
     }

@@ -8,14 +8,15 @@ import Testing
 private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
     let stores: [Any] = [
         AccountStore.calls, ApprovalStore.calls, AddressProofStore.calls, AddressTokenStore.calls,
-        AuthorizationCodeStore.calls,
+        AuditStore.calls, AuthorizationCodeStore.calls,
         BrandStore.calls, BrowserSessionStore.calls,
         ClientAssertionStore.calls, CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, DataKeyStore.calls,
         DeviceKeyStore.calls,
         IdentifierStore.calls, IdentityCodeStore.calls, KeyLineStore.calls, LogoutTokenStore.calls,
         MagicLinkStore.calls,
         MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls, PageStateStore.calls, PasskeyStore.calls,
-        PermitStore.calls, PossessionStore.calls, ProofStore.calls, QueueStore.calls, SecondFactorStore.calls, ServerProbe.calls,
+        PermitStore.calls, PossessionStore.calls, ProofStore.calls, QueueStore.calls, SecondFactorStore.calls,
+        ServerProbe.calls,
         ServiceAccountStore.calls,
         SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls, TestIdentityStore.calls,
         UndoStore.calls, WebhookStore.calls,

@@ -24,14 +24,14 @@ extension DatabaseTests {
         @Test func `an empty database gets everything once and is up to date then`() async throws {
             try await withEmptyDatabase { conninfo, psql in
                 let migrator = Migrator(conninfo: conninfo, migrations: [second, first], functions: [function])
-                let pending = try await migrator.check()
+                let pending = try await migrator.standing().pending
                 #expect(pending == ["0001_first.sql", "0002_second.sql", "01_f.sql"])
                 let told = Mutex<[String]>([])
                 let applied = try await migrator.migrate { name in told.withLock { $0.append(name) } }
                 #expect(applied == pending)
                 #expect(told.withLock { $0 } == pending)
                 let again = try await migrator.migrate()
-                let left = try await migrator.check()
+                let left = try await migrator.standing().pending
                 #expect(again.isEmpty && left.isEmpty)
                 let rows = try await psql("SELECT version, name FROM postern.schema_migration ORDER BY version")
                 #expect(rows == ["1|0001_first.sql", "2|0002_second.sql"])
@@ -43,7 +43,7 @@ extension DatabaseTests {
         {
             try await withEmptyDatabase { conninfo, _ in
                 let applied = try await Migrator(conninfo: conninfo).migrate()
-                let pending = try await Migrator(conninfo: conninfo).check()
+                let pending = try await Migrator(conninfo: conninfo).standing().pending
                 #expect(applied == SQLFile.migrations.map(\.name) + SQLFile.functions.map(\.name))
                 #expect(pending.isEmpty)
             }
@@ -55,13 +55,14 @@ extension DatabaseTests {
             try await postgres.psql("CREATE DATABASE by_migrator OWNER migrator")
             let migrator = Migrator(conninfo: postgres.conninfo(database: "by_migrator", user: "migrator"))
             try await migrator.migrate()
-            let pending = try await migrator.check()
+            let pending = try await migrator.standing().pending
             #expect(pending.isEmpty)
         }
 
         @Test func `checking changes nothing`() async throws {
             try await withEmptyDatabase { conninfo, psql in
-                _ = try await Migrator(conninfo: conninfo, migrations: [first], functions: [function]).check()
+                _ = try await Migrator(conninfo: conninfo, migrations: [first], functions: [function]).standing()
+                    .pending
                 let schemas = try await psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'postern'")
                 #expect(schemas == ["0"])
             }
@@ -119,7 +120,7 @@ extension DatabaseTests {
                     try await Migrator(conninfo: conninfo, migrations: [edited, second], functions: []).migrate()
                 }
                 await #expect(throws: MigrationError.edited("0001_first.sql")) {
-                    try await Migrator(conninfo: conninfo, migrations: [edited], functions: []).check()
+                    try await Migrator(conninfo: conninfo, migrations: [edited], functions: []).standing().pending
                 }
             }
         }
@@ -132,10 +133,10 @@ extension DatabaseTests {
                     UPDATE postern.schema_migration
                     SET checksum = '\\x9b5fdcbd55aa18fe180fd8e5b84667b87abb874d7c93d915d6c04aab9634991b' WHERE version = 6
                     """)
-                #expect(try await Migrator(conninfo: conninfo).check().isEmpty)
+                #expect(try await Migrator(conninfo: conninfo).standing().pending.isEmpty)
                 _ = try await psql("UPDATE postern.schema_migration SET checksum = '\\x00' WHERE version = 6")
                 await #expect(throws: MigrationError.edited("0006_passkey_ceremony.sql")) {
-                    try await Migrator(conninfo: conninfo).check()
+                    try await Migrator(conninfo: conninfo).standing().pending
                 }
             }
         }
@@ -143,8 +144,9 @@ extension DatabaseTests {
         @Test func `a database newer than the binary is refused`() async throws {
             try await withEmptyDatabase { conninfo, _ in
                 try await Migrator(conninfo: conninfo, migrations: [first, second], functions: []).migrate()
-                await #expect(throws: MigrationError.databaseIsNewer(version: 2, name: "0002_second.sql")) {
-                    try await Migrator(conninfo: conninfo, migrations: [first], functions: []).check()
+                await #expect(throws: MigrationError.databaseIsNewer("migration 2 (0002_second.sql)", isServed: false))
+                {
+                    try await Migrator(conninfo: conninfo, migrations: [first], functions: []).standing()
                 }
             }
         }
@@ -173,7 +175,8 @@ extension DatabaseTests {
                 }
                 let tables = try await psql("SELECT count(*) FROM pg_class WHERE relname = 'b'")
                 #expect(tables == ["0"])
-                let pending = try await Migrator(conninfo: conninfo, migrations: [first, second], functions: []).check()
+                let pending = try await Migrator(conninfo: conninfo, migrations: [first, second], functions: [])
+                    .standing().pending
                 #expect(pending == ["0002_second.sql"])
             }
         }
@@ -218,7 +221,9 @@ extension DatabaseTests {
         }
 
         @Test func `no server is named as such`() async {
-            await #expect(throws: MigrationError.self) { try await Migrator(conninfo: "host=/nowhere").check() }
+            await #expect(throws: MigrationError.self) {
+                try await Migrator(conninfo: "host=/nowhere").standing().pending
+            }
         }
     }
 }

@@ -64,7 +64,7 @@ public struct Authorizations: Sendable {
         return try AuthorizationRequest(opened, realm: realm)
     }
 
-    /// Stores the request of a client that authenticated (RFC 9126 §2.1). - Returns: its `request_uri`.
+    /// Stores the request that a client pushes (RFC 9126 §2.1). - Returns: its `request_uri`.
     /// - Parameter proof: of the key that the code is bound to (RFC 9449 §10.1); it is used up.
     /// - Throws: `TokenError` for a limit, `AuthorizationRefusal`, or what the database threw.
     public func push(
@@ -75,9 +75,10 @@ public struct Authorizations: Sendable {
         let request = try AuthorizationRequest(
             AuthorizationRequest.Parameters(form, issuer: realm.issuer, key: proof?.thumbprint), realm: realm,
             client: client, from: .pushed(id: id))
+        // Anybody can push in the name of a public client: only requests of one that has authenticated are its own.
+        let own = client.isConfidential ? [RateLimiter.Subject(.client, client.clientID)] : []
         try await store(
-            request, id: id, realm: realm,
-            counting: [.init(.source, source), .init(.client, request.client.clientID)], proof: proof)
+            request, id: id, realm: realm, counting: [.init(.source, source)] + own, proof: proof)
         return uri
     }
 

@@ -24,7 +24,7 @@ public struct Approvals: Sendable {
             self.realm = realm
             self.proof = proof
             admission = Admission(
-                limiter, .trustedDevices, [.init(.target, Hex.encode(proof.thumbprint))], realm: realm)
+                limiter, .trustedDevice, [.init(.target, Hex.encode(proof.thumbprint))], realm: realm)
         }
 
         /// What the device is shown now; `nil` for a key that is no trusted device.
@@ -53,14 +53,9 @@ public struct Approvals: Sendable {
     ) async throws -> ApprovalStore.Answered {
         guard let answer = ApprovalAnswer(text, to: approval, realm: realm)?.signed else { return .invalid }
         return try await limiter.admitting(
-            .trustedDevices, [.init(.target, Hex.encode(answer.thumbprint))], realm: realm
+            .trustedDevice, [.init(.target, Hex.encode(answer.thumbprint))], realm: realm
         ) { permits in
             try await store.answer(answer, realm: realm.id, source: source, permits: permits)
         }
     }
-}
-
-extension RateLimit.Policy {
-    /// Calls of trusted devices (DeviceKeys).
-    static let trustedDevices = Self(rawValue: "trusted-device")
 }

@@ -103,7 +103,10 @@ public struct Devices: Sendable {
 
     private func sealed(_ pushHandle: String?, _ realm: Realm) throws(TokenError) -> [UInt8]? {
         guard let pushHandle else { return nil }
-        return try PushHandle.sealed(pushHandle, realm: realm.id, keyring: keyring)
+        guard let sealed = PushHandle.sealed(pushHandle, realm: realm.id, keyring: keyring) else {
+            throw .unavailable("seal")
+        }
+        return sealed
     }
 
     // MARK: Adoption

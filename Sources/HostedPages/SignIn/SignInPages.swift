@@ -206,8 +206,12 @@ struct SignInPages: Sendable {
 
     /// Host or scheme of a redirect URI, as people know it.
     private static func host(of uri: String) -> String {
-        guard uri.hasPrefix("http") else { return String(uri.prefix { $0 != ":" }) }
-        return String(
-            (uri.firstRange(of: "://").map { uri[$0.upperBound...] } ?? uri[...]).prefix { $0 != "/" && $0 != "?" })
+        let utf8 = uri.utf8
+        let scheme = utf8.prefix { $0 != UInt8(ascii: ":") }
+        guard uri.hasPrefix("http"), utf8[scheme.endIndex...].starts(with: "://".utf8) else {
+            return String(Substring(scheme))
+        }
+        let host = utf8[scheme.endIndex...].dropFirst(3).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        return String(Substring(host))
     }
 }

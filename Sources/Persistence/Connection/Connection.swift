@@ -72,7 +72,7 @@ public actor Connection {
         let handle = ConnectionHandle(adopting: opened)
         notices.install(on: opened)
         guard PQstatus(opened) == CONNECTION_OK else {
-            throw ConnectFailure(reason: .connectFailed, message: Self.message(of: opened))
+            throw Self.refusal(Self.message(of: opened))
         }
         guard PQsetnonblocking(opened, 1) == 0 else {
             throw ConnectFailure(reason: .connectFailed, message: "cannot switch to non-blocking mode")
@@ -83,18 +83,24 @@ public actor Connection {
     }
 
     /// What `synchronous_commit` really is decides whether an answered commit survives a crash, and the functions are
-    /// written for READ COMMITTED: ask, do not assume.
+    /// written for READ COMMITTED: ask, do not assume. A pooler is refused: it shares PostgreSQL's sessions between
+    /// clients, which loses prepared statements and LISTEN. It shows by another process number than PostgreSQL's.
     private func verifySettings() throws(ConnectFailure) {
         let names = ["synchronous_commit", "default_transaction_isolation", "transaction_read_only"]
         let sql = "SELECT " + names.map { "current_setting('\($0)')" }.joined(separator: ", ")
         var values: [String] = []
+        var process: String?
         do {
-            let result = try simpleQuery(sql, within: configuration.connectTimeout)
-            if result.isSuccess, PQntuples(result.pointer) == 1, PQnfields(result.pointer) == Int32(names.count) {
+            let result = try simpleQuery("\(sql), pg_backend_pid()", within: configuration.connectTimeout)
+            if result.isSuccess, PQntuples(result.pointer) == 1, PQnfields(result.pointer) == Int32(names.count + 1) {
                 values = names.indices.map { Self.text(result.pointer, Int32($0)) }
+                process = Self.text(result.pointer, Int32(names.count))
             }
         } catch {
             throw ConnectFailure(reason: .connectFailed, message: "the connection was lost while it was being set up")
+        }
+        if let process, let session, process != "\(PQbackendPID(session))" {
+            throw ConnectFailure(reason: .unsafeSettings, message: Self.poolerMessage)
         }
         guard values.count == names.count, values[0] == "on", values[1] == "read committed" else {
             let shown = zip(names, values).map { "\($0)=\($1)" }.joined(separator: ", ")
@@ -124,6 +130,18 @@ public actor Connection {
     func disconnect() {
         received = nil
         handle = nil
+    }
+
+    private static let poolerMessage =
+        "a connection pooler (PgBouncer or the like) is between this process and PostgreSQL: "
+        + "name PostgreSQL itself in the database URL"
+
+    /// Why the server refused the connection. A pooler may refuse the settings of the start-up packet: `options`.
+    private static func refusal(_ message: String) -> ConnectFailure {
+        guard message.contains("unsupported startup parameter") else {
+            return ConnectFailure(reason: .connectFailed, message: message)
+        }
+        return ConnectFailure(reason: .unsafeSettings, message: "\(poolerMessage) (\(message))")
     }
 
     private static func text(_ result: OpaquePointer, _ column: Int32) -> String {

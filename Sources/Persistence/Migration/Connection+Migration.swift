@@ -5,12 +5,13 @@ extension Connection {
     /// `postern` in ASCII: the advisory lock that runners of this and every other version share.
     private static var lockKey: String { "x'706f737465726e'::bigint" }
 
-    func pending(_ plan: MigrationPlan) throws(MigrationError) -> [SQLFile] {
-        let history = try history()
-        return try plan.pendingMigrations(history).map(\.file) + plan.pendingFunctions(history)
+    func standing(_ plan: MigrationPlan) throws(MigrationError) -> SchemaStanding {
+        try plan.standing(try history())
     }
 
-    func migrate(_ plan: MigrationPlan, progress: (String) -> Void) throws(MigrationError) -> [String] {
+    func migrate(
+        _ plan: MigrationPlan, patience: LockPatience, progress: (String) -> Void
+    ) throws(MigrationError) -> [String] {
         if try rows("SELECT pg_try_advisory_lock(\(Self.lockKey))") != [["t"]] {
             progress("waiting for another migration to end")
             _ = try rows("SELECT pg_advisory_lock(\(Self.lockKey))")
@@ -18,10 +19,26 @@ extension Connection {
         defer { _ = try? rows("SELECT pg_advisory_unlock(\(Self.lockKey))") }
 
         let history = try history()
+        let standing = try plan.standing(history)
+        if standing.isNewer, let newer = plan.newerPart(of: history) {
+            throw .databaseIsNewer(newer, isServed: standing.isServed)
+        }
         let migrations = try plan.pendingMigrations(history)
+        let functions = plan.pendingFunctions(history)
+        guard !migrations.isEmpty || !functions.isEmpty || history.functionSet != plan.range.functionSet else {
+            return []
+        }
+        if history.hasRange {
+            // First of all, so that binaries for which the new schema is too new leave before it comes.
+            _ = try rows(
+                """
+                UPDATE postern.schema_range SET oldest_binary = \(plan.range.oldestBinary), changed_at = now()
+                 WHERE oldest_binary < \(plan.range.oldestBinary)
+                """)
+        }
         for (version, file) in migrations {
             progress(file.name)
-            try inTransaction { () throws(MigrationError) in
+            try inTransaction(file.name, patience, progress) { () throws(MigrationError) in
                 _ = try rows(Self.createMigrationTable)
                 try apply(file)
                 _ = try rows(
@@ -31,53 +48,41 @@ extension Connection {
                     """)
             }
         }
-        let functions = plan.pendingFunctions(history)
-        guard !functions.isEmpty else { return migrations.map(\.file.name) }
-        try inTransaction { () throws(MigrationError) in
-            _ = try rows(Self.createMigrationTable + Self.createFunctionTable)
-            for file in functions {
-                progress(file.name)
-                try apply(file)
-                _ = try rows(
-                    """
-                    RESET ROLE;
-                    INSERT INTO postern.schema_function (name, checksum)
-                    VALUES ('\(file.name)', decode('\(file.checksum)', 'hex'))
-                    ON CONFLICT (name) DO UPDATE SET checksum = EXCLUDED.checksum, applied_at = now()
-                    """)
-            }
-            // Files that were renamed or are gone: the table lists what is in force.
-            let names = plan.functions.map { "'\($0.name)'" }.joined(separator: ", ")
-            _ = try rows("DELETE FROM postern.schema_function WHERE name NOT IN (\(names))")
+        try inTransaction("functions", patience, progress) { () throws(MigrationError) in
+            try apply(functions, of: plan, progress)
         }
         return migrations.map(\.file.name) + functions.map(\.name)
     }
 
-    private func history() throws(MigrationError) -> MigrationPlan.History {
-        var history = MigrationPlan.History()
-        if try exists("schema_migration") {
-            for row in try rows(
-                "SELECT version, name, encode(checksum, 'hex') FROM postern.schema_migration ORDER BY version")
-            {
-                guard row.count == 3, let version = Int32(row[0]) else { continue }
-                history.migrations.append(.init(version: version, name: row[1], checksum: row[2]))
-            }
+    private func apply(
+        _ functions: [SQLFile], of plan: MigrationPlan, _ progress: (String) -> Void
+    ) throws(MigrationError) {
+        if !functions.isEmpty { _ = try rows(Self.createMigrationTable + Self.createFunctionTable) }
+        for file in functions {
+            progress(file.name)
+            try apply(file)
+            _ = try rows(
+                """
+                RESET ROLE;
+                INSERT INTO postern.schema_function (name, checksum)
+                VALUES ('\(file.name)', decode('\(file.checksum)', 'hex'))
+                ON CONFLICT (name) DO UPDATE SET checksum = EXCLUDED.checksum, applied_at = now()
+                """)
         }
-        if try exists("schema_function") {
-            for row in try rows("SELECT name, encode(checksum, 'hex') FROM postern.schema_function")
-            where row.count == 2 {
-                history.functions[row[0]] = row[1]
-            }
+        if !functions.isEmpty {
+            // Files that were renamed or are gone: the table lists what is in force.
+            let names = plan.functions.map { "'\($0.name)'" }.joined(separator: ", ")
+            _ = try rows("DELETE FROM postern.schema_function WHERE name NOT IN (\(names))")
         }
-        return history
-    }
-
-    private func exists(_ table: String) throws(MigrationError) -> Bool {
-        try rows(
+        guard try exists("schema_range") else { return }
+        _ = try rows(
             """
-            SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-             WHERE n.nspname = 'postern' AND c.relname = '\(table)' AND c.relkind = 'r'
-            """) == [["1"]]
+            INSERT INTO postern.schema_range AS r (function_set, oldest_binary)
+            VALUES (\(plan.range.functionSet), \(plan.range.oldestBinary))
+            ON CONFLICT (is_present) DO UPDATE
+                SET function_set = EXCLUDED.function_set,
+                    oldest_binary = greatest(r.oldest_binary, EXCLUDED.oldest_binary), changed_at = now()
+            """)
     }
 
     private static var createMigrationTable: String {
@@ -115,8 +120,34 @@ extension Connection {
         """
     }
 
-    private func inTransaction(_ body: () throws(MigrationError) -> Void) throws(MigrationError) {
-        _ = try rows("BEGIN")
+    /// Runs a transaction. It runs again while it meets a lock that is held for longer than patience lasts at once.
+    private func inTransaction(
+        _ name: String, _ patience: LockPatience, _ progress: (String) -> Void,
+        _ body: () throws(MigrationError) -> Void
+    ) throws(MigrationError) {
+        let end = ContinuousClock.now + patience.inAll
+        var pause = patience.firstPause
+        while true {
+            do throws(MigrationError) {
+                return try inTransaction(lockTimeout: patience.once, body)
+            } catch {
+                // lock_not_available, deadlock_detected
+                guard case .refused(_, _, let sqlstate, _) = error, ["55P03", "40P01"].contains(sqlstate) else {
+                    throw error
+                }
+                let holders = try openTransactions()
+                guard ContinuousClock.now + pause < end else { throw .locked(file: name, holders: holders) }
+                progress("\(name): a lock is held by others, \(holders); trying again in \(pause)")
+                _ = try rows("SELECT pg_sleep(\(pause / .seconds(1)))")
+                pause = min(pause * 2, patience.longestPause)
+            }
+        }
+    }
+
+    private func inTransaction(
+        lockTimeout: Duration, _ body: () throws(MigrationError) -> Void
+    ) throws(MigrationError) {
+        _ = try rows("BEGIN; SET LOCAL lock_timeout = \(Int(lockTimeout / .milliseconds(1)))")
         do throws(MigrationError) {
             try body()
             // A file that ends the transaction itself would be recorded without being undoable.
@@ -131,31 +162,20 @@ extension Connection {
         _ = try rows("COMMIT")
     }
 
-    private func apply(_ file: SQLFile) throws(MigrationError) {
-        _ = try rows(file.text, from: file)
+    /// The three longest transactions of other sessions, in words.
+    private func openTransactions() throws(MigrationError) -> String {
+        let open = try rows(
+            """
+            SELECT format('pid %s (%s, open for %s s)', a.pid, coalesce(nullif(a.application_name, ''), 'no name'),
+                          round(extract(epoch FROM clock_timestamp() - a.xact_start)))
+              FROM pg_stat_activity AS a
+             WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.xact_start IS NOT NULL
+             ORDER BY a.xact_start LIMIT 3
+            """)
+        return "open transactions: " + (open.isEmpty ? "none now" : open.map { $0[0] }.joined(separator: ", "))
     }
 
-    /// Runs SQL and returns the rows of its last statement as text, NULL as the empty string.
-    private func rows(_ sql: String, from file: SQLFile? = nil) throws(MigrationError) -> [[String]] {
-        let result: ResultHandle
-        do {
-            result = try simpleQuery(sql, within: .seconds(24 * 60 * 60))
-        } catch {
-            disconnect()
-            throw .interrupted
-        }
-        guard result.isSuccess else {
-            guard !isTerminated else { throw .interrupted }
-            let hint = result.hint.map { " (\($0))" } ?? ""
-            throw .refused(
-                file: file?.name ?? "schema",
-                line: result.position.flatMap { position in file?.line(ofPosition: position) },
-                sqlstate: result.sqlstate ?? "unknown", message: (result.message ?? "refused") + hint)
-        }
-        let pointer = result.pointer
-        let columnCount = PQnfields(pointer)
-        return (0..<result.rowCount).map { row in
-            (0..<columnCount).map { column in PQgetvalue(pointer, row, column).map { String(cString: $0) } ?? "" }
-        }
+    private func apply(_ file: SQLFile) throws(MigrationError) {
+        _ = try rows(file.text, from: file)
     }
 }

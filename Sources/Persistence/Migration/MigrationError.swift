@@ -10,8 +10,11 @@ public enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible 
     case edited(String)
     /// A migration was added before others that are applied already.
     case outOfOrder(String)
-    /// The database has a migration that this binary does not know.
-    case databaseIsNewer(version: Int32, name: String)
+    /// A newer binary has migrated the database, which has what the text says. `isServed`: this binary's servers work
+    /// on it.
+    case databaseIsNewer(String, isServed: Bool)
+    /// A lock was not to be had in all the time; the text says which transactions are open.
+    case locked(file: String, holders: String)
     /// A file was refused; everything it did is undone.
     case refused(file: String, line: Int?, sqlstate: String, message: String)
 
@@ -24,8 +27,13 @@ public enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible 
         case .edited(let name): "\(name) was edited after it had been applied; add a new migration instead"
         case .outOfOrder(let name):
             "\(name) comes before migrations that are applied already; give it the next free number"
-        case .databaseIsNewer(let version, let name):
-            "the database is newer than this binary: it has migration \(version) (\(name)); use a newer binary"
+        case .databaseIsNewer(let what, isServed: false):
+            "the database is newer than this binary: it has \(what); use a newer binary"
+        case .databaseIsNewer(let what, isServed: true):
+            "the database is newer than this binary: it has \(what); this binary's servers work on it, but its migrate "
+                + "would put older functions in the place of newer ones: only a newer binary may migrate"
+        case .locked(let file, let holders):
+            "\(file): a lock was not to be had; \(holders); nothing of it was kept: run it again when they have ended"
         case .refused(let file, let line, let sqlstate, let message):
             "\(file)\(line.map { ":\($0)" } ?? ""): \(message) (SQLSTATE \(sqlstate)); nothing of it was kept"
         }

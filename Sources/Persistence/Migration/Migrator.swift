@@ -2,46 +2,66 @@
 ///
 /// Runners take turns by an advisory lock. Each migration is one transaction and is recorded with its checksum in
 /// `postern.schema_migration`; all changed files of functions are applied in one transaction, in name order, and
-/// recorded in `postern.schema_function`.
+/// recorded in `postern.schema_function`, with the number of their set in `postern.schema_range`.
+///
+/// Requests wait behind a statement that waits for a lock. So a migration waits for each lock for a moment only, ends
+/// its transaction when it does not get one, and begins again a little later.
 public struct Migrator: Sendable {
     private let configuration: DatabaseConfiguration
     private let migrations: [SQLFile]
     private let functions: [SQLFile]
+    private let range: SchemaRange
+    private let patience: LockPatience
 
     /// - Parameters:
     ///   - conninfo: libpq connection string of a role that may create roles and schemas; for ``check()`` the
     ///     application's role is enough.
     ///   - migrations: `NNNN_what.sql`, in any order.
     ///   - functions: files that may be applied any number of times.
+    ///   - range: the numbers of the binary that has these files.
+    ///   - patience: how locks are waited for.
     public init(
-        conninfo: String, migrations: [SQLFile] = SQLFile.migrations, functions: [SQLFile] = SQLFile.functions
+        conninfo: String, migrations: [SQLFile] = SQLFile.migrations, functions: [SQLFile] = SQLFile.functions,
+        range: SchemaRange = .own, patience: LockPatience = LockPatience()
     ) {
         var configuration = DatabaseConfiguration(conninfo: conninfo, connections: 1)
         configuration.applicationName = "postern migrate"
         self.configuration = configuration
         self.migrations = migrations
         self.functions = functions
+        self.range = range
+        self.patience = patience
     }
 
     /// Applies what is missing.
-    /// - Parameter progress: told the name of each file before it is applied.
+    /// - Parameter progress: told the name of each file before it is applied, and what is waited for.
     /// - Returns: the files applied.
     @discardableResult
     public func migrate(
         progress: @Sendable (String) -> Void = { _ in }
     ) async throws(MigrationError) -> [String] {
-        let plan = try MigrationPlan(migrations: migrations, functions: functions)
-        return try await connected().migrate(plan, progress: progress)
+        let plan = try plan()
+        return try await connected().migrate(plan, patience: patience, progress: progress)
     }
 
     /// Compares without changing anything.
-    /// - Returns: the files that ``migrate(progress:)`` would apply; none when the schema fits this binary.
-    public func check() async throws(MigrationError) -> [String] {
-        let plan = try MigrationPlan(migrations: migrations, functions: functions)
-        return try await connected().pending(plan).map(\.name)
+    /// - Throws: when servers of this binary can never work on this database.
+    public func standing() async throws(MigrationError) -> SchemaStanding {
+        let plan = try plan()
+        return try await connected().standing(plan)
     }
 
-    /// The newest migration this binary knows, as `postern.schema_version()` answers when the database fits.
+    /// Describes what ``migrate(progress:)`` would do, without changing anything.
+    public func preview() async throws(MigrationError) -> MigrationPreview {
+        let plan = try plan()
+        return try await connected().preview(plan)
+    }
+
+    private func plan() throws(MigrationError) -> MigrationPlan {
+        try MigrationPlan(migrations: migrations, functions: functions, range: range)
+    }
+
+    /// The newest migration that this binary knows.
     public static let schemaVersion: Int32 = SQLFile.migrations.compactMap(\.version).max() ?? 0
 
     private func connected() async throws(MigrationError) -> Connection {

@@ -86,12 +86,10 @@ extension LeasedMessage {
     public func openingRecipient(with keyring: Keyring) -> LeasedMessage? {
         guard channel == .push, recipient.hasPrefix(Self.sealedPrefix) else { return self }
         guard let sealed = Data(base64Encoded: String(recipient.dropFirst(Self.sealedPrefix.count))),
-            let handle = try? keyring.open(
-                Array(sealed), for: .pushHandle, realm: realm, aad: Array("push handle".utf8) + realm.bytes),
-            let text = String(validating: handle, as: UTF8.self)
+            let handle = PushHandle.opened(Array(sealed), realm: realm, keyring: keyring)
         else { return nil }
         var opened = self
-        opened.recipient = text
+        opened.recipient = handle
         return opened
     }
 

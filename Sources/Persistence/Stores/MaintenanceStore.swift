@@ -7,9 +7,9 @@ public struct MaintenanceStore: Sendable {
         self.database = database
     }
 
-    /// The version of the schema that the database has.
-    public func schemaVersion() async throws(StoreError) -> Int32 {
-        try await database.one(Self.calls.schemaVersion)
+    /// The set of functions that the database has, and the oldest binary that works on its schema.
+    public func schemaRange() async throws(StoreError) -> (functionSet: Int32, oldestBinary: Int32) {
+        try await database.one(Self.calls.schemaRange)
     }
 
     /// Deletes up to `batch` expired rows; none while another server does so.
@@ -19,7 +19,9 @@ public struct MaintenanceStore: Sendable {
     }
 
     struct Calls: Sendable {
-        let schemaVersion = FunctionCall<Int32>("schema_version", effect: .readOnly)
+        let schemaRange = FunctionCall<(functionSet: Int32, oldestBinary: Int32)>(
+            "schema_range", effect: .readOnly, payer: .server
+        ) { (row) throws(StoreError) in (try row("function_set"), try row("oldest_binary")) }
         let sweep = FunctionCall<Int>("sweep", ["batch"], effect: .idempotent)
     }
     static let calls = Calls()

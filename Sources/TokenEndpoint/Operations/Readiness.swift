@@ -1,8 +1,8 @@
 import Grants
 import Persistence
 
-/// Whether requests can be served: the database answers, is writable, and has this binary's schema; the configuration
-/// can be read; and the clock is right.
+/// Whether requests can be served: the database answers, is writable, and has a schema that this binary works with; the
+/// configuration can be read; and the clock is right.
 struct Readiness: Sendable {
     let store: MaintenanceStore
     let realms: RealmDirectory
@@ -10,10 +10,11 @@ struct Readiness: Sendable {
 
     func reason() async -> String? {
         do {
-            let version = try await store.schemaVersion()
-            let expected = Migrator.schemaVersion
-            guard version == expected else {
-                return "schema version is \(version), this binary needs \(expected): run postern migrate"
+            let schema = try await store.schemaRange()
+            if let obstacle = SchemaRange.own.obstacle(
+                functionSet: schema.functionSet, oldestBinary: schema.oldestBinary)
+            {
+                return obstacle
             }
         } catch {
             return "the database is not available"

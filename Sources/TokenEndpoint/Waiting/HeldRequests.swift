@@ -28,6 +28,7 @@ extension WaitingRoom {
     /// - Parameters:
     ///   - seconds: how long the answer may be held, from the request's arrival; 0: it looks once.
     ///   - look: one statement. It must throw what ends the wait, for example that a key is no device any more.
+    /// - Throws: `unavailable` when the request came to no look in that time; what `look` threw.
     func hold<Found: Sendable>(
         _ exchange: Exchange, for seconds: Int, _ look: () async throws -> Look<Found>
     ) async throws -> Held<Found> {
@@ -38,15 +39,15 @@ extension WaitingRoom {
             }
         }
         defer { leave() }
-        let deadline = exchange.arrivedAt + .seconds(seconds)
+        let (deadline, end) = (exchange.arrivedAt + .seconds(seconds), exchange.request.end)
+        var reason = Outcome.unsure
         while true {
             let mark = mark
-            switch try await look() {
+            switch try await inTurn(isUrgent: reason == .woken, until: deadline, end, look) {
             case .found(let found): return Held(found: found, isFull: false)
             case .nothing(let found, let topic):
-                guard await wait(for: topic, since: mark, until: deadline, exchange.request.end) == .woken else {
-                    return Held(found: found, isFull: false)
-                }
+                reason = await wait(for: topic, since: mark, until: deadline, end)
+                if reason == .over { return Held(found: found, isFull: false) }
             }
         }
     }

@@ -1,10 +1,12 @@
+import Persistence
 import Synchronization
 
 /// Where requests wait for a change without a database connection and without a query (docs/decisions/0041).
 ///
 /// A place costs an entry in each of three tables. One notification on the listening connection wakes the requests of
 /// its topic; one timer ends those whose time is up. A request takes a ``Mark`` before it looks, so that a change
-/// between its look and its wait is not lost.
+/// between its look and its wait is not lost. Looks take turns (``LookLine``): ten thousand devices that come at once
+/// must not take the connections of those who sign in.
 final class WaitingRoom: Sendable {
     /// How many wake-ups the room had seen.
     struct Mark: Sendable, Comparable {
@@ -14,15 +16,18 @@ final class WaitingRoom: Sendable {
 
     /// Why a wait ended.
     enum Outcome: Sendable {
-        /// Something may have changed.
+        /// The topic has changed.
         case woken
+        /// The topic may have changed: the listening connection was away, or the room has forgotten what happened.
+        case unsure
         /// The time is up, the client has gone, or the server stops.
         case over
     }
 
     private struct Waiter {
         let continuation: CheckedContinuation<Outcome, Never>
-        let topic: WaitTopic
+        /// `nil`: it waits for its turn to look.
+        let topic: WaitTopic?
     }
 
     private struct State {
@@ -37,15 +42,12 @@ final class WaitingRoom: Sendable {
         var recent: [WaitTopic: UInt64] = [:]
         /// Marks from before this wake-up have to look again: nobody knows what they missed.
         var forgotten: UInt64 = 0
-        /// Who looks again because the listening connection was lost meanwhile.
-        var toLook: [UInt64] = []
+        var line = LookLine()
         var lastTick: Int64 = 0
         var isTicking = false
     }
 
     static let tick = Duration.milliseconds(250)
-    /// Requests that look again at one tick: all of them at once would be more than the pool can serve in time.
-    private static let looksAtOnce = 128
     private static let rememberedTopics = 4096
 
     /// How many requests may wait in this process.
@@ -97,17 +99,57 @@ final class WaitingRoom: Sendable {
         defer { end?.clear() }
         return await withCheckedContinuation { continuation in
             let outcome = state.withLock { state -> Outcome? in
-                if mark.number < state.forgotten || state.recent[topic] ?? 0 > mark.number { return .woken }
+                if state.recent[topic] ?? 0 > mark.number { return .woken }
+                if mark.number < state.forgotten { return .unsure }
                 guard ContinuousClock.now < deadline else { return .over }
-                state.waiters[number] = Waiter(continuation: continuation, topic: topic)
                 state.topics[topic, default: []].insert(number)
-                state.due[tickNumber(deadline) + 1, default: []].append(number)
-                startTicking(&state)
+                add(Waiter(continuation: continuation, topic: topic), number, until: deadline, &state)
                 return nil
             }
             if let outcome { return continuation.resume(returning: outcome) }
             end?.onSignal { [weak self] in self?.end([number], .over) }
         }
+    }
+
+    /// Runs a look at the database in its turn.
+    /// - Parameters:
+    ///   - isUrgent: something has changed, so it goes before those that only want to begin to wait.
+    ///   - deadline: until then the turn is waited for.
+    ///   - end: of the request's connection.
+    /// - Throws: `unavailable` when the turn did not come; what `look` threw.
+    func inTurn<Found>(
+        isUrgent: Bool, until deadline: ContinuousClock.Instant, _ end: ConnectionEnd?,
+        _ look: () async throws -> Found
+    ) async throws -> Found {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        let outcome = await withCheckedContinuation { continuation in
+            let outcome = state.withLock { state -> Outcome? in
+                if state.line.takesTurn() { return .woken }
+                state.line.append(number, isUrgent: isUrgent)
+                add(Waiter(continuation: continuation, topic: nil), number, until: deadline, &state)
+                return nil
+            }
+            if let outcome { return continuation.resume(returning: outcome) }
+            end?.onSignal { [weak self] in self?.end([number], .over) }
+        }
+        end?.clear()
+        guard outcome == .woken else { throw StoreError.unavailable(.poolExhausted) }
+        defer { handOn() }
+        return try await look()
+    }
+
+    /// The turn goes to the next in line.
+    private func handOn() {
+        let next = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
+            while let number = state.line.next() {
+                if let continuation = Self.remove(number, &state) { return continuation }
+            }
+            return nil
+        }
+        next?.resume(returning: .woken)
     }
 
     /// Wakes who waits for a topic.
@@ -128,14 +170,23 @@ final class WaitingRoom: Sendable {
         end(numbers, .woken)
     }
 
-    /// The listening connection is there again: every waiting request looks once, a part of them at each tick.
+    /// The listening connection is there again: every waiting request looks once.
     func wakeAll() {
-        state.withLock { state in
+        let numbers = state.withLock { state in
             state.wakes += 1
             state.recent.removeAll()
             state.forgotten = state.wakes
-            state.toLook = Array(state.waiters.keys)
+            return Array(state.topics.values.joined())
         }
+        end(numbers, .unsure)
+    }
+
+    private func add(
+        _ waiter: Waiter, _ number: UInt64, until deadline: ContinuousClock.Instant, _ state: inout State
+    ) {
+        state.waiters[number] = waiter
+        state.due[tickNumber(deadline) + 1, default: []].append(number)
+        startTicking(&state)
     }
 
     private func end(_ numbers: some Sequence<UInt64>, _ outcome: Outcome) {
@@ -145,8 +196,10 @@ final class WaitingRoom: Sendable {
 
     private static func remove(_ number: UInt64, _ state: inout State) -> CheckedContinuation<Outcome, Never>? {
         guard let waiter = state.waiters.removeValue(forKey: number) else { return nil }
-        state.topics[waiter.topic]?.remove(number)
-        if state.topics[waiter.topic]?.isEmpty == true { state.topics[waiter.topic] = nil }
+        if let topic = waiter.topic {
+            state.topics[topic]?.remove(number)
+            if state.topics[topic]?.isEmpty == true { state.topics[topic] = nil }
+        }
         return waiter.continuation
     }
 
@@ -168,17 +221,14 @@ final class WaitingRoom: Sendable {
     /// - Returns: whether anybody waits on.
     private func checkTime() -> Bool {
         let now = tickNumber(.now)
-        let (overdue, toLook, goesOn) = state.withLock { state in
+        let (overdue, goesOn) = state.withLock { state in
             let ticks = now > state.lastTick ? Array((state.lastTick + 1)...now) : []
             let overdue = ticks.flatMap { state.due.removeValue(forKey: $0) ?? [] }
             state.lastTick = now
-            let toLook = Array(state.toLook.suffix(Self.looksAtOnce))
-            state.toLook.removeLast(toLook.count)
-            state.isTicking = !state.due.isEmpty || !state.toLook.isEmpty
-            return (overdue, toLook, state.isTicking)
+            state.isTicking = !state.due.isEmpty
+            return (overdue, state.isTicking)
         }
         end(overdue, .over)
-        end(toLook, .woken)
         return goesOn
     }
 }

@@ -63,18 +63,22 @@ enum Preflight {
         return maximum
     }
 
-    /// - Throws: ``CommandFailure`` when the database cannot be reached or has another schema than this binary needs.
-    static func checkSchema(conninfo: String) async throws {
-        let pending: [String]
+    /// - Returns: what the database lacks and this binary can do without, and whether a newer binary has migrated it.
+    /// - Throws: ``CommandFailure`` when the database cannot be reached or has a schema that this binary does not work
+    ///   with.
+    @discardableResult
+    static func checkSchema(conninfo: String) async throws -> SchemaStanding {
+        let standing: SchemaStanding
         do {
-            pending = try await Migrator(conninfo: conninfo).check()
+            standing = try await Migrator(conninfo: conninfo).standing()
         } catch {
             throw CommandFailure("database: \(error)")
         }
-        guard pending.isEmpty else {
-            throw CommandFailure(
-                "the database is behind this binary (\(pending.joined(separator: ", "))): run `postern migrate`")
+        guard standing.isServed else {
+            let missing = standing.pending.joined(separator: ", ")
+            throw CommandFailure("the database is behind this binary (\(missing)): run `postern migrate`")
         }
+        return standing
     }
 
     /// Counts what depends on each line of the key file, and opens every realm's signing keys.

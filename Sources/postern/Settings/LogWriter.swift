@@ -59,15 +59,18 @@ final class LogWriter: Sendable {
 
 /// write(2) without traps: what cannot be written is lost.
 enum FileDescriptorOutput {
-    static func write(_ text: String, to descriptor: Int32) {
+    /// - Returns: whether all of it was written.
+    @discardableResult
+    static func write(_ text: String, to descriptor: Int32) -> Bool {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if written > 0 {
                 rest = rest.dropFirst(written)
             } else if written == 0 || errno != EINTR {
-                return
+                return false
             }
         }
+        return true
     }
 }

@@ -1,18 +1,24 @@
-"""The network between a server and PostgreSQL: a TCP forwarder that can cut every connection, refuse new ones, or stand still."""
+"""The network between a server and PostgreSQL: a TCP forwarder that cuts connections, stands still, is slow, or loses answers."""
 
 import asyncio
+import random
 import threading
 
 
 class Cutter:
     """Forwards from a port of its own to a target; runs an event loop in a thread."""
 
-    def __init__(self, host, port):
+    def __init__(self, host, port, seed=0):
         self._target = (host, port)
         self._loop = asyncio.new_event_loop()
         self._writers = set()
         self._flowing = None
         self._accepts = True
+        self._delay = 0.0
+        self._losing = 0.0
+        self._trickling = None
+        self._dice = random.Random(seed)
+        self.lost = 0
         self.port = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -41,9 +47,30 @@ class Cutter:
         """Keeps the connections and moves no byte until `mend`."""
         self._call(self._set_flowing, False)
 
+    def delay(self, seconds):
+        """Every part of a stream takes this long, until `mend`."""
+        self._delay = seconds
+
+    def trickle(self):
+        """One byte a second for each connection and direction, until `mend`."""
+        self._call(self._trickling.set)
+
+    def lose(self, share):
+        """Statements reach PostgreSQL. This share of the answers does not come back, and their connections are cut, until `mend`."""
+        self._losing = share
+
+    def black_hole(self):
+        """No byte moves and no connection is made, until `mend` resets them all: as a firewall that forgot its table."""
+        self._accepts = None
+        self._call(self._set_flowing, False)
+
     def mend(self):
         """Forwards again."""
-        self._accepts = True
+        forgotten, self._accepts = self._accepts is None, True
+        self._delay, self._losing = 0.0, 0.0
+        if forgotten:
+            self._call(self._cut)
+        self._call(self._trickling.clear)
         self._call(self._set_flowing, True)
 
     def _run(self):
@@ -58,7 +85,7 @@ class Cutter:
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result(10)
 
     async def _listen(self):
-        self._flowing = asyncio.Event()
+        self._flowing, self._trickling = asyncio.Event(), asyncio.Event()
         self._flowing.set()
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=256)
         self.port = server.sockets[0].getsockname()[1]
@@ -78,11 +105,13 @@ class Cutter:
         self._writers.add(writer)
         other = None
         try:
+            await self._flowing.wait()
             if not self._accepts:
                 return
             other_reader, other = await asyncio.open_connection(*self._target)
             self._writers.add(other)
-            await asyncio.gather(self._pump(reader, other), self._pump(other_reader, writer))
+            doomed = asyncio.Event()
+            await asyncio.gather(self._ask(reader, other, doomed), self._answer(other_reader, writer, doomed))
         except OSError:
             pass
         finally:
@@ -91,9 +120,28 @@ class Cutter:
                     self._writers.discard(one)
                     one.transport.abort()
 
-    async def _pump(self, reader, writer):
+    async def _ask(self, reader, writer, doomed):
         while data := await reader.read(65536):
-            await self._flowing.wait()
-            writer.write(data)
-            await writer.drain()
-        raise ConnectionResetError("the other side has closed")
+            if self._losing and self._dice.random() < self._losing:
+                doomed.set()
+            await self._forward(data, writer)
+        raise ConnectionResetError("the server has closed")
+
+    async def _answer(self, reader, writer, doomed):
+        while data := await reader.read(65536):
+            if doomed.is_set():
+                self.lost += 1
+                raise ConnectionResetError("the answer is lost")
+            await self._forward(data, writer)
+        raise ConnectionResetError("PostgreSQL has closed")
+
+    async def _forward(self, data, writer):
+        await self._flowing.wait()
+        if self._delay:
+            await asyncio.sleep(self._delay)
+        while data and self._trickling.is_set():
+            writer.write(data[:1])
+            data = data[1:]
+            await asyncio.sleep(1)
+        writer.write(data)
+        await writer.drain()

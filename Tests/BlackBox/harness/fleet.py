@@ -14,6 +14,13 @@ class Client:
     def __init__(self, port, source=None, keep=True):
         self._port, self._source, self._keep = port, source, keep
         self._reader = self._writer = None
+        #: When the present connection, or the last one, was made.
+        self.opened = 0.0
+
+    @property
+    def port(self):
+        """Where it connects to."""
+        return self._port
 
     async def ask(self, request, timeout=20.0):
         """Sends the bytes of one request; returns (status, header fields with lower-case names, body)."""
@@ -22,6 +29,7 @@ class Client:
     async def _ask(self, request):
         if self._writer is None:
             local = (self._source, 0) if self._source else None
+            self.opened = time.monotonic()
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=local)
         try:
             self._writer.write(request)
@@ -68,11 +76,16 @@ class Fleet:
     #: The JSON that says that a fault is ours.
     UNAVAILABLE = {"error": "temporarily_unavailable"}
 
-    def __init__(self):
+    def __init__(self, history=None):
+        """`history`: what is told of every request and its answer."""
+        self.history = history
+        self._absences = {}
         self.violations = []
         self.counts = {}
         self.slowest = 0.0
         self.stopped = False
+        #: The longest time without a success of each kind of work since `forget_gaps`.
+        self.gaps = {}
         self._last_success = {}
         self._loop = asyncio.new_event_loop()
         self._tasks = []
@@ -109,16 +122,36 @@ class Fleet:
         began, ended = self._last_success.get(name, (0, 0))
         return ended if began >= moment else None
 
+    def absent(self, port):
+        """The process at a port is going to be killed or stopped: from now on connections to it may end."""
+        self._absences[port] = float("inf")
+
+    def present(self, port):
+        """It runs again."""
+        self._absences[port] = time.monotonic()
+
+    def _was_absent(self, port, since):
+        return self._absences.get(port, 0.0) >= since
+
+    def forget_gaps(self):
+        """Measures anew."""
+        self.gaps = {}
+
     async def ask(self, name, client, request, expected=(200,)):
-        """One request; None when the answer is a proper 503. Everything else but `expected` is a violation."""
+        """One request; None when the answer is a proper 503, or the process was killed. Everything else but `expected` is a violation."""
         began = time.monotonic()
         try:
             status, fields, body = await client.ask(request)
         except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError) as problem:
-            self.violate(f"{name}: {problem!r}")
+            if self.history:
+                self.history.add(name, client.port, began, request, repr(problem), b"")
+            if not self._was_absent(client.port, min(began, client.opened)):
+                self.violate(f"{name}: {problem!r}")
             await asyncio.sleep(0.05)
             return None
         ended = time.monotonic()
+        if self.history:
+            self.history.add(name, client.port, began, request, status, body)
         self.slowest = max(self.slowest, ended - began)
         key = (name, status)
         self.counts[key] = self.counts.get(key, 0) + 1
@@ -130,6 +163,8 @@ class Fleet:
         if status not in expected:
             self.violate(f"{name}: {status} {body[:200]!r}")
             await asyncio.sleep(0.05)
+        if name in self._last_success:
+            self.gaps[name] = max(self.gaps.get(name, 0.0), ended - self._last_success[name][1])
         self._last_success[name] = (began, ended)
         return status, fields, body
 

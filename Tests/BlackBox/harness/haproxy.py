@@ -7,6 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from .certificate import certificate
 from .nginx import Nginx
 from .ports import free_port
 from .settings import REPOSITORY
@@ -14,20 +15,10 @@ from .settings import REPOSITORY
 HAPROXY = shutil.which("haproxy", path="/usr/sbin:/usr/bin:/sbin:/bin")
 
 
-def certificate(folder):
-    """A certificate and its key in one file, as HAProxy wants them."""
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=auth.example",
-         "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
-    both = folder / "both.pem"
-    both.write_bytes((folder / "cert.pem").read_bytes() + (folder / "key.pem").read_bytes())
-    return both
-
-
 class HAProxy:
     """Runs the shipped configuration before the two nodes until `close`; `tls` and `plain` are its ports."""
 
-    def __init__(self, one, two):
+    def __init__(self, one, two, connections=500):
         self.folder = Path(tempfile.mkdtemp(prefix="postern-haproxy-"))
         self.tls, self.plain = free_port(), free_port()
         text = (REPOSITORY / "deploy" / "haproxy" / "haproxy.cfg").read_text(encoding="utf-8")
@@ -35,7 +26,7 @@ class HAProxy:
         for pattern, replacement in [
             (r"bind :80\n", f"bind 127.0.0.1:{self.plain}\n"), (r" *bind :::80 v6only\n", ""),
             (r"bind :443 ssl crt /etc/ssl/postern/both.pem", f"bind 127.0.0.1:{self.tls} ssl crt {both}"),
-            (r" *bind :::443 v6only .*\n", ""), (r" *log /dev/log .*\n", ""), (r"maxconn 20000", "maxconn 500"),
+            (r" *bind :::443 v6only .*\n", ""), (r" *log /dev/log .*\n", ""), (r"maxconn 20000", f"maxconn {connections}"),
             (r"127\.0\.0\.1:8080 port 9090", f"127.0.0.1:{one.port} port {one.ops_port}"),
             (r"127\.0\.0\.1:8081 port 9091", f"127.0.0.1:{two.port} port {two.ops_port}"),
         ]:

@@ -1,11 +1,16 @@
 """Debian's nginx before a server, on ports of its own."""
 
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
+
+from .certificate import certificate
+from .ports import free_port
+from .settings import REPOSITORY
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin")
 
@@ -47,3 +52,29 @@ class Nginx:
         """Whether something accepts connections there."""
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class ShippedNginx(Nginx):
+    """The configuration of deploy/nginx before one or two servers; `tls` and `plain` are its ports."""
+
+    def __init__(self, *nodes):
+        self.tls, self.plain = free_port(), free_port()
+        self._certificate = Path(tempfile.mkdtemp(prefix="postern-certificate-"))
+        certificate(self._certificate)
+        text = (REPOSITORY / "deploy" / "nginx" / "postern.conf").read_text(encoding="utf-8")
+        servers = [f"server 127.0.0.1:{node.port} max_fails=0;" for node in nodes] + [""]
+        for pattern, replacement in [
+            (r"server 127\.0\.0\.1:8080 max_fails=0;", servers[0]), (r"server 127\.0\.0\.1:8081 max_fails=0;", servers[1]),
+            (r"listen 443 ssl http2;", f"listen 127.0.0.1:{self.tls} ssl http2;"), (r"listen \[::\]:443 ssl http2;", ""),
+            (r"listen 80;", f"listen 127.0.0.1:{self.plain};"), (r"listen \[::\]:80;", ""),
+            (r"ssl_certificate .*;", f"ssl_certificate {self._certificate}/cert.pem;"),
+            (r"ssl_certificate_key .*;", f"ssl_certificate_key {self._certificate}/key.pem;"),
+        ]:
+            text, count = re.subn(pattern, replacement, text)
+            assert count == 1, pattern
+        super().__init__(text, [self.tls, self.plain])
+
+    def close(self):
+        """Ends it."""
+        super().close()
+        shutil.rmtree(self._certificate, ignore_errors=True)

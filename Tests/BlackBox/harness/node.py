@@ -61,27 +61,44 @@ class Node:
 
     def start(self):
         """Starts and waits until /readyz says so."""
+        self.launch()
+        self.wait_ready()
+        return self
+
+    def launch(self):
+        """Starts."""
         assert BINARY.exists(), f"{BINARY} is missing: build it, or set POSTERN_BIN"
         with open(self.stdout, "ab") as out, open(self.stderr, "ab") as err:
             self.process = subprocess.Popen(
                 [*self._wrapper, str(BINARY), "serve"], env={**clean_environment(), **self.environment},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             )
-        self.wait_ready()
-        return self
 
     def wait_ready(self, timeout=20.0):
         """Waits for /readyz."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             assert self.process.poll() is None, f"serve ended with {self.process.returncode}: {self.log()[-2000:]}"
-            try:
-                if self.ops("/readyz").status == 200:
-                    return
-            except (OSError, wire.WireError):
-                pass
+            if self.is_ready():
+                return
             time.sleep(0.05)
         raise AssertionError(f"/readyz not 200 within {timeout} s: {self.log()[-2000:]}")
+
+    def start_until_ready(self, timeout=60.0):
+        """As a service manager does: starts it again whenever it ends, until it is ready."""
+        deadline = time.monotonic() + timeout
+        while not (self.alive() and self.is_ready()):
+            assert time.monotonic() < deadline, f"/readyz not 200 within {timeout} s: {self.log()[-2000:]}"
+            if not self.alive():
+                self.launch()
+            time.sleep(0.05)
+
+    def is_ready(self):
+        """Whether /readyz says 200."""
+        try:
+            return self.ops("/readyz").status == 200
+        except (OSError, wire.WireError):
+            return False
 
     def ops(self, path):
         """GET on the ops listener."""

@@ -17,10 +17,11 @@ def new_number():
 
 
 class Phones:
-    """The webhook of a realm's channels, and the realm's policy for phones."""
+    """The webhook of a realm's channels, and the realm's policy for phones. `mode` is accept, refuse (503), hang (503 after a second) or
+    reset (closed without an answer)."""
 
     def __init__(self, realm, channels=("sms", "voice"), **policy):
-        self.realm, self.messages = realm, []
+        self.realm, self.messages, self.mode = realm, [], "accept"
         phones = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -29,6 +30,16 @@ class Phones:
             def do_POST(self):  # pylint: disable=invalid-name
                 """Reads and answers."""
                 message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if phones.mode == "reset":
+                    self.close_connection = True
+                    return
+                if phones.mode == "hang":
+                    time.sleep(1)
+                if phones.mode in ("refuse", "hang"):
+                    self.send_response(503)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
                 LEDGER.add("code", message.get("code"))
                 phones.messages.append(message)
                 self.send_response(204)

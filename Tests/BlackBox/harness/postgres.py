@@ -35,7 +35,9 @@ class Session:
 
     _END = "\x1dend\x1d"
 
-    def __init__(self, command):
+    def __init__(self, command, keeps=False):
+        """`keeps`: what one text leaves behind is there for the next, for example a lock."""
+        self._between = "" if keeps else "DISCARD ALL;\n"
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment())
 
@@ -44,7 +46,7 @@ class Session:
         watchdog = threading.Timer(timeout, self._process.kill)
         watchdog.start()
         try:
-            self._process.stdin.write(f"{text}\n;\nDISCARD ALL;\n\\echo {self._END}\n".encode())
+            self._process.stdin.write(f"{text}\n;\n{self._between}\\echo {self._END}\n".encode())
             self._process.stdin.flush()
             out = bytearray()
             while not out.endswith(self._END.encode() + b"\n"):
@@ -123,9 +125,18 @@ class Cluster:
             assert self._postmaster.poll() is None and time.monotonic() < deadline, self.log.read_text(errors="replace")[-2000:]
             time.sleep(0.01)
 
+    @property
+    def postmaster(self):
+        """Its process id."""
+        return self._postmaster.pid
+
+    def reap(self):
+        """Lets a postmaster that was killed go; returns whether it has ended."""
+        return self._postmaster is None or self._postmaster.poll() is not None
+
     def ensure_up(self):
         """Starts unless it runs."""
-        if self._postmaster is None or self._postmaster.poll() is not None:
+        if self.reap():
             self.start()
 
     def stop(self, mode="fast"):
@@ -165,20 +176,37 @@ class Cluster:
                 text = f"BEGIN;\n{text}\n;COMMIT;"
             out = self._in_session(role, database or self.database, text)
         else:
-            command = self._psql(role, database or self.database) + (["-1"] if one_transaction else [])
-            done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, env=clean_environment())
-            if done.returncode != 0:
-                raise SQLError(done.stderr.decode(errors="replace").strip())
-            out = done.stdout.decode()
+            return self._rows(self.psql(role, database or self.database) + (["-1"] if one_transaction else []), text)
+        return self._split(out)
+
+    @classmethod
+    def _rows(cls, command, text):
+        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, env=clean_environment())
+        if done.returncode != 0:
+            raise SQLError(done.stderr.decode(errors="replace").strip())
+        return cls._split(done.stdout.decode())
+
+    @staticmethod
+    def _split(out):
         out = out.rstrip("\n\x1e")
         # psql ends the record of each statement with a newline, whatever the separator.
         records = [r for part in out.split("\x1e") for r in part.strip("\n").split("\n")] if out else []
         return [record.split("\x1f") for record in records if record != ""]
 
-    def _psql(self, role, database):
+    def hold(self, text):
+        """A superuser's session in which SQL has run; it lasts until its `end`."""
+        session = Session(self.psql("postgres", self.database), keeps=True)
+        session.run(text)
+        return session
+
+    def psql(self, role, database):
+        """The command of a psql that prints what `sql` reads."""
+        return self._psql_with(f"host={self.root} user={role} dbname={database}")
+
+    @staticmethod
+    def _psql_with(conninfo):
         return [
-            str(POSTGRES_BIN / "psql"), "-X", "-q", "-A", "-t", "-F", "\x1f", "-R", "\x1e",
-            "-v", "ON_ERROR_STOP=1", "-h", str(self.root), "-U", role, "-d", database,
+            str(POSTGRES_BIN / "psql"), "-X", "-q", "-A", "-t", "-F", "\x1f", "-R", "\x1e", "-v", "ON_ERROR_STOP=1", "-d", conninfo,
         ]
 
     def _in_session(self, role, database, text):
@@ -187,7 +215,7 @@ class Cluster:
         try:
             session = idle.pop()
         except IndexError:
-            session = Session(self._psql(role, database))
+            session = Session(self.psql(role, database))
         out = session.run(text)
         idle.append(session)
         return out
@@ -208,6 +236,16 @@ class Cluster:
         """The rows of the whole database as pg_dump writes them; functions, which hold numbers of their own, are the binary's."""
         done = self._run("pg_dump", "-h", self.root, "-U", "postgres", "-d", self.database, "--no-sync", "--data-only")
         return done.stdout
+
+    def amcheck(self):
+        """What pg_amcheck finds wrong with tables and indexes; nothing is ''."""
+        return self._amcheck(["-h", str(self.root)])
+
+    def _amcheck(self, server, **environment):
+        done = subprocess.run(
+            [str(POSTGRES_BIN / "pg_amcheck"), *server, "-U", "postgres", "-d", self.database, "--install-missing", "--heapallindexed",
+             "--parent-check"], capture_output=True, text=True, env={**clean_environment(), **environment}, timeout=600, check=False)
+        return "" if done.returncode == 0 else f"{done.returncode}: {done.stdout}{done.stderr}"
 
     def _run(self, program, *arguments, check=True):
         done = subprocess.run(

@@ -34,11 +34,11 @@ class Admin:
     role = "bb_admin"
 
     def __init__(self, cluster):
-        self._cluster = cluster
+        self.cluster = cluster
 
     def run(self, *statements):
         """Runs statements in one transaction and returns their rows."""
-        return self._cluster.sql("\n".join(statements), role=self.role, one_transaction=len(statements) > 1)
+        return self.cluster.sql("\n".join(statements), role=self.role, one_transaction=len(statements) > 1)
 
     def call(self, function, *positional, **named):
         """Calls one function and returns its value."""

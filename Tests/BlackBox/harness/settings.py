@@ -14,6 +14,10 @@ CLIENTS = Path(os.environ.get("POSTERN_CLIENTS", REPOSITORY / ".build/clients"))
 PEERS = Path(os.environ["POSTERN_PEERS"]) if os.environ.get("POSTERN_PEERS") else None
 #: Prometheus' reader of rules, if it is installed.
 PROMTOOL = os.environ.get("POSTERN_PROMTOOL") or shutil.which("promtool")
+#: Debian's Patroni and etcd, for failovers, and PgBouncer. Absent: the tests that want them are skipped and say so.
+PATRONI = shutil.which("patroni", path="/usr/bin")
+ETCD = os.environ.get("POSTERN_ETCD") or shutil.which("etcd")
+PGBOUNCER = os.environ.get("POSTERN_PGBOUNCER") or shutil.which("pgbouncer", path="/usr/sbin:/usr/bin")
 #: PyPI's `schemathesis` with its dependencies; absent: the test that wants it is skipped and says so.
 SCHEMATHESIS = Path(os.environ.get("POSTERN_SCHEMATHESIS", REPOSITORY / ".build/schemathesis"))
 #: PyPI's `cotter` with its dependencies; absent: the same.
@@ -24,6 +28,8 @@ FULL = os.environ.get("POSTERN_FULL", "") not in ("", "0")
 ROUNDS = int(os.environ.get("POSTERN_ROUNDS", "200" if FULL else "20"))
 FAULT_ROUNDS = int(os.environ.get("POSTERN_FAULT_ROUNDS", "20" if FULL else "1"))
 CHAOS_ROUNDS = int(os.environ.get("POSTERN_CHAOS_ROUNDS", "200" if FULL else "8"))
+CHAOS_SEED = int(os.environ.get("POSTERN_CHAOS_SEED", "1"))
+FAILOVERS = int(os.environ.get("POSTERN_FAILOVERS", "40" if FULL else "1"))
 
 #: Answers that must be uniform leave at this deadline; short, so that the suite stays short.
 UNIFORM_DEADLINE_MS = 25

@@ -34,7 +34,8 @@ BEGIN
     IF NOT p_is_valid THEN
         RETURN;
     END IF;
-    IF NOT postern.spend_ceremony(p_realm, p_offer, p_expires) OR NOT p_is_right THEN
+    -- An offer lives for 300 seconds (DeviceOffer.lifetime).
+    IF NOT postern.spend(p_realm, p_offer, p_expires, interval '300 seconds') OR NOT p_is_right THEN
         RETURN;
     END IF;
     PERFORM postern.note_device_use(p_realm, v_approver);

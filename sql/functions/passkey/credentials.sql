@@ -21,7 +21,27 @@ $$;
 COMMENT ON FUNCTION postern.enrolment_options IS 'What the creation options of a passkey are made from';
 GRANT EXECUTE ON FUNCTION postern.enrolment_options TO postern_app;
 
--- Spends an enrolment ceremony, before its answer is verified. True for the first, in time.
+-- Spends what is sealed and in no table, once and in time. p_lifetime: the longest that it lives. After a restore of
+-- the database nobody knows what was spent before, so all of that is spent.
+CREATE OR REPLACE FUNCTION postern.spend(
+    p_realm uuid, p_id bytea, p_expires double precision, p_lifetime interval)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
+    SELECT p_realm, p_id, to_timestamp(p_expires)
+     WHERE to_timestamp(p_expires) > now()
+       AND NOT EXISTS (SELECT FROM postern.schema_restore AS x WHERE to_timestamp(p_expires) <= x.at + p_lifetime)
+        ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.spend IS
+    'Spends a sealed value; false when it was spent before, is expired, or is from before a restore of the database';
+GRANT EXECUTE ON FUNCTION postern.spend TO postern_app;
+
+-- Spends a ceremony, before its answer is verified. True for the first, in time.
 CREATE OR REPLACE FUNCTION postern.spend_ceremony(p_realm uuid, p_ceremony bytea, p_expires double precision)
 RETURNS boolean
 LANGUAGE plpgsql
@@ -29,10 +49,8 @@ AS $$
 DECLARE
     v_set text := set_config('postern.realm', p_realm::text, true);
 BEGIN
-    INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
-    SELECT p_realm, p_ceremony, to_timestamp(p_expires) WHERE to_timestamp(p_expires) > now()
-        ON CONFLICT DO NOTHING;
-    RETURN FOUND;
+    RETURN postern.spend(p_realm, p_ceremony, p_expires,
+                         (SELECT r.ceremony_lifetime FROM postern.realm AS r WHERE r.id = p_realm));
 END
 $$;
 COMMENT ON FUNCTION postern.spend_ceremony IS

@@ -70,7 +70,8 @@ BEGIN
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
     VALUES (p_realm, 'possession_passed', v_passed.client, v_passed.source,
-            jsonb_strip_nulls(jsonb_build_object('correlation_id', p_id, 'by', p_by, 'codes', p_reason)));
+            jsonb_strip_nulls(jsonb_build_object('correlation_id', p_id, 'by', p_by,
+                                                 'codes', string_to_array(p_reason, ' '))));
     PERFORM postern.wake(p_realm, 'transaction', p_id);
     RETURN true;
 END
@@ -94,7 +95,7 @@ BEGIN
      WHERE t.realm_id = p_realm AND t.id = p_id;
     INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
     VALUES (p_realm, 'possession_failed', v_failed.client, v_failed.source,
-            jsonb_build_object('correlation_id', p_id, 'codes', v_failed.reason));
+            jsonb_build_object('correlation_id', p_id, 'codes', string_to_array(v_failed.reason, ' ')));
     PERFORM postern.wake(p_realm, 'transaction', p_id);
     RETURN true;
 END

@@ -67,6 +67,25 @@ COMMENT ON FUNCTION admin.delete_test_number IS
 'Makes a test number a number like any other again.
 Example: SELECT admin.delete_test_number(''acme'', ''+12001004014'');';
 
+-- What proofs and messages keep about an address or number that is nobody's any more.
+CREATE OR REPLACE FUNCTION postern.erase_traces(p_realm uuid, p_kind text, p_key text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF p_kind = 'phone' THEN
+        DELETE FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.phone = p_key;
+        DELETE FROM postern.device_key AS k WHERE k.realm_id = p_realm AND k.phone = p_key AND k.user_id IS NULL;
+        UPDATE postern.device_key AS k SET phone = NULL, phone_at = NULL, phone_client = NULL
+         WHERE k.realm_id = p_realm AND k.phone = p_key;
+        DELETE FROM postern.phone_identity AS i WHERE i.realm_id = p_realm AND i.phone = p_key;
+    END IF;
+    DELETE FROM postern.code_guard AS g WHERE g.realm_id = p_realm AND g.email_key = p_key;
+    DELETE FROM postern.mail_outbox AS m WHERE m.realm_id = p_realm AND lower(m.recipient COLLATE "C") = p_key;
+END
+$$;
+COMMENT ON FUNCTION postern.erase_traces IS
+    'Removes the transactions, keys, proveId, messages and wrong codes of an address or number';
+
 CREATE OR REPLACE FUNCTION admin.erase_phone(realm text, phone text)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -76,21 +95,14 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
 BEGIN
     PERFORM postern.check_phone('phone', phone);
-    DELETE FROM postern.transaction AS t WHERE t.realm_id = v_realm AND t.phone = phone;
-    DELETE FROM postern.device_key AS k WHERE k.realm_id = v_realm AND k.phone = phone AND k.user_id IS NULL;
-    UPDATE postern.device_key AS k SET phone = NULL, phone_at = NULL, phone_client = NULL
-     WHERE k.realm_id = v_realm AND k.phone = phone;
-    DELETE FROM postern.phone_identity AS i WHERE i.realm_id = v_realm AND i.phone = phone;
+    PERFORM postern.erase_traces(v_realm, 'phone', phone);
     DELETE FROM postern.test_number AS n WHERE n.realm_id = v_realm AND n.phone = phone;
-    DELETE FROM postern.code_guard AS g WHERE g.realm_id = v_realm AND g.email_key = phone;
-    DELETE FROM postern.mail_outbox AS m
-     WHERE m.realm_id = v_realm AND m.recipient = phone AND m.purpose = 'possession';
     PERFORM postern.admin_audit(v_realm, 'phone_erased');
 END
 $$;
 COMMENT ON FUNCTION admin.erase_phone IS
 'Erases what proofs of a phone number left: transactions, keys that prove it, its proveId, messages, wrong codes. A
-trusted device stays one, without the number. Identifiers of users are removed with admin.remove_identifier.
+trusted device stays one, without the number. Identifiers of users are removed with admin.delete_identifier.
 Example: SELECT admin.erase_phone(''acme'', ''+4366412345678'');';
 
 CREATE OR REPLACE VIEW admin.possessions AS

@@ -100,6 +100,8 @@ SELECT is(pg_temp.checks('t1', '111111', 'k2'), 'step 1 sent', 'another key does
 SELECT is(pg_temp.checks('t1', '111111'), 'failed 0 failed', 'the code before the last is wrong, and there is one try');
 SELECT is(pg_temp.checks('t1', '222222'), 'step 0 failed', 'it is over');
 SELECT is(pg_temp.status('t1'), 'failed 9100 9210 9211 +4366412345678', 'and says why');
+SELECT is(pg_temp.sql($$SELECT detail -> 'codes' FROM postern.audit_event WHERE event = 'possession_failed'$$),
+    '["9100", "9210"]', 'as a list in the audit log, as webhooks get it');
 
 SELECT pg_temp.starts('t2', '+4366412345678', detail => '{"retries":true}'), pg_temp.opens('t2'),
        pg_temp.sends('t2', '+4366412345678', '111111') \g /dev/null

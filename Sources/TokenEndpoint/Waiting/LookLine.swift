@@ -1,0 +1,40 @@
+/// Whose turn it is to look at the database, among requests that are held. Those whose topic has changed come first,
+/// then the others in the order in which they came. Somebody who has left the line keeps the place until it is reached.
+struct LookLine {
+    /// Connections that held requests use at one time, at most.
+    static let looksAtOnce = 4
+
+    private struct Line {
+        var numbers: [UInt64] = []
+        var passed = 0
+
+        mutating func next() -> UInt64? {
+            guard passed < numbers.count else { return nil }
+            passed += 1
+            defer { if passed == numbers.count { (numbers, passed) = ([], 0) } }
+            return numbers[passed - 1]
+        }
+    }
+
+    private var free = looksAtOnce
+    private var urgent = Line()
+    private var others = Line()
+
+    /// Takes a turn that nobody has. - Returns: `false` when there is none.
+    mutating func takesTurn() -> Bool {
+        guard free > 0 else { return false }
+        free -= 1
+        return true
+    }
+
+    mutating func append(_ number: UInt64, isUrgent: Bool) {
+        if isUrgent { urgent.numbers.append(number) } else { others.numbers.append(number) }
+    }
+
+    /// A turn has ended. - Returns: who has it now; `nil`: nobody, it is free.
+    mutating func next() -> UInt64? {
+        if let number = urgent.next() ?? others.next() { return number }
+        free += 1
+        return nil
+    }
+}
