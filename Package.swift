@@ -52,6 +52,10 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/swift-mustache", exact: "2.1.1"),
         // Settings from the environment and from a file of the same names.
         .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0", traits: []),
+        // The interface that metrics are recorded through; `/metrics` is a backend of it.
+        .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
+        // The interface that spans are made through; the exporter to OpenTelemetry is a backend of it.
+        .package(url: "https://github.com/apple/swift-distributed-tracing", exact: "1.7.3"),
         // HTTP client of `postern try`.
         .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
     ],
@@ -98,13 +102,26 @@ let package = Package(
             path: "Fuzz/WebAuthnTargets",
             swiftSettings: settings
         ),
+        // What /metrics shows of swift-metrics, and the exporter of spans.
+        .target(
+            name: "Telemetry",
+            dependencies: [
+                "Encoding",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
+            ],
+            swiftSettings: settings + fuzzed
+        ),
         .target(
             name: "Persistence",
             dependencies: [
                 "CLibPQ", "CEpoll",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             swiftSettings: settings,
             plugins: ["EmbedFiles"]
@@ -130,6 +147,19 @@ let package = Package(
             path: "Fuzz/DPoPTargets",
             swiftSettings: settings
         ),
+        .target(
+            name: "GrantsFuzzTargets", dependencies: ["Grants"], path: "Fuzz/GrantsTargets", swiftSettings: settings),
+        .target(
+            name: "EndpointFuzzTargets",
+            dependencies: [
+                "Telemetry", "TokenEndpoint",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            path: "Fuzz/EndpointTargets",
+            swiftSettings: settings
+        ),
         // The words of pages and messages in every language, and the engine of their templates.
         .target(
             name: "Texts",
@@ -144,6 +174,7 @@ let package = Package(
                 "Encoding", "Persistence", "Texts", "CCurl",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             exclude: ["Templates"],
             swiftSettings: settings,
@@ -152,7 +183,8 @@ let package = Package(
         .target(
             name: "TokenEndpoint",
             dependencies: [
-                "Encoding", "Grants", "Persistence", "Texts", "WebAuthnVerify",
+                "Encoding", "Grants", "Persistence", "Telemetry", "Texts", "WebAuthnVerify",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -161,8 +193,9 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
-            swiftSettings: settings
+            swiftSettings: settings + fuzzed
         ),
         // The pages of browsers and web views.
         .target(
@@ -181,7 +214,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "TokenEndpoint", "HostedPages", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator",
-                "WebAuthnVerify", "Encoding",
+                "WebAuthnVerify", "Encoding", "Telemetry",
                 "CLibPQ", "CCurl", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -223,7 +256,7 @@ let package = Package(
         .testTarget(
             name: "GrantsTests",
             dependencies: [
-                "Encoding", "Grants", "Persistence", "TestSupport", "DPoPFuzzTargets",
+                "Encoding", "Grants", "Persistence", "TestSupport", "DPoPFuzzTargets", "GrantsFuzzTargets",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ],
@@ -237,6 +270,16 @@ let package = Package(
             ],
             exclude: ["Servers"],
             swiftSettings: settings),
+        .testTarget(
+            name: "TelemetryTests",
+            dependencies: [
+                "Telemetry",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
+            ],
+            swiftSettings: settings),
         .testTarget(name: "TextsTests", dependencies: ["Texts"], swiftSettings: settings),
         .testTarget(
             name: "HostedPagesTests",
@@ -249,7 +292,9 @@ let package = Package(
         .testTarget(
             name: "TokenEndpointTests",
             dependencies: [
-                "TokenEndpoint", "HostedPages", "Grants", "Persistence", "TestSupport",
+                "TokenEndpoint", "HostedPages", "Grants", "Persistence", "Telemetry", "TestSupport",
+                "EndpointFuzzTargets",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -268,10 +313,11 @@ let ofWebAuthn: Set<String> = [
 ]
 let ofDPoP: Set<String> = [
     "COpenSSL", "Encoding", "WebAuthnVerify", "CLibPQ", "CEpoll", "CPhoneNumber", "EmbedFiles", "embed-files",
-    "Persistence", "Grants", "DPoPFuzzTargets", "TestSupport", "GrantsTests",
+    "Persistence", "Grants", "DPoPFuzzTargets", "GrantsFuzzTargets", "TestSupport", "GrantsTests",
 ]
+let ofEndpoint: Set<String> = ["Texts", "Telemetry", "TokenEndpoint", "EndpointFuzzTargets"]
 if Context.environment["POSTERN_FUZZ"] != nil || proven != nil {
-    let kept = proven == "dpop" ? ofDPoP : proven != nil ? ofWebAuthn : ofWebAuthn.union(ofDPoP)
+    let kept = proven == "dpop" ? ofDPoP : proven != nil ? ofWebAuthn : ofWebAuthn.union(ofDPoP).union(ofEndpoint)
     package.products = []
     package.targets = package.targets.filter { kept.contains($0.name) }
 }
@@ -284,6 +330,12 @@ if Context.environment["POSTERN_FUZZ"] != nil {
             swiftSettings: settings, linkerSettings: fuzzLinking),
         .executableTarget(
             name: "DPoPFuzz", dependencies: ["DPoPFuzzTargets", "FuzzDriver"], path: "Fuzz/DPoP",
+            swiftSettings: settings, linkerSettings: fuzzLinking),
+        .executableTarget(
+            name: "GrantsFuzz", dependencies: ["GrantsFuzzTargets", "FuzzDriver"], path: "Fuzz/Grants",
+            swiftSettings: settings, linkerSettings: fuzzLinking),
+        .executableTarget(
+            name: "EndpointFuzz", dependencies: ["EndpointFuzzTargets", "FuzzDriver"], path: "Fuzz/Endpoint",
             swiftSettings: settings, linkerSettings: fuzzLinking),
     ]
 }

@@ -8,6 +8,16 @@ public enum DeliveryOutcome: Sendable, Hashable {
     case permanent(DeliveryFailure)
     /// The whole message was sent and the answer is missing: it may have been taken.
     case inDoubt
+
+    /// The case alone, for traces.
+    var kind: String {
+        switch self {
+        case .accepted: "accepted"
+        case .temporary: "temporary"
+        case .permanent: "permanent"
+        case .inDoubt: "inDoubt"
+        }
+    }
 }
 
 /// Why a mail was not taken. Its description is what the column `last_error` and the log hold: a class, never a text of

@@ -44,6 +44,16 @@ FIRES = {
         'postern_http_request_duration_seconds_bucket{instance="a",route="/connect/token",le="+Inf"}': "0+100x400"},
     "PosternRefreshesRefused": {
         'postern_grants_total{instance="a",grant="refresh_token",outcome="invalid_grant"}': "0+1x290 290+200x20"},
+    "PosternRefreshReuse": {'postern_refreshes_total{instance="a",outcome="reuse"}': "0x25 1x9"},
+    "PosternRefreshesRepeated": {
+        'postern_refreshes_total{instance="a",outcome="retried"}': "0+60x400", 'postern_refreshes_total{instance="a",outcome="rotated"}': "0+300x400"},
+    "PosternBatchesWait": {
+        'postern_batch_wait_seconds_bucket{instance="a",batch="rotations",le="0.25"}': "0+90x400",
+        'postern_batch_wait_seconds_bucket{instance="a",batch="rotations",le="0.5"}': "0+100x400",
+        'postern_batch_wait_seconds_bucket{instance="a",batch="rotations",le="+Inf"}': "0+100x400"},
+    "PosternSweeperStopped": {'postern_sweep_last_success_timestamp_seconds{instance="a"}': "1x400"},
+    "PosternSpansLost": {'postern_trace_spans_total{instance="a",outcome="dropped"}': "0x20 1x19"},
+    "PosternSeriesRefused": {'postern_metrics_series_refused_total{instance="a"}': "0x25 1x9"},
     "PosternPoolExhausted": {'postern_pool_connections{instance="a",state="free"}': "0x400"},
     "PosternPoolReconnects": {'postern_pool_connections{instance="a",state="connecting"}': "1x400"},
     "PosternRequestsWaitForPool": {'postern_pool_waiting{instance="a"}': "11x400"},

@@ -6,8 +6,9 @@ import Testing
 @Suite("The operators' listener")
 struct OperationsResponderTests {
     private func answer(_ request: Request, notReady reason: String? = nil) async -> Answer {
-        await OperationsResponder(metrics: Metrics(), transport: TransportMetrics(), isReady: { reason })
-            .respond(to: request)
+        let metrics = Metrics()
+        _ = TransportMetrics(metrics.registry)
+        return await OperationsResponder(metrics: metrics, isReady: { reason }).respond(to: request)
     }
 
     @Test func `it answers without a host`() async {

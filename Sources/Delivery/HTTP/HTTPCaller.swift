@@ -18,6 +18,9 @@ public final class HTTPCaller: Sendable {
         free = Mutex(Array((0..<count).reversed()))
     }
 
+    /// Whether an endpoint with this URL would be called at all.
+    public static func mayCall(_ url: String) -> Bool { HTTPCall(url: url, headers: [], body: []).scheme != nil }
+
     /// Makes a call. Never throws: every failure is an answer. When the task is cancelled the call is abandoned.
     /// - Parameter deadline: when it must be over, besides its own limits.
     public func post(_ call: HTTPCall, before deadline: ContinuousClock.Instant) async -> HTTPAnswer {

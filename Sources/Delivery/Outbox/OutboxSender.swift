@@ -2,6 +2,7 @@ public import Logging
 public import Persistence
 public import ServiceLifecycle
 import Synchronization
+public import Tracing
 
 /// Empties the outbox: takes due messages of all channels on lease, hands them to the mail server or to providers, and
 /// records the outcome. Realms take turns, and none occupies all senders of a channel (docs/decisions/0027, 0035).
@@ -40,6 +41,7 @@ public final class OutboxSender: Service {
     private let mails: MailDelivery
     private let messages: MessageDelivery?
     private let recorder: OutcomeRecorder
+    private let tracer: (any Tracer)?
     private let lanes: Mutex<[Lane]>
     private let wakes: WakeSignal
     private let rooms: AsyncStream<ContinuousClock.Instant>
@@ -52,12 +54,13 @@ public final class OutboxSender: Service {
     ///   - transport: Where mails go.
     ///   - calls: How providers and hooks are called; without it, mails alone are sent.
     ///   - wakes: Says that a message was just queued, so that it leaves at once.
+    ///   - tracer: makes a span of each attempt; `nil`: there are none.
     ///   - observe: Counts how attempts end, by channel.
     /// - Throws: if the templates in the binary are broken.
     public init(
         database: Database, keyring: Keyring, sender: Mailbox, transport: any MailTransport,
         calls: OutgoingCalls? = nil, wakes: WakeSignal = WakeSignal(),
-        configuration: Configuration = Configuration(), logger: Logger,
+        configuration: Configuration = Configuration(), logger: Logger, tracer: (any Tracer)? = nil,
         observe: @escaping @Sendable (_ channel: String, _ outcome: String) -> Void = { _, _ in }
     ) throws {
         outbox = OutboxStore(database)
@@ -65,6 +68,7 @@ public final class OutboxSender: Service {
         self.configuration = configuration
         self.logger = logger
         self.wakes = wakes
+        self.tracer = tracer
         let recorder = OutcomeRecorder(
             outbox: outbox, lease: configuration.lease, logger: logger,
             observe: { observe($0.rawValue, $1.rawValue) })
@@ -177,7 +181,23 @@ public final class OutboxSender: Service {
         }
     }
 
+    /// One attempt, as a trace of its own: what asked for the message has been answered.
     private func deliver(_ leased: LeasedMessage, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
+        guard let tracer else { return await attempt(leased, before: deadline) }
+        let span = tracer.startSpan("send \(leased.channel.rawValue)", context: .topLevel, ofKind: .client)
+        defer { span.end() }
+        guard span.isRecording else { return await attempt(leased, before: deadline) }
+        let outcome = await ServiceContext.withValue(span.context) { await attempt(leased, before: deadline) }
+        span.updateAttributes { attributes in
+            attributes["postern.channel"] = leased.channel.rawValue
+            attributes["postern.attempt"] = leased.attempt
+            attributes["postern.outcome"] = outcome.kind
+        }
+        if outcome != .accepted { span.setStatus(SpanStatus(code: .error)) }
+        return outcome
+    }
+
+    private func attempt(_ leased: LeasedMessage, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
         guard let message = messages.map({ leased.openingRecipient(with: $0.keyring) }) ?? leased else {
             return await messages?.fail(unreadable: leased) ?? .permanent(.payload)
         }

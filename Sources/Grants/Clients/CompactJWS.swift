@@ -5,11 +5,11 @@ import WebAuthnVerify
 ///
 /// Read: `alg`, `kid`, `typ`. Refused: `crit` and `b64`, which would change what the rest means. Never used: `jwk`,
 /// `jku`, `x5c`, `x5u`: keys come from the registration alone.
-struct CompactJWS {
-    let algorithm: ClientKey.Algorithm
-    let kid: String?
-    let typ: String?
-    let payload: [UInt8]
+package struct CompactJWS {
+    package let algorithm: ClientKey.Algorithm
+    package let kid: String?
+    package let typ: String?
+    package let payload: [UInt8]
     private let input: [UInt8]
     private let signature: [UInt8]
 
@@ -17,7 +17,7 @@ struct CompactJWS {
 
     /// `nil` for anything that is not three parts of strict base64url with a JSON header and an algorithm accepted
     /// here.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         guard text.utf8.count <= Self.maximumBytes else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, !parts[2].isEmpty, let header = Base64.urlDecode(parts[0]),
@@ -33,7 +33,7 @@ struct CompactJWS {
     }
 
     /// Whether one of the keys made the signature: the one the header names, or any that has no name.
-    func isSigned(by keys: [ClientKey]) -> Bool {
+    package func isSigned(by keys: [ClientKey]) -> Bool {
         keys.contains { key in
             (kid == nil || key.kid == nil || key.kid == kid) && key.isValidSignature(signature, for: input, algorithm)
         }

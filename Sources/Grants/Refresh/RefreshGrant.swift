@@ -19,10 +19,25 @@ public struct RefreshGrant: Grant {
     private let issuer: TokenIssuer
     private let limiter: RateLimiter
     private let keyring: Keyring
+    private let observe: @Sendable (Event) -> Void
 
-    /// Creates the grant.
-    public init(sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, keyring: Keyring) {
+    /// What came of a refresh token that was found.
+    public enum Event: String, Sendable, CaseIterable {
+        /// It was used for the first time.
+        case rotated
+        /// The answer of its first use was repeated.
+        case retried
+        /// It was used again too late: the session ended.
+        case reuse
+    }
+
+    /// - Parameter observe: told what came of every refresh token that was found.
+    public init(
+        sessions: SessionStore, issuer: TokenIssuer, limiter: RateLimiter, keyring: Keyring,
+        observe: @escaping @Sendable (Event) -> Void = { _ in }
+    ) {
         self.sessions = sessions
+        self.observe = observe
         self.issuer = issuer
         self.limiter = limiter
         self.keyring = keyring
@@ -90,7 +105,12 @@ public struct RefreshGrant: Grant {
         }
         if case .busy = outcome { outcome = try await sessions.rotateWhenFree(rotation) }
         switch outcome {
-        case .rotated(let family): return family
+        case .rotated(let family):
+            observe(family.isRepeated ? .retried : .rotated)
+            return family
+        case .reused:
+            observe(.reuse)
+            throw Self.refused("reuse")
         case .refused(let reason): throw Self.refused(reason)
         case .invalidScope: throw TokenError.invalidScope("wider than the family's")
         case .invalidTarget: throw RequestedAccess.invalidTarget("not the family's")

@@ -1,7 +1,7 @@
 /// The scope and resource of a token request (RFC 6749 §3.3, RFC 8707 §2), checked against realm and client.
-struct RequestedAccess: Sendable, Equatable {
+package struct RequestedAccess: Sendable, Equatable {
     /// Distinct scope names in the order asked for; empty when no scope was asked for.
-    let scope: [String]
+    package let scope: [String]
     /// `resource` values (RFC 8707), empty when none was sent.
     let resources: [String]
 
@@ -9,7 +9,7 @@ struct RequestedAccess: Sendable, Equatable {
     private static let maximumResources = 32
 
     /// Checks what was asked for, independent of any account.
-    init(
+    package init(
         _ form: FormParameters, realm: Realm, client: Client, ignoringScope: Bool = false
     ) throws(TokenError) {
         scope = try Self.scope(ignoringScope ? nil : form["scope"], realm: realm, client: client)
@@ -24,7 +24,7 @@ struct RequestedAccess: Sendable, Equatable {
     }
 
     /// The audience: the resources of the granted scopes, narrowed by `resource`; the `client_id` when there are none.
-    func audience(of granted: [String], realm: Realm, client: Client) throws(TokenError) -> [String] {
+    package func audience(of granted: [String], realm: Realm, client: Client) throws(TokenError) -> [String] {
         let allowed = Self.resources(of: granted, realm: realm)
         guard resources.allSatisfy(allowed.contains) else { throw Self.invalidTarget("resource not allowed") }
         if !resources.isEmpty { return allowed.filter(resources.contains) }

@@ -1,3 +1,4 @@
+import CoreMetrics
 import Synchronization
 
 /// Batches concurrent requests of one group. At most ``concurrency`` batches of a group run at once; callers that
@@ -22,6 +23,7 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
 
     private struct Waiter {
         let input: Input
+        let since = ContinuousClock.now
         let continuation: CheckedContinuation<Turn, Never>
     }
 
@@ -33,12 +35,21 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     private let concurrency: Int
     private let maximumWaiting: Int
     private let run: Run
+    private let sizes: Recorder
+    private let waits: Timer
     private let groups = Mutex<[Group: Queue]>([:])
 
     /// - Parameters:
     ///   - concurrency: batches of a group that run at once.
     ///   - maximumWaiting: how many callers of a group may wait, and share a batch.
-    init(concurrency: Int, maximumWaiting: Int, run: @escaping Run) {
+    ///   - name: what is batched, for the metrics.
+    init(
+        concurrency: Int, maximumWaiting: Int, name: String = "other",
+        metrics: any MetricsFactory = NOOPMetricsHandler.instance, run: @escaping Run
+    ) {
+        let labels = [("batch", name)]
+        sizes = Recorder(label: "postern_batch_size", dimensions: labels, factory: metrics)
+        waits = Timer(label: "postern_batch_wait_seconds", dimensions: labels, factory: metrics)
         self.concurrency = concurrency
         self.maximumWaiting = maximumWaiting
         self.run = run
@@ -89,6 +100,7 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     }
 
     private func lead(_ group: Group, _ input: Input, _ others: [Waiter]) async throws(StoreError) -> Output {
+        sizes.record(others.count + 1)
         let result: Result<[Output], StoreError>
         do throws(StoreError) {
             let outputs = try await run(group, [input] + others.map(\.input))
@@ -113,6 +125,10 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
                 if groups[group]?.running == 0 { groups[group] = nil }
             }
             return waiting
+        }
+        if !waiting.isEmpty {
+            let now = ContinuousClock.now
+            for waiter in waiting { waits.recordNanoseconds(waiter.since.duration(to: now).nanoseconds) }
         }
         waiting.first?.continuation.resume(returning: .run(Array(waiting.dropFirst())))
     }

@@ -1,9 +1,30 @@
+import Tracing
+
 extension Database {
     /// All rows of a call.
     func all<Result: Sendable>(
         _ call: FunctionCall<Result>, _ arguments: Arguments = [:], of realm: UUIDValue? = nil
     ) async throws(StoreError) -> [Result] {
-        try await query(call.statement, call.values(arguments), of: realm, call.decode)
+        // Without a recorded span above it a call costs one look at a task-local value, and without a tracer not even
+        // that.
+        guard let tracer, let context = ServiceContext.current else {
+            return try await query(call.statement, call.values(arguments), of: realm, call.decode)
+        }
+        let span = tracer.startSpan(call.function, context: context, ofKind: .client)
+        defer { span.end() }
+        span.updateAttributes { attributes in
+            attributes["db.system.name"] = "postgresql"
+            attributes["db.operation.name"] = call.function
+        }
+        do throws(StoreError) {
+            let rows = try await query(call.statement, call.values(arguments), of: realm, call.decode)
+            span.attributes["db.response.returned_rows"] = rows.count
+            return rows
+        } catch {
+            span.attributes["error.type"] = error.kind
+            span.setStatus(SpanStatus(code: .error))
+            throw error
+        }
     }
 
     /// The first row of a call.

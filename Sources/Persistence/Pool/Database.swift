@@ -1,5 +1,7 @@
+public import CoreMetrics
 public import Logging
 public import ServiceLifecycle
+public import Tracing
 
 /// The databases of one PostgreSQL cluster or of several, among which the realms are spread (docs/decisions/0047).
 ///
@@ -24,6 +26,8 @@ public final class Database: Service, Sendable {
 
     private let clusters: [Cluster]
     private let placement: Placement?
+    let metrics: any MetricsFactory
+    let tracer: (any Tracer)?
     /// A database for each cluster alone, in their order: for work that every cluster needs.
     public let parts: [Part]
 
@@ -44,8 +48,15 @@ public final class Database: Service, Sendable {
         self.init(members: [Member(name: "home", configuration: configuration)], logger: logger)
     }
 
-    /// Databases in several clusters; opened by ``run()``. - Parameter members: at least one.
-    public init(members: [Member], logger: Logger) {
+    /// Databases in several clusters; opened by ``run()``.
+    /// - Parameters:
+    ///   - members: at least one.
+    ///   - metrics: where their users count.
+    ///   - tracer: makes a span of each call below a recorded one; `nil`: there are none.
+    public init(
+        members: [Member], logger: Logger, metrics: any MetricsFactory = NOOPMetricsHandler.instance,
+        tracer: (any Tracer)? = nil
+    ) {
         precondition(!members.isEmpty, "a database is in at least one cluster")
         let clusters = members.map { member in
             var logger = logger
@@ -53,16 +64,21 @@ public final class Database: Service, Sendable {
             return Cluster(configuration: member.configuration, logger: logger)
         }
         self.clusters = clusters
+        self.metrics = metrics
+        self.tracer = tracer
         placement = clusters.count > 1 ? Placement(clusters) : nil
         parts = zip(members, clusters).enumerated().map { index, cluster in
             Part(
-                name: cluster.0.name, configuration: cluster.0.configuration, database: Database(only: cluster.1),
+                name: cluster.0.name, configuration: cluster.0.configuration,
+                database: Database(only: cluster.1, metrics: metrics, tracer: tracer),
                 index: index)
         }
     }
 
-    private init(only cluster: Cluster) {
+    private init(only cluster: Cluster, metrics: any MetricsFactory, tracer: (any Tracer)?) {
         clusters = [cluster]
+        self.metrics = metrics
+        self.tracer = tracer
         placement = nil
         parts = []
     }

@@ -74,9 +74,16 @@ extension SessionStore.RotationOutcome {
                 currentHash: try row("current_hash"),
                 now: try row("db_now"), expiresAt: try row("expires_at"))
         }
+        let repeated: RowDecoder<SessionStore.Rotated> = { (row) throws(StoreError) in
+            var rotated = try family(row)
+            rotated.isRepeated = true
+            return rotated
+        }
         return { (row) throws(StoreError) in
             switch try row[outcome] {
-            case "rotated", "retried": .rotated(try family(row))
+            case "rotated": .rotated(try family(row))
+            case "retried": .rotated(try repeated(row))
+            case "reuse": .reused
             case "invalid_scope": .invalidScope
             case "invalid_target": .invalidTarget
             case "unmet": .unmet

@@ -12,16 +12,21 @@ public struct SessionStore: Sendable {
     /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
-        lookups = Batcher(concurrency: 3, maximumWaiting: 1024) { (realm, lookups) throws(StoreError) in
+        let metrics = database.metrics
+        lookups = Batcher(concurrency: 3, maximumWaiting: 1024, name: "lookups", metrics: metrics) {
+            (realm, lookups) throws(StoreError) in
             try await Self.lookUp(lookups, realm, database)
         }
-        provenLookups = Batcher(concurrency: 3, maximumWaiting: 1024) { (realm, lookups) throws(StoreError) in
+        provenLookups = Batcher(concurrency: 3, maximumWaiting: 1024, name: "proven_lookups", metrics: metrics) {
+            (realm, lookups) throws(StoreError) in
             try await Self.lookUpByProof(lookups, realm, database)
         }
-        waitingRotations = Batcher(concurrency: 4, maximumWaiting: 256) { (realm, rotations) throws(StoreError) in
+        waitingRotations = Batcher(concurrency: 4, maximumWaiting: 256, name: "rotations", metrics: metrics) {
+            (realm, rotations) throws(StoreError) in
             try await Self.rotateBatch(rotations, realm, database, waiting: true)
         }
-        cautiousRotations = Batcher(concurrency: 4, maximumWaiting: 512) { (realm, rotations) throws(StoreError) in
+        cautiousRotations = Batcher(concurrency: 4, maximumWaiting: 512, name: "rotations", metrics: metrics) {
+            (realm, rotations) throws(StoreError) in
             try await Self.rotateBatch(rotations, realm, database, waiting: false)
         }
     }
@@ -105,11 +110,15 @@ public struct SessionStore: Sendable {
         public let now: Double
         /// Absolute end of the session, seconds since the epoch.
         public let expiresAt: Double
+        /// Whether this repeats the answer of the token's first use.
+        public var isRepeated = false
     }
 
     /// The outcome of a refresh.
     public enum RotationOutcome: Sendable {
         case rotated(Rotated)
+        /// The token was used before, outside the retry window: the session has ended.
+        case reused
         /// The reason is for logs.
         case refused(String)
         case invalidScope

@@ -1,4 +1,10 @@
 extension Duration {
+    /// Whole nanoseconds; for what a process measures, which never overflows.
+    package var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000
+    }
+
     /// Whole milliseconds, saturating.
     var milliseconds: Int {
         let (seconds, attoseconds) = components

@@ -45,4 +45,20 @@ public enum StoreError: Error, Equatable, Sendable {
         /// The realm is between two clusters.
         case realmMoves
     }
+
+    /// The case alone, for traces.
+    var kind: String {
+        switch self {
+        case .unavailable(let reason): reason.rawValue
+        case .inDoubt: "inDoubt"
+        case .timedOut: "timedOut"
+        case .cancelled: "cancelled"
+        case .conflict: "conflict"
+        case .violation: "violation"
+        case .rejected: "rejected"
+        case .proofUsed: "proofUsed"
+        case .proofForgotten: "proofForgotten"
+        case .malformedResult: "malformedResult"
+        }
+    }
 }

@@ -54,7 +54,7 @@ extension Server {
                     logger: logger)),
             TestCodeService(
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
-            Sweeper(store: MaintenanceStore(database), logger: logger),
+            Sweeper(store: MaintenanceStore(database), metrics: metrics, logger: logger),
             SigningKeyRotation(
                 keys: SigningKeys(store: SigningKeyStore(database), keyring: keyring), logger: logger),
             LogoutTokenService(

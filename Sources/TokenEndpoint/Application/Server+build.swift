@@ -1,8 +1,10 @@
+import CoreMetrics
 import Foundation
 import Grants
 package import Logging
 package import Persistence
 public import ServiceLifecycle
+package import Telemetry
 
 /// The composed application: what to run, in start order.
 public struct Server: Sendable {
@@ -19,11 +21,12 @@ extension Server {
     /// - Throws: an error whose text says which TLS file cannot be used, or that of a part.
     package static func build(
         _ configuration: ServerConfiguration, database: Database, keyring: Keyring, parts: ServerParts,
-        onServing: @escaping @Sendable () -> Void, logger: Logger
+        metrics: Metrics, tracer: OTLPTracer? = nil, onServing: @escaping @Sendable () -> Void, logger: Logger
     ) throws -> Server {
         let application = try compose(
-            configuration, database: database, keyring: keyring, parts: parts, logger: logger)
-        let (responder, metrics, transport) = (application.responder, application.metrics, application.transport)
+            configuration, database: database, keyring: keyring, parts: parts, metrics: metrics, tracer: tracer,
+            logger: logger)
+        let (responder, transport) = (application.responder, application.transport)
         var services = application.services
         let tls = try configuration.tls.map {
             try TLSIdentity(certificate: $0.certificate, key: $0.key, logger: logger)
@@ -59,7 +62,7 @@ extension Server {
                     gauges: queues, logger: logger))
             services.append(
                 operations(
-                    listen, metrics, transport,
+                    listen, metrics,
                     Readiness(
                         stores: database.parts.map { MaintenanceStore($0.database) }, realms: application.realms,
                         clock: application.databaseClock),
@@ -73,12 +76,11 @@ extension Server {
     private static let operationsConnections = 32
 
     private static func operations(
-        _ address: ListenAddress, _ metrics: Metrics, _ transport: TransportMetrics, _ ready: Readiness,
-        _ logger: Logger
+        _ address: ListenAddress, _ metrics: Metrics, _ ready: Readiness, _ logger: Logger
     ) -> ConnectionServer {
-        let responder = OperationsResponder(metrics: metrics, transport: transport, isReady: ready.reason)
+        let responder = OperationsResponder(metrics: metrics, isReady: ready.reason)
         // Its connections are not counted among those of the clients.
-        let uncounted = TransportMetrics()
+        let uncounted = TransportMetrics(NOOPMetricsHandler.instance)
         let connections = OpenConnections(
             maximum: operationsConnections, maximumPerSource: operationsConnections, trusted: [], metrics: uncounted,
             logger: logger)

@@ -3,6 +3,7 @@ import Grants
 import Logging
 import Persistence
 import ServiceLifecycle
+import Telemetry
 
 /// What answers requests and what works beside it, without a listener.
 struct Application: Sendable {
@@ -21,7 +22,8 @@ extension Server {
     ///
     /// - Throws: an error if a part cannot be made, as a page whose template is broken.
     static func compose(
-        _ configuration: ServerConfiguration, database: Database, keyring: Keyring, parts: ServerParts, logger: Logger
+        _ configuration: ServerConfiguration, database: Database, keyring: Keyring, parts: ServerParts,
+        metrics: Metrics = Metrics(), tracer: OTLPTracer? = nil, logger: Logger
     ) throws -> Application {
         let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
         let databaseClock = DatabaseClock(clock: clock)
@@ -31,8 +33,7 @@ extension Server {
         let signInRequests = SignInRequestStore(database)
         let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
         let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
-        let metrics = Metrics()
-        let transport = TransportMetrics()
+        let transport = TransportMetrics(metrics.registry)
         metrics.watch(database)
         let limiter = limiter(PermitStore(database), metrics, logger)
         let turns = Turns()
@@ -55,7 +56,8 @@ extension Server {
         let codeFactor = OTPFactor(codes: codes, keyring: keyring, observe: metrics.count)
         let linkFactor = MagicLinkFactor(links: links, keyring: keyring)
         let passkeyFactor = PasskeyFactor(passkeys: passkeyStore, keyring: keyring)
-        let refreshes = RefreshGrant(sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring)
+        let refreshes = RefreshGrant(
+            sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring, observe: metrics.count)
         let proofs = Proofs(
             verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database))
         let realms = RealmDirectory(
@@ -98,7 +100,7 @@ extension Server {
         let undo = UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring)
         let bearer = BearerAuthentication(verifier: verifier, proofs: proofs, clock: clock)
         let waiting = WaitingRoom(places: configuration.longPolls)
-        metrics.watch { [Metrics.Gauge(name: "postern_held_requests", value: Double(waiting.occupied))] }
+        metrics.watch { [MetricSample("postern_held_requests", Double(waiting.occupied))] }
 
         let authorizations = Authorizations(
             codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring)
@@ -176,7 +178,7 @@ extension Server {
             refusals: RefusalLimit(limiter: limiter),
             trustedProxies: configuration.trustedProxies,
             trustsForwardedHost: configuration.trustsForwardedHost, metrics: metrics, transport: transport,
-            logger: logger)
+            tracing: tracer.map(RequestTracing.init), logger: logger)
 
         var services: [any Service] = [database]
         for (part, wakes) in zip(database.parts, wakes) {

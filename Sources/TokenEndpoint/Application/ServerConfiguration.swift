@@ -16,6 +16,8 @@ public struct ServerConfiguration: Sendable {
     public var uniformDeadline: UniformDeadline
     /// PEM files, when TLS ends here.
     public var tls: (certificate: String, key: String)?
+    /// Where spans are posted, and the share of traces that is recorded, 0 to 1; `nil`: there are no traces.
+    public var traces: (endpoint: String, ratio: Double)?
     /// How long requests in flight may take after SIGTERM.
     public var shutdownGrace: Duration
 

@@ -2,6 +2,7 @@ import Logging
 import Persistence
 import ServiceLifecycle
 import Synchronization
+import Telemetry
 
 /// Looks every ten seconds how long mail, undecided requests and events wait, for the metrics. At most twenty realms
 /// are named per queue, and twenty webhooks.
@@ -45,7 +46,7 @@ final class QueueGauges: Sendable {
     }
 
     /// All of one name one after another.
-    func gauges() -> [Metrics.Gauge] {
+    func gauges() -> [MetricSample] {
         let (figures, webhooks) = figures.withLock { $0 }
         let realms = figures.filter { $0.realm != nil }
         // Each cluster has totals.
@@ -55,10 +56,12 @@ final class QueueGauges: Sendable {
         .sorted { $0.queue < $1.queue }
         func gauges(
             _ name: String, _ figures: [QueueStore.Figure], _ value: (QueueStore.Figure) -> Double
-        ) -> [Metrics.Gauge] {
+        ) -> [MetricSample] {
             figures.map { figure in
-                let realm = figure.realm.map { ",realm=\"\($0)\"" } ?? ""
-                return Metrics.Gauge(name: name, labels: "queue=\"\(figure.queue)\"\(realm)", value: value(figure))
+                guard let realm = figure.realm else {
+                    return MetricSample(name, ["queue": figure.queue], value(figure))
+                }
+                return MetricSample(name, ["queue": figure.queue, "realm": realm], value(figure))
             }
         }
         return gauges("postern_queue_entries", totals) { Double($0.queued) }
@@ -72,9 +75,9 @@ final class QueueGauges: Sendable {
 
     private static func gauges(
         _ name: String, _ figures: [WebhookStore.Figure], _ value: (WebhookStore.Figure) -> Double
-    ) -> [Metrics.Gauge] {
+    ) -> [MetricSample] {
         figures.map {
-            Metrics.Gauge(name: name, labels: "realm=\"\($0.realm)\",webhook=\"\($0.name)\"", value: value($0))
+            MetricSample(name, ["realm": $0.realm, "webhook": $0.name], value($0))
         }
     }
 }

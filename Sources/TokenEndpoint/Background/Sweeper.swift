@@ -6,6 +6,7 @@ import ServiceLifecycle
 /// (docs/decisions/0000, F14).
 struct Sweeper: Service {
     let store: MaintenanceStore
+    let metrics: Metrics
     let logger: Logger
 
     private static let interval = Duration.seconds(5)
@@ -15,12 +16,19 @@ struct Sweeper: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 do {
-                    while try await store.sweep(batch: Self.batch) >= Int(Self.batch), !Task.isCancelled {}
+                    while try await sweep() >= Int(Self.batch), !Task.isCancelled {}
                 } catch {
                     logger.debug("expired rows wait: the database is not available", metadata: ["error": "\(error)"])
                 }
                 try? await Task.sleep(for: Self.interval)
             }
         }
+    }
+
+    private func sweep() async throws(StoreError) -> Int {
+        let start = ContinuousClock.now
+        let rows = try await store.sweep(batch: Self.batch)
+        metrics.countSweep(rows: rows, duration: start.duration(to: .now))
+        return rows
     }
 }

@@ -106,6 +106,7 @@ extension HTTPField.Name {
     static let dpopNonce = HTTPField.Name("DPoP-Nonce")!
     static let host = HTTPField.Name("Host")!
     static let xForwardedFor = HTTPField.Name("X-Forwarded-For")!
+    static let traceparent = HTTPField.Name("traceparent")!
     static let posternForwardedFor = HTTPField.Name("Postern-Forwarded-For")!
     static let xForwardedHost = HTTPField.Name("X-Forwarded-Host")!
 }

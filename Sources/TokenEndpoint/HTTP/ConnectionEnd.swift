@@ -2,7 +2,7 @@ import Synchronization
 
 /// Tells a request that is held that its answer should leave now: its client has gone, or the server stops. One for
 /// each connection; a connection has one request at a time.
-final class ConnectionEnd: Sendable {
+package final class ConnectionEnd: Sendable {
     private struct State {
         var hasEnded = false
         var onEnd: (@Sendable () -> Void)?

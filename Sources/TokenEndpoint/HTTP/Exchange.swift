@@ -23,16 +23,22 @@ public struct Exchange: Sendable {
     public let arrivedAt: ContinuousClock.Instant
     /// The number of the request since the process started.
     let number: UInt64
+    /// The trace that the request belongs to, while traces are exported.
+    let trace: String?
     let baseLogger: Logger
     /// The client that the request names; only kept where it decides about the web origin.
     var namedClient: NamedClient?
     /// Only kept for a request with a proof of possession.
     var nextNonce: NextNonce?
 
-    /// Carries the request's number; made when something is to be logged.
+    /// How long the request has been here.
+    var age: Duration { arrivedAt.duration(to: .now) }
+
+    /// Carries the request's number and trace; made when something is to be logged.
     public var logger: Logger {
         var logger = baseLogger
         logger[metadataKey: "request"] = "\(number)"
+        if let trace { logger[metadataKey: "trace"] = "\(trace)" }
         return logger
     }
 

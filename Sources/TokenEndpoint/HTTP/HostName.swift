@@ -1,7 +1,7 @@
 /// The host a request is for, in the canonical form that realms are looked up by: lower case, no port, no trailing dot.
-enum HostName {
+package enum HostName {
     /// `nil` for anything that is not a bare DNS host with an optional port.
-    static func canonical(_ authority: some StringProtocol) -> String? {
+    package static func canonical(_ authority: some StringProtocol) -> String? {
         guard (1...260).contains(authority.utf8.count) else { return nil }
         var host = Array(authority.utf8)
         if let colon = host.firstIndex(of: UInt8(ascii: ":")) {

@@ -1,11 +1,11 @@
 import Glibc
 
 /// An IP address; an IPv4-mapped IPv6 address is the IPv4 address it maps.
-struct IPAddress: Hashable, Sendable, CustomStringConvertible {
+package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// 4 or 16 bytes, network order.
-    let bytes: [UInt8]
+    package let bytes: [UInt8]
 
-    init?(_ text: some StringProtocol) {
+    package init?(_ text: some StringProtocol) {
         let text = String(text)
         guard text.utf8.count <= 45, !text.utf8.contains(0) else { return nil }
         var v4 = in_addr()
@@ -22,11 +22,11 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// What limits count: the address itself, IPv6 by its /64.
-    var limitKey: String {
+    package var limitKey: String {
         bytes.count == 4 ? description : Self.text(Array(bytes[..<8]) + [UInt8](repeating: 0, count: 8)) + "/64"
     }
 
-    var description: String { Self.text(bytes) }
+    package var description: String { Self.text(bytes) }
 
     private static func text(_ bytes: [UInt8]) -> String {
         if bytes.count == 4 { return bytes.map(String.init).joined(separator: ".") }
@@ -51,7 +51,7 @@ public struct CIDR: Sendable, Equatable {
         prefixLength = length
     }
 
-    func contains(_ address: IPAddress) -> Bool {
+    package func contains(_ address: IPAddress) -> Bool {
         guard address.bytes.count == network.count else { return false }
         let whole = prefixLength / 8
         guard address.bytes[..<whole] == network[..<whole] else { return false }

@@ -1,11 +1,11 @@
 import HTTPTypes
 import NIOCore
-import WebAuthnVerify
+package import WebAuthnVerify
 
 /// The members of a JSON request body: names are read case-insensitively, a repeated name is refused.
 ///
 /// Read with the strict reader of WebAuthnVerify, because Foundation's silently keeps the last of two equal names.
-struct JSONMembers: Sendable {
+package struct JSONMembers: Sendable {
     private enum Value: Sendable {
         case string(String)
         case null
@@ -19,7 +19,7 @@ struct JSONMembers: Sendable {
     private var values: [String: Value] = [:]
 
     /// Parses one object and nothing behind it.
-    init(parsing bytes: [UInt8]) throws(JSONError) {
+    package init(parsing bytes: [UInt8]) throws(JSONError) {
         try JSONReader.validate(bytes.span, maximumLength: Request.maximumBodyBytes)
         var json = JSONReader(validated: bytes.span)
         var members = try json.object()
@@ -66,7 +66,7 @@ struct JSONMembers: Sendable {
     }
 
     /// A string member; `nil` when absent or something else.
-    func text(_ name: String) -> String? {
+    package func text(_ name: String) -> String? {
         guard case .string(let text) = values[name.lowercased()] else { return nil }
         return text
     }
@@ -81,7 +81,7 @@ struct JSONMembers: Sendable {
     }
 
     /// Whether a member is there and not `null`.
-    func has(_ name: String) -> Bool { values[name.lowercased()] != nil && !isNull(name) }
+    package func has(_ name: String) -> Bool { values[name.lowercased()] != nil && !isNull(name) }
 
     /// Whether a member is there and `null`.
     func isNull(_ name: String) -> Bool {

@@ -1,13 +1,25 @@
+import CoreMetrics
+import Foundation
 import Grants
 import Persistence
 import Synchronization
+public import Telemetry
 
-/// Counters and durations in the Prometheus text format. Labels are routes, grants and outcomes: nothing a caller
-/// chooses.
+/// What this process counts and measures, through swift-metrics. Labels are routes, grants and outcomes: nothing a
+/// caller chooses.
+///
+/// A series is made at its first use and kept here: making one costs a lock and a text, recording in one that is known
+/// costs an atomic addition.
 public final class Metrics: Sendable {
-    private struct Answered: Hashable {
-        let route: String
-        let status: Int
+    // Foundation has one, too.
+    private typealias Timer = CoreMetrics.Timer
+
+    /// Keeps and shows the values.
+    public let registry: PrometheusRegistry
+
+    private struct Answers: Sendable {
+        let duration: Timer
+        var counts: [Int: Counter] = [:]
     }
 
     private struct Redeemed: Hashable {
@@ -15,111 +27,125 @@ public final class Metrics: Sendable {
         let outcome: String
     }
 
-    private struct Exceeded: Hashable {
-        let policy: RateLimit.Policy
-        let dimension: RateLimit.Dimension
-        let enforced: Bool
-    }
-
-    private struct Delivered: Hashable {
-        let channel: String
-        let outcome: String
-    }
-
-    private struct Histogram {
-        var buckets = [UInt64](repeating: 0, count: Metrics.bounds.count + 1)
-        var sum = 0.0
-        var count: UInt64 = 0
-
-        mutating func add(_ seconds: Double, to bucket: Int) {
-            buckets[bucket] += 1
-            sum += seconds
-            count += 1
-        }
-    }
-
-    private struct State {
-        var requests: [Answered: UInt64] = [:]
-        var grants: [Redeemed: UInt64] = [:]
-        var excesses: [Exceeded: UInt64] = [:]
-        var messages: [Delivered: UInt64] = [:]
-        var events: [String: UInt64] = [:]
-        var wrongCodes: UInt64 = 0
-        var codeLockouts: UInt64 = 0
-        var codeBrakes: UInt64 = 0
-        var durations: [String: Histogram] = [:]
-        var keyLines: [(labels: String, value: UInt64)] = []
-        var gauges: [@Sendable () -> [Gauge]] = []
-    }
-
-    /// A value as of now.
-    struct Gauge: Sendable {
-        let name: String
-        /// Label name and value, quoted as the format wants it; empty for none.
-        var labels = ""
-        let value: Double
+    private struct State: Sendable {
+        var routes: [String: Answers] = [:]
+        var grants: [Redeemed: (count: Counter, duration: Timer)] = [:]
+        var keyLines: [MetricSample] = []
     }
 
     private let state = Mutex(State())
-    /// Seconds.
-    private static let bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+    private let refreshes: [RefreshGrant.Event: Counter]
+    private let wrongCodes: Counter
+    private let codeLockouts: Counter
+    private let codeBrakes: Counter
+    private let sweptRows: Counter
+    private let sweepDuration: Timer
+    private let sweepSuccess: Meter
 
     /// No samples yet.
-    public init() {}
+    public init() {
+        let registry = PrometheusRegistry(Self.families)
+        self.registry = registry
+        refreshes = Dictionary(
+            uniqueKeysWithValues: RefreshGrant.Event.allCases.map { event in
+                let labels = [("outcome", event.rawValue)]
+                return (event, Counter(label: "postern_refreshes_total", dimensions: labels, factory: registry))
+            })
+        wrongCodes = Counter(label: "postern_wrong_codes_total", factory: registry)
+        codeLockouts = Counter(label: "postern_code_lockouts_total", factory: registry)
+        codeBrakes = Counter(label: "postern_code_brake_refusals_total", factory: registry)
+        sweptRows = Counter(label: "postern_sweep_rows_total", factory: registry)
+        sweepDuration = Timer(label: "postern_sweep_duration_seconds", factory: registry)
+        sweepSuccess = Meter(label: "postern_sweep_last_success_timestamp_seconds", factory: registry)
+        sweepSuccess.set(Int(Date().timeIntervalSince1970))
+        registry.collect { [weak self] in self?.state.withLock(\.keyLines) ?? [] }
+    }
 
     /// Counts an answered request.
-    func count(route: String, status: Int, seconds: Double) {
-        state.withLock { state in
-            state.requests[Answered(route: route, status: status), default: 0] += 1
-            let bucket = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
-            state.durations[route, default: Histogram()].add(seconds, to: bucket)
+    func count(route: String, status: Int, duration: Duration) {
+        let (counter, timer) = state.withLock { state in
+            if let answers = state.routes[route], let counter = answers.counts[status] {
+                return (counter, answers.duration)
+            }
+            let counter = Counter(
+                label: "postern_http_requests_total", dimensions: [("route", route), ("status", "\(status)")],
+                factory: registry)
+            let made = Answers(
+                duration: Timer(
+                    label: "postern_http_request_duration_seconds", dimensions: [("route", route)], factory: registry))
+            state.routes[route, default: made].counts[status] = counter
+            return (counter, state.routes[route, default: made].duration)
         }
+        counter.increment()
+        timer.recordNanoseconds(duration.nanoseconds)
     }
 
     /// Counts a token request by grant and outcome.
-    func countGrant(_ grantType: String, outcome: String) {
-        state.withLock {
-            $0.grants[Redeemed(grantType: grantType, outcome: outcome), default: 0] += 1
+    func countGrant(_ grantType: String, outcome: String, duration: Duration) {
+        let (counter, timer) = state.withLock { state in
+            let key = Redeemed(grantType: grantType, outcome: outcome)
+            if let known = state.grants[key] { return known }
+            let labels = [("grant", grantType), ("outcome", outcome)]
+            let made = (
+                count: Counter(label: "postern_grants_total", dimensions: labels, factory: registry),
+                duration: Timer(label: "postern_grant_duration_seconds", dimensions: labels, factory: registry)
+            )
+            state.grants[key] = made
+            return made
         }
+        counter.increment()
+        timer.recordNanoseconds(duration.nanoseconds)
     }
 
     /// Counts a request that found a limit used up.
     func countExcess(of limit: TokenError.ExceededLimit, enforced: Bool) {
-        let exceeded = Exceeded(policy: limit.policy, dimension: limit.dimension, enforced: enforced)
-        state.withLock { $0.excesses[exceeded, default: 0] += 1 }
+        count(
+            "postern_rate_limit_exceeded_total",
+            [
+                ("policy", limit.policy.rawValue), ("dimension", limit.dimension.rawValue),
+                ("mode", enforced ? "enforce" : "log-only"),
+            ])
     }
 
     /// Counts how an attempt at a message ended: `sent`, `retried`, `dead` or `denied`.
     func countMessage(channel: String, outcome: String) {
-        state.withLock { $0.messages[Delivered(channel: channel, outcome: outcome), default: 0] += 1 }
+        count("postern_messages_total", [("channel", channel), ("outcome", outcome)])
     }
 
     /// Counts how an attempt at an event for a webhook ended: `delivered`, `failed` or `refused`.
     func countEvent(outcome: String) {
-        state.withLock { $0.events[outcome, default: 0] += 1 }
+        count("postern_webhook_events_total", [("outcome", outcome)])
     }
 
-    /// Asks `source` for gauges whenever the text is asked for; all of one name come one after another.
-    func watch(_ source: @escaping @Sendable () -> [Gauge]) {
-        state.withLock { $0.gauges.append(source) }
+    /// Counts what came of a refresh token that was found.
+    func count(_ event: RefreshGrant.Event) { refreshes[event]?.increment() }
+
+    /// Counts one removal of expired rows that worked.
+    func countSweep(rows: Int, duration: Duration) {
+        sweptRows.increment(by: rows)
+        sweepDuration.recordNanoseconds(duration.nanoseconds)
+        sweepSuccess.set(Int(Date().timeIntervalSince1970))
     }
+
+    /// One more in a series; the registry finds it by its labels.
+    private func count(_ name: String, _ labels: [(String, String)]) {
+        Counter(label: name, dimensions: labels, factory: registry).increment()
+    }
+
+    /// Asks `source` whenever the text is asked for.
+    func watch(_ source: @escaping @Sendable () -> [MetricSample]) { registry.collect(source) }
 
     /// Shows how the pool of `database` is used.
     func watch(_ database: Database) {
         watch {
-            let pools = database.parts.map { part in
-                (counts: part.database.poolCounts, label: database.parts.count > 1 ? "cluster=\"\(part.name)\"" : "")
+            database.parts.flatMap { part in
+                let counts = part.database.poolCounts
+                let cluster = database.parts.count > 1 ? ["cluster": part.name] : [:]
+                return [("free", counts.free), ("lent", counts.lent), ("connecting", counts.connecting)].map {
+                    MetricSample(
+                        "postern_pool_connections", cluster.merging(["state": $0]) { $1 }, Double($1))
+                } + [MetricSample("postern_pool_waiting", cluster, Double(counts.waiting))]
             }
-            return pools.flatMap { pool in
-                [("free", pool.counts.free), ("lent", pool.counts.lent), ("connecting", pool.counts.connecting)].map {
-                    Gauge(
-                        name: "postern_pool_connections",
-                        labels: "state=\"\($0)\"" + (pool.label.isEmpty ? "" : ",\(pool.label)"), value: Double($1))
-                }
-            }
-                + pools.map {
-                    Gauge(name: "postern_pool_waiting", labels: $0.label, value: Double($0.counts.waiting))
-                }
         }
     }
 
@@ -128,99 +154,34 @@ public final class Metrics: Sendable {
         watch {
             guard let known = realms.knownVersions else { return [] }
             return [
-                Gauge(name: "postern_configuration_realms", value: Double(known.realms)),
-                Gauge(name: "postern_configuration_version", value: Double(known.version)),
+                MetricSample("postern_configuration_realms", Double(known.realms)),
+                MetricSample("postern_configuration_version", Double(known.version)),
             ]
         }
     }
 
     /// Counts the outcomes of tried codes.
     func count(_ event: OTPFactor.Event) {
-        state.withLock { state in
-            switch event {
-            case .wrong(let codes): state.wrongCodes += UInt64(codes)
-            case .lockout: state.codeLockouts += 1
-            case .brake: state.codeBrakes += 1
-            }
+        switch event {
+        case .wrong(let codes): wrongCodes.increment(by: codes)
+        case .lockout: codeLockouts.increment()
+        case .brake: codeBrakes.increment()
         }
     }
 
     /// What depends on each line of the key file; zero is reported too, so that an alert can wait for it.
     func setKeyLines(_ use: KeyLineUse, of keyring: Keyring) {
         let lines = Set(keyring.keys.map(\.name)).union(use.counts.keys)
-        func labels(_ line: String, _ kind: KeyLineUse.Kind) -> String {
-            "line=\"\(line)\",kind=\"\(kind.rawValue)\""
+        func sample(_ line: String, _ kind: KeyLineUse.Kind, _ value: some BinaryInteger) -> MetricSample {
+            MetricSample("postern_key_line_in_use", ["line": line, "kind": kind.rawValue], Double(value))
         }
-        var series = lines.flatMap { line in
-            KeyLineUse.Kind.allCases.map { (labels(line, $0), UInt64(use.counts[line]?[$0] ?? 0)) }
+        var samples = lines.sorted().flatMap { line in
+            KeyLineUse.Kind.allCases.map { sample(line, $0, use.counts[line]?[$0] ?? 0) }
         }
-        series += use.unknown.map { (labels("unknown", $0), UInt64($1)) }
-        state.withLock { [series] in $0.keyLines = series }
+        samples += use.unknown.map { sample("unknown", $0, $1) }
+        state.withLock { [samples] in $0.keyLines = samples }
     }
 
     /// The exposition text.
-    func text() -> String {
-        let state = state.withLock { $0 }
-        var lines: [String] = []
-        lines += Self.counter(
-            "postern_http_requests_total", state.requests.map { ("route=\"\($0.route)\",status=\"\($0.status)\"", $1) })
-        lines += Self.counter(
-            "postern_grants_total", state.grants.map { ("grant=\"\($0.grantType)\",outcome=\"\($0.outcome)\"", $1) })
-        lines += Self.counter(
-            "postern_messages_total",
-            state.messages.map { ("channel=\"\($0.channel)\",outcome=\"\($0.outcome)\"", $1) })
-        lines += Self.counter(
-            "postern_webhook_events_total", state.events.map { ("outcome=\"\($0)\"", $1) })
-        lines += Self.counter(
-            "postern_rate_limit_exceeded_total",
-            state.excesses.map { exceeded, count in
-                let labels = "policy=\"\(exceeded.policy.rawValue)\",dimension=\"\(exceeded.dimension.rawValue)\""
-                return (labels + ",mode=\"\(exceeded.enforced ? "enforce" : "log-only")\"", count)
-            })
-        for (name, value) in [
-            ("postern_wrong_codes_total", state.wrongCodes), ("postern_code_lockouts_total", state.codeLockouts),
-            ("postern_code_brake_refusals_total", state.codeBrakes),
-        ] {
-            lines += ["# TYPE \(name) counter", "\(name) \(value)"]
-        }
-        lines += Self.family("postern_key_line_in_use", "gauge", state.keyLines)
-        let durations = "postern_http_request_duration_seconds"
-        lines.append("# TYPE \(durations) histogram")
-        for (route, histogram) in state.durations.sorted(by: { $0.key < $1.key }) {
-            var cumulative: UInt64 = 0
-            for (index, bound) in Self.bounds.enumerated() {
-                cumulative += histogram.buckets[index]
-                lines.append("\(durations)_bucket{route=\"\(route)\",le=\"\(bound)\"} \(cumulative)")
-            }
-            lines.append("\(durations)_bucket{route=\"\(route)\",le=\"+Inf\"} \(histogram.count)")
-            lines.append("\(durations)_sum{route=\"\(route)\"} \(histogram.sum)")
-            lines.append("\(durations)_count{route=\"\(route)\"} \(histogram.count)")
-        }
-        lines += Self.lines(of: state.gauges.flatMap { $0() })
-        return lines.joined(separator: "\n") + "\n"
-    }
-
-    private static func lines(of gauges: [Gauge]) -> [String] {
-        var lines: [String] = []
-        var last: String?
-        for gauge in gauges {
-            if gauge.name != last { lines.append("# TYPE \(gauge.name) gauge") }
-            last = gauge.name
-            let isWhole = abs(gauge.value) < 1e15 && gauge.value == gauge.value.rounded()
-            let value = isWhole ? "\(Int64(gauge.value))" : "\(gauge.value)"
-            lines.append(gauge.labels.isEmpty ? "\(gauge.name) \(value)" : "\(gauge.name){\(gauge.labels)} \(value)")
-        }
-        return lines
-    }
-
-    private static func counter(_ name: String, _ series: [(labels: String, value: UInt64)]) -> [String] {
-        family(name, "counter", series)
-    }
-
-    private static func family(
-        _ name: String, _ type: String, _ series: [(labels: String, value: UInt64)]
-    ) -> [String] {
-        ["# TYPE \(name) \(type)"]
-            + series.sorted { $0.labels < $1.labels }.map { "\(name){\($0.labels)} \($0.value)" }
-    }
+    func text() -> String { registry.text() }
 }

@@ -1,16 +1,16 @@
 import HTTPTypes
 
 /// The caller's address and the requested host. Forwarded headers are read only from configured proxies.
-struct Peer: Sendable {
+package struct Peer: Sendable {
     /// The value of `Host`, not yet canonical.
     let authority: String?
     /// The host that a trusted proxy names in `X-Forwarded-Host`, not yet canonical; `nil` when that header is not to
     /// be trusted.
-    let forwardedHost: String?
+    package let forwardedHost: String?
     /// For limits and audit.
-    let source: String
+    package let source: String
     /// A peer that is not a trusted proxy sent `X-Forwarded-For`.
-    let isUntrustedForwarder: Bool
+    package let isUntrustedForwarder: Bool
     /// The request headers that the choice of the realm depends on.
     let vary: String
 
@@ -18,7 +18,7 @@ struct Peer: Sendable {
     ///   - address: the address at the other end of the connection.
     ///   - trusted: the proxies whose `X-Forwarded-For` is read.
     ///   - trustsForwardedHost: whether their `X-Forwarded-Host` is read, too.
-    init(_ request: Request, address: IPAddress?, trusted: [CIDR], trustsForwardedHost: Bool = false) {
+    package init(_ request: Request, address: IPAddress?, trusted: [CIDR], trustsForwardedHost: Bool = false) {
         authority = request.authority
         guard let address, trusted.contains(where: { $0.contains(address) }) else {
             forwardedHost = nil

@@ -1,6 +1,6 @@
 public import HTTPTypes
 public import NIOCore
-import NIOHTTP1
+package import NIOHTTP1
 
 /// A request whose body has arrived, or has grown too large to be read.
 public struct Request: Sendable {
@@ -29,7 +29,7 @@ public struct Request: Sendable {
     /// The largest body any endpoint reads.
     static let maximumBodyBytes = 64 * 1024
 
-    init(
+    package init(
         _ head: HTTPRequestHead, body: ByteBuffer = ByteBuffer(), isBodyTooLarge: Bool = false,
         end: ConnectionEnd? = nil
     ) {

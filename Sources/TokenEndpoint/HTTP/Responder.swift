@@ -2,6 +2,8 @@ import Grants
 import HTTPTypes
 import Logging
 import Synchronization
+import Telemetry
+import Tracing
 
 /// Host to realm, exact path to route, method to handler: nothing is normalised, so no alias of a path exists.
 /// Ordinary routers treat `//connect/token/` as `/connect/token`; see docs/decisions/0003.
@@ -17,6 +19,7 @@ public final class Responder: Sendable {
     private let trustsForwardedHost: Bool
     private let metrics: Metrics
     private let transport: TransportMetrics
+    private let tracing: RequestTracing?
     private let logger: Logger
     private let lastNumber = Atomic<UInt64>(0)
     private let hasWarnedOfForwarder = Atomic<Bool>(false)
@@ -25,7 +28,7 @@ public final class Responder: Sendable {
     init(
         routes: [Route], realms: RealmDirectory, deadline: UniformDeadline, refusals: RefusalLimit,
         trustedProxies: [CIDR], trustsForwardedHost: Bool, metrics: Metrics,
-        transport: TransportMetrics, logger: Logger
+        transport: TransportMetrics, tracing: RequestTracing? = nil, logger: Logger
     ) {
         self.routes = Dictionary(uniqueKeysWithValues: routes.filter { !$0.hasParameter }.map { ($0.path, $0) })
         parameterRoutes = routes.filter(\.hasParameter)
@@ -36,6 +39,7 @@ public final class Responder: Sendable {
         self.trustsForwardedHost = trustsForwardedHost
         self.metrics = metrics
         self.transport = transport
+        self.tracing = tracing
         self.logger = logger
     }
 
@@ -43,15 +47,22 @@ public final class Responder: Sendable {
     func respond(to request: Request, from address: IPAddress?) async -> Answer {
         guard let path = request.path else { return Answer(.badRequest) }
         let (route, parameter) = find(path)
-        let answer = await answer(request, address, route: route, parameter: parameter)
+        let answer: Answer
+        if let tracing {
+            let isProxy = address.map { address in trustedProxies.contains { $0.contains(address) } } ?? false
+            answer = await tracing.trace(request, route, isProxy: isProxy) { span in
+                await self.answer(request, address, route: route, parameter: parameter, span)
+            }
+        } else {
+            answer = await self.answer(request, address, route: route, parameter: parameter, nil)
+        }
         metrics.count(
-            route: route?.path ?? "other", status: answer.status.code,
-            seconds: request.arrivedAt.duration(to: .now) / .seconds(1))
+            route: route?.path ?? "other", status: answer.status.code, duration: request.arrivedAt.duration(to: .now))
         return answer
     }
 
     private func answer(
-        _ request: Request, _ address: IPAddress?, route: Route?, parameter: String
+        _ request: Request, _ address: IPAddress?, route: Route?, parameter: String, _ span: RecordedSpan?
     ) async -> Answer {
         let peer = Peer(
             request, address: address, trusted: trustedProxies, trustsForwardedHost: trustsForwardedHost)
@@ -70,9 +81,10 @@ public final class Responder: Sendable {
         } catch {
             logger.warning("realm configuration is not available", metadata: ["error": "\(error)"])
             guard let route else { return .unavailable }
-            return outage(request, peer, host, route, parameter) ?? route.unavailable
+            return outage(request, peer, host, route, parameter, span) ?? route.unavailable
         }
         guard let realm, let route else { return Answer(.notFound) }
+        span?.attributes["postern.realm"] = realm.slug
         if let preflight = route.crossOrigin.preflight(request, route, realm) { return preflight }
         guard let handler = route.handler(for: request.method) else {
             return Answer(.methodNotAllowed, headers: [.allow: route.allow])
@@ -80,7 +92,7 @@ public final class Responder: Sendable {
         if let expectation = request.headers[.expect], expectation.lowercased() != "100-continue" {
             return Answer(.expectationFailed)
         }
-        var exchange = exchange(request, realm, host, peer, parameter)
+        var exchange = exchange(request, realm, host, peer, parameter, span)
         if case .clients = route.crossOrigin, request.headers.has(.origin) { exchange.namedClient = NamedClient() }
         if realm.dpop.requiresNonce, request.headers.has(.dpop) { exchange.nextNonce = NextNonce() }
         var found = await run(handler, of: route, exchange).challenging(request)
@@ -91,16 +103,17 @@ public final class Responder: Sendable {
     }
 
     private func exchange(
-        _ request: Request, _ realm: Realm, _ host: String, _ peer: Peer, _ parameter: String
+        _ request: Request, _ realm: Realm, _ host: String, _ peer: Peer, _ parameter: String, _ span: RecordedSpan?
     ) -> Exchange {
         Exchange(
             request: request, realm: realm, host: host, vary: peer.vary, pathParameter: parameter, source: peer.source,
-            arrivedAt: request.arrivedAt, number: lastNumber.add(1, ordering: .relaxed).newValue, baseLogger: logger)
+            arrivedAt: request.arrivedAt, number: lastNumber.add(1, ordering: .relaxed).newValue,
+            trace: span?.trace.trace, baseLogger: logger)
     }
 
     /// What a route answers of its own while the configuration cannot be read.
     private func outage(
-        _ request: Request, _ peer: Peer, _ host: String, _ route: Route, _ parameter: String
+        _ request: Request, _ peer: Peer, _ host: String, _ route: Route, _ parameter: String, _ span: RecordedSpan?
     ) -> Answer? {
         guard [.get, .head].contains(request.method), let realm = realms.remembered(forHost: host) else { return nil }
         if peer.forwardedHost != nil, let own = peer.authority.flatMap({ HostName.canonical($0) }), own != host,
@@ -108,7 +121,7 @@ public final class Responder: Sendable {
         {
             return nil
         }
-        return route.outage(exchange(request, realm, host, peer, parameter))
+        return route.outage(exchange(request, realm, host, peer, parameter, span))
     }
 
     /// The handler's answer, or the one that goes with what it threw.
@@ -131,7 +144,7 @@ public final class Responder: Sendable {
     /// An address that is missing in `POSTERN_TRUSTED_PROXIES` makes all clients behind it one source: said once,
     /// counted always.
     private func noteUntrustedForwarder(_ address: IPAddress?) {
-        transport.untrustedForwarded.add(1, ordering: .relaxed)
+        transport.countUntrustedForwarded()
         guard !hasWarnedOfForwarder.exchange(true, ordering: .relaxed) else { return }
         logger.warning(
             "X-Forwarded-For from a peer that is not in POSTERN_TRUSTED_PROXIES is not read",

@@ -3,7 +3,6 @@ import HTTPTypes
 /// The operator's listener: `/healthz`, `/readyz`, `/metrics`. Never on the public address.
 struct OperationsResponder: Sendable {
     let metrics: Metrics
-    let transport: TransportMetrics
     /// `nil` when requests can be served, else why not.
     let isReady: @Sendable () async -> String?
 
@@ -18,7 +17,7 @@ struct OperationsResponder: Sendable {
             guard let reason = await isReady() else { return .text(.ok, "ready\n") }
             return .text(.serviceUnavailable, reason + "\n")
         case "/metrics":
-            var answer = Answer.text(.ok, metrics.text() + transport.text())
+            var answer = Answer.text(.ok, metrics.text())
             answer.headers[.contentType] = "text/plain; version=0.0.4; charset=utf-8"
             return answer
         default:

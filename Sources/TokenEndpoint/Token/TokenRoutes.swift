@@ -25,7 +25,7 @@ struct TokenRoutes: Sendable {
             let response = try await service.token(
                 form, credentials: credentials, realm: exchange.realm, source: exchange.source,
                 userAgent: exchange.userAgent, proof: exchange.presentedProof)
-            metrics.countGrant(grantType, outcome: "ok")
+            metrics.countGrant(grantType, outcome: "ok", duration: exchange.age)
             if exchange.logs(.debug) {
                 exchange.logger.debug(
                     "token",
@@ -37,7 +37,7 @@ struct TokenRoutes: Sendable {
             exchange.nextNonce?.note(response.nonce)
             return Answer(json: response.json)
         } catch {
-            metrics.countGrant(grantType, outcome: error.code.rawValue)
+            metrics.countGrant(grantType, outcome: error.code.rawValue, duration: exchange.age)
             throw LabelledError(
                 error: error,
                 labels: ["client": "\(client)", "grant": "\(grantType)", "source": "\(exchange.source)"])

@@ -7,6 +7,7 @@ import Logging
 import NIOCore
 import Persistence
 import ServiceLifecycle
+import Telemetry
 import UnixSignals
 import TokenEndpoint
 
@@ -36,6 +37,8 @@ struct ServeCommand: AsyncParsableCommand {
               POSTERN_DB_CONNECTIONS       default 16
               POSTERN_LOG_LEVEL            default info
               POSTERN_LOG_FORMAT           text or json; default text
+              POSTERN_OTLP_ENDPOINT        URL of an OpenTelemetry receiver; traces are posted below it; default none
+              POSTERN_TRACE_RATIO          the share of requests that is traced, 0 to 1; default 0.01
               POSTERN_SHUTDOWN_GRACE       seconds; default 10
               POSTERN_UNIFORM_DEADLINE_MS  when uniform answers leave; default 100
             """)
@@ -96,12 +99,14 @@ struct ServerRun: Redacted {
     var onStarted: @Sendable () -> Void = {}
 
     func run() async throws {
+        let metrics = Metrics()
+        let tracer = configuration.traces.map { OTLPTracer(ratio: $0.ratio, metrics: metrics.registry) }
         let database = Database(
             members: clusters.map {
                 .init(
                     name: $0.cluster,
                     configuration: DatabaseConfiguration(conninfo: $0.conninfo, connections: connections))
-            }, logger: logger)
+            }, logger: logger, metrics: metrics.registry, tracer: tracer)
         var pace = OutboxSender.Configuration()
         // The mails of each cluster have a sender of their own.
         pace.mailsPerSecond = mailsPerSecond.map { max($0 / clusters.count, 1) }
@@ -114,13 +119,17 @@ struct ServerRun: Redacted {
                         database: parts.database, keyring: keyring, sender: mailSender, transport: transport,
                         calls: OutgoingCalls(
                             signer: RealmCallSigner(tokens: parts.hookTokens), secrets: secrets, outbox: memory),
-                        wakes: parts.wakes, configuration: pace, logger: logger, observe: parts.count)
+                        wakes: parts.wakes, configuration: pace, logger: logger, tracer: tracer,
+                        observe: parts.count)
                 },
                 postLogoutToken: Self.logoutTokenPost(), postEvent: Self.eventPost(secrets),
                 postSignal: Self.signalPost(), routes: extraRoutes),
-            onServing: { onStarted() }, logger: logger)
+            metrics: metrics, tracer: tracer, onServing: { onStarted() }, logger: logger)
+        // The first to start stops last: the spans of the others are exported.
+        let exporter = tracer.map { SpanExporter($0, version: Version.number, post: spanPost()) }
+        let services = [exporter].compactMap { $0 as (any Service)? } + server.services
         var groupConfiguration = ServiceGroupConfiguration(
-            services: server.services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+            services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         groupConfiguration.maximumGracefulShutdownDuration = configuration.shutdownGrace
         let group = ServiceGroup(configuration: groupConfiguration)
@@ -133,6 +142,20 @@ struct ServerRun: Redacted {
             throw CommandFailure("cannot listen on \(addresses.joined(separator: " and ")): \(reason)")
         }
         logger.notice("stopped")
+    }
+
+    /// Posts spans; no redirect is followed, and a batch that is not taken is not tried again.
+    private func spanPost() -> SpanExporter.Post {
+        let caller = HTTPCaller(sessions: 1)
+        let url = (configuration.traces?.endpoint ?? "") + "/v1/traces"
+        return { body in
+            var call = HTTPCall(url: url, headers: [("Content-Type", "application/json")], body: body)
+            call.total = .seconds(2)
+            guard case .answered(let status, _, _, _) = await caller.post(call, before: .now + .seconds(3)) else {
+                return false
+            }
+            return (200..<300).contains(status)
+        }
     }
 
     /// Posts logout tokens, several at a time; no redirect is followed.

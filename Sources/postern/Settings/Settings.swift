@@ -76,12 +76,28 @@ struct Settings: Sendable, Redacted {
         server.uniformDeadline = UniformDeadline(
             .milliseconds(try reader.integer("POSTERN_UNIFORM_DEADLINE_MS", default: 100, in: 0...5000)))
         server.shutdownGrace = .seconds(try reader.integer("POSTERN_SHUTDOWN_GRACE", default: 10, in: 0...3600))
+        server.traces = try traces(reader)
         switch (reader.string("POSTERN_TLS_CERT"), reader.string("POSTERN_TLS_KEY")) {
         case (nil, nil): break
         case (let certificate?, let key?): server.tls = (certificate, key)
         default: throw CommandFailure("POSTERN_TLS_CERT and POSTERN_TLS_KEY belong together: set both or neither")
         }
         return server
+    }
+
+    private static func traces(_ reader: Reader) throws -> (endpoint: String, ratio: Double)? {
+        let ratio = try reader.parsed("POSTERN_TRACE_RATIO", default: 0.01, "a number from 0 to 1") { text in
+            Double(text).flatMap { (0...1).contains($0) ? $0 : nil }
+        }
+        let endpoint = try reader.parsed(
+            "POSTERN_OTLP_ENDPOINT", default: "",
+            "https://host[:port][/path], or http:// of this machine, without user, query or fragment"
+        ) { text in
+            let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) } && !text.contains { "@?#".contains($0) }
+            guard isPlain, HTTPCaller.mayCall(text) else { return nil }
+            return text.hasSuffix("/") ? String(text.dropLast()) : text
+        }
+        return endpoint.isEmpty ? nil : (endpoint, ratio)
     }
 
     /// What the server connects with in the first cluster. - Throws: one line that says what to do.

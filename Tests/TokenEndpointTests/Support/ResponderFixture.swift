@@ -89,7 +89,7 @@ struct ResponderFixture: Sendable {
     let realms: RealmDirectory
     let responder: Responder
     let metrics = Metrics()
-    let transport = TransportMetrics()
+    let transport: TransportMetrics
     /// Its time stands still: what it remembers, it remembers.
     let limiter: RateLimiter
     let clock = StillClock()
@@ -100,6 +100,7 @@ struct ResponderFixture: Sendable {
         deadline: Duration = .milliseconds(100), trustsForwardedHost: Bool = true
     ) {
         configuration = StaticConfiguration(realms)
+        transport = TransportMetrics(metrics.registry)
         let instant = ContinuousClock.now
         limiter = RateLimiter(permits: nil, clock: { instant })
         self.realms = RealmDirectory(source: configuration)

@@ -10,12 +10,12 @@ import TestSupport
 struct TestServer: Sendable {
     let server: ConnectionServer
     var connections: OpenConnections { server.connections }
-    var metrics: TransportMetrics { server.metrics }
+    let metrics = Metrics()
 
     init(
         maximum: Int = 100, maximumPerSource: Int = 100, trusted: [String] = [], respond: @escaping Respond
     ) {
-        let metrics = TransportMetrics()
+        let metrics = TransportMetrics(self.metrics.registry)
         server = ConnectionServer(
             address: ListenAddress(host: "127.0.0.1", port: 0),
             connections: OpenConnections(

@@ -1,7 +1,7 @@
 import Glibc
 import Logging
 import NIOCore
-import NIOHTTP1
+package import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import ServiceLifecycle
@@ -22,15 +22,6 @@ struct ConnectionServer: Service {
     let respond: Respond
 
     private let loops = ConnectionLoops()
-
-    /// Far below NIO's defaults: nothing here needs more.
-    private static var limits: NIOHTTPDecoderLimitConfiguration {
-        var limits = NIOHTTPDecoderLimitConfiguration()
-        limits.maxHeaderFieldSize = 12 * 1024
-        limits.maxHeaderListSize = 16 * 1024
-        limits.maxHeaderFieldCount = 100
-        return limits
-    }
 
     private static let backlog: Int32 = 1024
     /// Of each direction, in the kernel: without a bound a client that does not read makes the kernel buffer megabytes.
@@ -115,10 +106,21 @@ struct ConnectionServer: Service {
         try pipeline.addHandler(gate)
         try pipeline.configureHTTPServerPipeline(
             withPipeliningAssistance: false, withErrorHandling: false, withOutboundHeaderValidation: false,
-            withEncoderConfiguration: .init(), withDecoderLimitConfiguration: Self.limits)
+            withEncoderConfiguration: .init(), withDecoderLimitConfiguration: .requests)
         try pipeline.addHandler(
             ConnectionHandler(
                 respond: respond, loop: loops.loop(for: channel.eventLoop), gate: gate, connection: connection))
+    }
+}
+
+extension NIOHTTPDecoderLimitConfiguration {
+    /// Far below NIO's defaults: nothing here needs more.
+    package static var requests: NIOHTTPDecoderLimitConfiguration {
+        var limits = NIOHTTPDecoderLimitConfiguration()
+        limits.maxHeaderFieldSize = 12 * 1024
+        limits.maxHeaderListSize = 16 * 1024
+        limits.maxHeaderFieldCount = 100
+        return limits
     }
 }
 
@@ -183,7 +185,7 @@ private final class AcceptHandler: ChannelInboundHandler {
         guard let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
         guard !isPaused, let options = context.channel.syncOptions else { return }
         isPaused = true
-        metrics.acceptPauses.add(1, ordering: .relaxed)
+        metrics.countAcceptPause()
         if nextLog <= .now() {
             nextLog = .now() + Self.logInterval
             logger.error("no new connection can be accepted", metadata: ["error": "\(error)"])

@@ -1,15 +1,15 @@
-import NIOCore
+package import NIOCore
 
 /// Stands before the HTTP decoder and gives it bytes only while ``ConnectionHandler`` can take a request.
 ///
 /// The decoder decodes all it is given, and a small request becomes many times its size in memory. So bytes go to the
 /// decoder in slices of ``sliceSize``, none while a request is being answered, and the socket is not read while any are
 /// left: a client that pipelines costs one read buffer and the requests of one slice.
-final class InputGate: ChannelDuplexHandler {
-    typealias InboundIn = ByteBuffer
-    typealias InboundOut = ByteBuffer
-    typealias OutboundIn = Never
-    typealias OutboundOut = Never
+package final class InputGate: ChannelDuplexHandler {
+    package typealias InboundIn = ByteBuffer
+    package typealias InboundOut = ByteBuffer
+    package typealias OutboundIn = Never
+    package typealias OutboundOut = Never
 
     private static let sliceSize = 2048
 
@@ -32,17 +32,19 @@ final class InputGate: ChannelDuplexHandler {
     /// Called before bytes go to the decoder.
     var onInput: () -> Void = {}
 
-    func handlerAdded(context: ChannelHandlerContext) {
+    package init() {}
+
+    package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) {
+    package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
         pending = nil
         onInput = {}
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard state != .discarding else { return }
         var bytes = unwrapInboundIn(data)
         if state == .open, pending == nil, bytes.readableBytes <= Self.sliceSize {
@@ -53,11 +55,11 @@ final class InputGate: ChannelDuplexHandler {
         feed(context)
     }
 
-    func read(context: ChannelHandlerContext) {
+    package func read(context: ChannelHandlerContext) {
         if pending == nil { context.read() } else { wantsRead = true }
     }
 
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .inputClosed? = event as? ChannelEvent, pending != nil { return hasEnded = true }
         context.fireUserInboundEventTriggered(event)
     }

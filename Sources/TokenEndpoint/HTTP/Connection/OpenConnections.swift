@@ -95,7 +95,7 @@ final class OpenConnections: Sendable {
             return (nil, dropped)
         }
         for victim in dropped {
-            metrics.droppedConnections.add(1, ordering: .relaxed)
+            metrics.countDropped()
             victim.channel.eventLoop.execute {
                 victim.channel.pipeline.fireUserInboundEventTriggered(MakeRoomEvent())
             }
@@ -104,7 +104,7 @@ final class OpenConnections: Sendable {
             refused(refusal, connection)
             return false
         }
-        metrics.openConnections.add(1, ordering: .relaxed)
+        metrics.countOpened()
         channel.closeFuture.whenComplete { _ in self.closed(connection) }
         return true
     }
@@ -147,7 +147,7 @@ final class OpenConnections: Sendable {
     }
 
     private func closed(_ connection: OpenConnection) {
-        metrics.openConnections.subtract(1, ordering: .relaxed)
+        metrics.countClosed()
         let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             Self.remove(connection, &state)
             guard state.open.isEmpty else { return [] }

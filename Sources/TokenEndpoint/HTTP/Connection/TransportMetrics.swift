@@ -1,46 +1,44 @@
-import Grants
-import Synchronization
+import CoreMetrics
 
-/// Counters of connections, in the Prometheus text format.
+/// Counters of connections.
 final class TransportMetrics: Sendable {
-    let openConnections = Atomic<Int>(0)
-    let droppedConnections = Atomic<UInt64>(0)
-    let acceptPauses = Atomic<UInt64>(0)
-    /// Requests with `X-Forwarded-For` from peers that are not trusted proxies.
-    let untrustedForwarded = Atomic<UInt64>(0)
-    /// Requests to `get_identity` without `API_KEY_ID`.
-    private let missingAPIKeys = Atomic<UInt64>(0)
-    private let refusedPerProcess = Atomic<UInt64>(0)
-    private let refusedPerSource = Atomic<UInt64>(0)
+    private let openConnections: Meter
+    private let droppedConnections: Counter
+    private let acceptPauses: Counter
+    private let untrustedForwarded: Counter
+    private let missingAPIKeys: Counter
+    private let refusedPerProcess: Counter
+    private let refusedPerSource: Counter
 
-    func countMissingAPIKey() {
-        missingAPIKeys.add(1, ordering: .relaxed)
+    /// - Parameter factory: where the values are kept.
+    init(_ factory: any MetricsFactory) {
+        func counter(_ name: String, _ labels: [(String, String)] = []) -> Counter {
+            Counter(label: name, dimensions: labels, factory: factory)
+        }
+        openConnections = Meter(label: "postern_connections", factory: factory)
+        droppedConnections = counter("postern_connections_dropped_total")
+        acceptPauses = counter("postern_accept_pauses_total")
+        untrustedForwarded = counter("postern_untrusted_forwarded_total")
+        missingAPIKeys = counter("postern_missing_api_key_total")
+        refusedPerProcess = counter("postern_connections_refused_total", [("limit", "process")])
+        refusedPerSource = counter("postern_connections_refused_total", [("limit", "source")])
     }
+
+    func countOpened() { openConnections.increment() }
+    func countClosed() { openConnections.decrement() }
+    func countDropped() { droppedConnections.increment() }
+    func countAcceptPause() { acceptPauses.increment() }
+
+    /// Counts a request with `X-Forwarded-For` from a peer that is not a trusted proxy.
+    func countUntrustedForwarded() { untrustedForwarded.increment() }
+
+    /// Counts a request to `get_identity` without `API_KEY_ID`.
+    func countMissingAPIKey() { missingAPIKeys.increment() }
 
     func countRefused(_ refusal: OpenConnections.Refusal) {
         switch refusal {
-        case .process: refusedPerProcess.add(1, ordering: .relaxed)
-        case .source: refusedPerSource.add(1, ordering: .relaxed)
+        case .process: refusedPerProcess.increment()
+        case .source: refusedPerSource.increment()
         }
-    }
-
-    /// The exposition text.
-    func text() -> String {
-        """
-        # TYPE postern_connections gauge
-        postern_connections \(openConnections.load(ordering: .relaxed))
-        # TYPE postern_connections_refused_total counter
-        postern_connections_refused_total{limit="process"} \(refusedPerProcess.load(ordering: .relaxed))
-        postern_connections_refused_total{limit="source"} \(refusedPerSource.load(ordering: .relaxed))
-        # TYPE postern_connections_dropped_total counter
-        postern_connections_dropped_total \(droppedConnections.load(ordering: .relaxed))
-        # TYPE postern_accept_pauses_total counter
-        postern_accept_pauses_total \(acceptPauses.load(ordering: .relaxed))
-        # TYPE postern_untrusted_forwarded_total counter
-        postern_untrusted_forwarded_total \(untrustedForwarded.load(ordering: .relaxed))
-        # TYPE postern_missing_api_key_total counter
-        postern_missing_api_key_total \(missingAPIKeys.load(ordering: .relaxed))
-
-        """
     }
 }
