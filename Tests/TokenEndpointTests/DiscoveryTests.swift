@@ -146,7 +146,7 @@ struct DiscoveryTests {
         realm.version += 1
         realm.nativeGrantsEnabled = false
         fixture.configuration.put(realm, host: "r.example")
-        fixture.realms.changed(realm.id.description)
+        fixture.realms.clusters[0].changed(realm.id.description)
         let after = await fixture.answer(.fixture(.GET, Self.metadata))
         #expect(after.member("grant_types_supported") == ["refresh_token"])
         #expect(after.headers[.eTag] != before.headers[.eTag])

@@ -46,12 +46,17 @@ public struct MetricSample: Sendable {
     let value: Double
 
     /// A sample of the family `name`.
-    public init(_ name: String, _ labels: KeyValuePairs<String, String>, _ value: Double) {
+    public init(_ name: String, _ labels: [(String, String)], _ value: Double) {
         self.name = name
-        self.labels = labels.map { ($0.key, $0.value) }
+        self.labels = labels
         self.value = value
     }
 
+    /// A sample of the family `name`.
+    public init(_ name: String, _ labels: KeyValuePairs<String, String>, _ value: Double) {
+        self.init(name, labels.map { ($0.key, $0.value) }, value)
+    }
+
     /// A sample without labels.
-    public init(_ name: String, _ value: Double) { self.init(name, [:], value) }
+    public init(_ name: String, _ value: Double) { self.init(name, [], value) }
 }

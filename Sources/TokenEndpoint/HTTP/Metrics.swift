@@ -140,10 +140,10 @@ public final class Metrics: Sendable {
         watch {
             database.parts.flatMap { part in
                 let counts = part.database.poolCounts
-                let cluster = database.parts.count > 1 ? ["cluster": part.name] : [:]
-                return [("free", counts.free), ("lent", counts.lent), ("connecting", counts.connecting)].map {
-                    MetricSample(
-                        "postern_pool_connections", cluster.merging(["state": $0]) { $1 }, Double($1))
+                let cluster = database.parts.count > 1 ? [("cluster", part.name)] : []
+                let states = [("free", counts.free), ("lent", counts.lent), ("connecting", counts.connecting)]
+                return states.map { state, count in
+                    MetricSample("postern_pool_connections", [("state", state)] + cluster, Double(count))
                 } + [MetricSample("postern_pool_waiting", cluster, Double(counts.waiting))]
             }
         }
