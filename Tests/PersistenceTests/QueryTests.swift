@@ -203,6 +203,7 @@ extension DatabaseTests {
             try await withDatabase(connections: 1) { database, _ in
                 try await database.run("DISCARD ALL")
                 try await #expect(database.text("SHOW synchronous_commit") == "on")
+                try await #expect(database.text("SHOW jit") == "off")
                 try await #expect(database.text("SHOW statement_timeout") == "4750ms")
                 try await #expect(database.text("SHOW lock_timeout") == "500ms")
                 try await #expect(database.text("SHOW timezone") == "UTC")
