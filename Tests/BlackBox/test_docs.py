@@ -104,6 +104,7 @@ def test_operate(world, psql, tmp_path):
     """The operator's questions to a running server and its database get the answers that the page shows."""
     shell = Shell(tmp_path, {**clean_environment(), **world.node.environment}, [
         ("127.0.0.1:9090", f"127.0.0.1:{world.node.ops_port}"),
+        ("postern realm list", f"{settings.BINARY} realm list"),
         ("postern doctor --config /etc/postern/postern.env", f"{settings.BINARY} doctor"),
     ])
     run(to_run(OPERATE), sql=psql, sh=shell)

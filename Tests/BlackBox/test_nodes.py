@@ -25,7 +25,7 @@ PROXIES = [
 @pytest.fixture(scope="module")
 def nodes(world):
     """Two processes that trust the proxy."""
-    made = [world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.1/32") for _ in range(2)]
+    made = [world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.1/32", POSTERN_SHUTDOWN_DELAY="1") for _ in range(2)]
     yield made
     for node in made:
         node.stop()

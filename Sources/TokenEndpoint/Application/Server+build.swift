@@ -47,7 +47,7 @@ extension Server {
                     maximum: maximum, maximumPerSource: Self.connectionsPerSource,
                     trusted: configuration.trustedProxies,
                     metrics: transport, logger: logger),
-                metrics: transport, tls: tls, logger: logger,
+                metrics: transport, tls: tls, stopsAfter: configuration.shutdownDelay, logger: logger,
                 onServing: {
                     logger.notice("serving", metadata: ["listen": "\(configuration.listen)"])
                     onServing()

@@ -18,7 +18,9 @@ public struct ServerConfiguration: Sendable {
     public var tls: (certificate: String, key: String)?
     /// Where spans are posted, and the share of traces that is recorded, 0 to 1; `nil`: there are no traces.
     public var traces: (endpoint: String, ratio: Double)?
-    /// How long requests in flight may take after SIGTERM.
+    /// How long connections are accepted after SIGTERM.
+    public var shutdownDelay = Duration.zero
+    /// How long requests in flight may take after that.
     public var shutdownGrace: Duration
 
     /// A tenth of the connections is left for requests that are answered at once.

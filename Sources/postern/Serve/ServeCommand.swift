@@ -39,6 +39,7 @@ struct ServeCommand: AsyncParsableCommand {
               POSTERN_LOG_FORMAT           text or json; default text
               POSTERN_OTLP_ENDPOINT        URL of an OpenTelemetry receiver; traces are posted below it; default none
               POSTERN_TRACE_RATIO          the share of requests that is traced, 0 to 1; default 0.01
+              POSTERN_SHUTDOWN_DELAY       seconds that connections are accepted after SIGTERM; default 1
               POSTERN_SHUTDOWN_GRACE       seconds; default 10
               POSTERN_UNIFORM_DEADLINE_MS  when uniform answers leave; default 100
             """)
@@ -131,7 +132,8 @@ struct ServerRun: Redacted {
         var groupConfiguration = ServiceGroupConfiguration(
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        groupConfiguration.maximumGracefulShutdownDuration = configuration.shutdownGrace
+        groupConfiguration.maximumGracefulShutdownDuration =
+            configuration.shutdownDelay + configuration.shutdownGrace
         let group = ServiceGroup(configuration: groupConfiguration)
         defer { LogWriter.shared.flush() }
         do {

@@ -75,6 +75,7 @@ struct Settings: Sendable, Redacted {
         server.maximumLongPolls = try reader.integer("POSTERN_LONG_POLLS", default: 10_000, in: 0...1_000_000)
         server.uniformDeadline = UniformDeadline(
             .milliseconds(try reader.integer("POSTERN_UNIFORM_DEADLINE_MS", default: 100, in: 0...5000)))
+        server.shutdownDelay = .seconds(try reader.integer("POSTERN_SHUTDOWN_DELAY", default: 1, in: 0...300))
         server.shutdownGrace = .seconds(try reader.integer("POSTERN_SHUTDOWN_GRACE", default: 10, in: 0...3600))
         server.traces = try traces(reader)
         switch (reader.string("POSTERN_TLS_CERT"), reader.string("POSTERN_TLS_KEY")) {

@@ -53,6 +53,7 @@ class Node:
             "POSTERN_SMTP_URL": f"smtp://127.0.0.1:{smtp_port}?starttls=off",
             "POSTERN_SMTP_RATE": "10000",  # tests ask for many codes at once
             "POSTERN_MAIL_FROM": "Postern <no-reply@mail.example>",
+            "POSTERN_SHUTDOWN_DELAY": "0",  # no proxy has to notice
             "POSTERN_UNIFORM_DEADLINE_MS": str(UNIFORM_DEADLINE_MS),
             "POSTERN_LOG_LEVEL": "debug",
             "SWIFT_BACKTRACE": os.environ.get("POSTERN_BACKTRACE", "enable=no"),

@@ -48,17 +48,21 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var headSince: NIODeadline?
     /// The rest of the slice that ended with the request being answered.
     private var waiting = CircularBuffer<HTTPServerRequestPart>()
-    /// The connection ends after the answer under way.
-    private var isLast = false
+    /// The connection ends after the answer under way, or after the next.
+    private var isLast: Bool
     private var hasUnreadInput = false
     /// The client has said all it wants to say.
     private var inputEnded = false
 
-    init(respond: @escaping Respond, loop: ConnectionLoop, gate: InputGate, connection: OpenConnection) {
+    init(
+        respond: @escaping Respond, loop: ConnectionLoop, gate: InputGate, connection: OpenConnection,
+        isLast: Bool = false
+    ) {
         self.respond = respond
         self.loop = loop
         self.gate = gate
         self.connection = connection
+        self.isLast = isLast
         eventLoop = connection.channel.eventLoop
         since = eventLoop.now
     }
@@ -91,6 +95,9 @@ final class ConnectionHandler: ChannelInboundHandler {
         switch event {
         case is ChannelShouldQuiesceEvent: quiesce()
         case is MakeRoomEvent: makeRoom()
+        case is LastRequestEvent:
+            isLast = true
+            end.signal()
         case ChannelEvent.inputClosed: inputClosed()
         default: context.fireUserInboundEventTriggered(event)
         }

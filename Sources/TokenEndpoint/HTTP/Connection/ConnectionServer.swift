@@ -17,6 +17,8 @@ struct ConnectionServer: Service {
     let metrics: TransportMetrics
     /// `nil` for plain HTTP.
     var tls: TLSIdentity?
+    /// How long it goes on accepting when it is to stop, so that no proxy sends to a port that has just closed.
+    var stopsAfter = Duration.zero
     var onServing: @Sendable () -> Void = {}
     let logger: Logger
     let respond: Respond
@@ -30,12 +32,14 @@ struct ConnectionServer: Service {
 
     init(
         address: ListenAddress, connections: OpenConnections, metrics: TransportMetrics, tls: TLSIdentity? = nil,
-        logger: Logger, onServing: @escaping @Sendable () -> Void = {}, respond: @escaping Respond
+        stopsAfter: Duration = .zero, logger: Logger, onServing: @escaping @Sendable () -> Void = {},
+        respond: @escaping Respond
     ) {
         self.address = address
         self.connections = connections
         self.metrics = metrics
         self.tls = tls
+        self.stopsAfter = stopsAfter
         self.logger = logger
         self.onServing = onServing
         self.respond = respond
@@ -55,13 +59,22 @@ struct ConnectionServer: Service {
                 }
                 await connections.empty()
             } onGracefulShutdown: {
-                listener.stop()
-                connections.drain()
+                guard stopsAfter > .zero else { return stop(listener) }
+                connections.answerLastRequests()
+                Task {
+                    try? await Task.sleep(for: stopsAfter)
+                    stop(listener)
+                }
             }
         } onCancel: {
             listener.stop()
             connections.closeAll()
         }
+    }
+
+    private func stop(_ listener: Listener) {
+        listener.stop()
+        connections.drain()
     }
 
     private func bindAgain(_ listener: Listener) async {
@@ -109,7 +122,8 @@ struct ConnectionServer: Service {
             withEncoderConfiguration: .init(), withDecoderLimitConfiguration: .requests)
         try pipeline.addHandler(
             ConnectionHandler(
-                respond: respond, loop: loops.loop(for: channel.eventLoop), gate: gate, connection: connection))
+                respond: respond, loop: loops.loop(for: channel.eventLoop), gate: gate, connection: connection,
+                isLast: connections.isStopping))
     }
 }
 

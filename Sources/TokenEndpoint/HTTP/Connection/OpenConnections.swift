@@ -37,6 +37,9 @@ final class OpenConnection: Sendable {
 /// Tells a connection that waits for its client to close.
 struct MakeRoomEvent: Sendable {}
 
+/// Tells a connection that its next answer is its last.
+struct LastRequestEvent: Sendable {}
+
 /// All connections of a listener, bounded in total and for each source that is not a trusted proxy.
 ///
 /// When all places are taken, a source that has fewer connections than another gets a place of that other: no source
@@ -51,6 +54,7 @@ final class OpenConnections: Sendable {
     private struct State {
         var open: [ObjectIdentifier: OpenConnection] = [:]
         var sources: [String: Int] = [:]
+        var isStopping = false
         var isDraining = false
         var onEmpty: [CheckedContinuation<Void, Never>] = []
         var nextScan = NIODeadline.uptimeNanoseconds(0)
@@ -112,6 +116,22 @@ final class OpenConnections: Sendable {
     /// The connection of a channel that was admitted and is still open.
     func connection(of channel: any Channel) -> OpenConnection? {
         state.withLock { $0.open[ObjectIdentifier(channel)] }
+    }
+
+    /// Whether each connection is to end after its next answer.
+    var isStopping: Bool { state.withLock(\.isStopping) }
+
+    /// Lets all connections, also new ones, end after their next answer; those that wait for a request stay open.
+    func answerLastRequests() {
+        let open = state.withLock { state in
+            state.isStopping = true
+            return Array(state.open.values)
+        }
+        for connection in open {
+            connection.channel.eventLoop.execute {
+                connection.channel.pipeline.fireUserInboundEventTriggered(LastRequestEvent())
+            }
+        }
     }
 
     /// Lets no more in, and lets the open ones end after the answer under way.
