@@ -14,7 +14,7 @@ struct MigrationFacts: Sendable, Equatable {
             switch lock {
             case "ACCESS EXCLUSIVE": "readers and writers wait"
             case "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE": "writers wait"
-            default: "nobody waits"
+            default: "no other statement waits"
             }
         }
     }

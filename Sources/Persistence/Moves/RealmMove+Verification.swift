@@ -57,7 +57,7 @@ extension RealmMove {
     }
 
     /// Removes the rows of a realm from a cluster that it has left.
-    /// - Parameter unverified: also when nobody has compared them with those of the other cluster.
+    /// - Parameter unverified: also rows that no move has compared with those of the other cluster.
     /// - Returns: how many rows.
     public static func clear(
         _ realm: PlacementStore.Listed, at place: Place, unverified: Bool, progress: @Sendable (String) -> Void

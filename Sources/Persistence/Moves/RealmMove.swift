@@ -81,7 +81,7 @@ public struct RealmMove: Sendable {
         for session in [old, new] {
             guard try await session.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user") == "t" else {
                 throw StatementFailure(
-                    "cluster \(session.cluster): a move needs a superuser: PostgreSQL 15 lets nobody else subscribe")
+                    "cluster \(session.cluster): a move needs a superuser: only superusers may subscribe")
             }
         }
         guard try await old.value("SHOW wal_level") == "logical" else {
@@ -189,7 +189,9 @@ public struct RealmMove: Sendable {
         let oldView = try await Superuser(cluster: from.name, conninfo: from.conninfo)
         let newView = try await Superuser(cluster: to.name, conninfo: to.conninfo)
         progress("changing over")
-        for attempt in 1... {
+        var attempt = 0
+        while true {
+            attempt += 1
             let began = ContinuousClock.now
             try await old.rows("SELECT postern.close_realm(\(id))")
             do {
@@ -217,7 +219,6 @@ public struct RealmMove: Sendable {
                 try await Task.sleep(for: .seconds(1))
             }
         }
-        fatalError("the loop returns or throws")
     }
 
     /// Waits until the last row that was written has arrived, and with it all before.

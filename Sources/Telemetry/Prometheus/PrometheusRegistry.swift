@@ -4,7 +4,7 @@ import Synchronization
 /// The backend of swift-metrics that `/metrics` shows: keeps the series in memory and writes them in Prometheus' text
 /// format (version 0.0.4).
 ///
-/// Labels of a series are bounded by whoever records; as a second line of defence a family keeps at most
+/// The code that records a series chooses its labels from a bounded set. Should it not, a family still keeps at most
 /// ``maximumSeries`` series, and `postern_metrics_series_refused_total` counts what found no room.
 public final class PrometheusRegistry: MetricsFactory {
     private enum Cell: Sendable {

@@ -21,7 +21,7 @@ struct ConfigurationWatch: Sendable {
     }
 
     private func note(_ event: ListenConnection.Event) {
-        // Before the realms, so that nobody reads a changed realm where it was.
+        // Before the realms, so that no request reads a changed realm in the cluster that it has left.
         database.heard(event, from: part)
         switch event {
         case .clocks(let reading): note(reading)

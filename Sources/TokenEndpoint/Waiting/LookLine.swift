@@ -20,7 +20,7 @@ struct LookLine {
     private var urgent = Line()
     private var others = Line()
 
-    /// Takes a turn that nobody has. - Returns: `false` when there is none.
+    /// Takes a free turn. - Returns: `false` when there is none.
     mutating func takesTurn() -> Bool {
         guard free > 0 else { return false }
         free -= 1
@@ -31,7 +31,7 @@ struct LookLine {
         if isUrgent { urgent.numbers.append(number) } else { others.numbers.append(number) }
     }
 
-    /// A turn has ended. - Returns: who has it now; `nil`: nobody, it is free.
+    /// A turn has ended. - Returns: the request that has it now; `nil`: it is free.
     mutating func next() -> UInt64? {
         if let number = urgent.next() ?? others.next() { return number }
         free += 1
