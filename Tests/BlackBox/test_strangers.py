@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import resource
 import socket
-import ssl
 import struct
 import time
 
@@ -13,6 +12,7 @@ import pytest
 from harness import fleet, report, wire
 from harness.haproxy import HAPROXY, HAProxy
 from harness.settings import FULL
+from harness.tls import unverified
 from harness.volley import in_parallel
 
 pytestmark = pytest.mark.slow
@@ -194,15 +194,6 @@ class Strangers:
             except OSError:
                 pass
             await asyncio.sleep(0.05)
-
-
-def unverified(*protocols):
-    """TLS to a certificate that nothing vouches for."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if protocols:
-        context.set_alpn_protocols(list(protocols))
-    return context
 
 
 def compare(good, attacks, nodes):

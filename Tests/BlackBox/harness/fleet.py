@@ -11,11 +11,17 @@ from . import wire
 class Client:
     """One client with at most one connection."""
 
-    def __init__(self, port, source=None, keep=True):
-        self._port, self._source, self._keep = port, source, keep
+    def __init__(self, port, source=None, keep=True, context=None):
+        """`context`: of TLS."""
+        self._port, self._source, self._keep, self._context = port, source, keep, context
         self._reader = self._writer = None
         #: When the present connection, or the last one, was made.
         self.opened = 0.0
+
+    @classmethod
+    def of(cls, node, keep=True):
+        """A client of a server, or of a proxy before servers."""
+        return cls(node.port, keep=keep, context=node.context)
 
     @property
     def port(self):
@@ -30,7 +36,7 @@ class Client:
         if self._writer is None:
             local = (self._source, 0) if self._source else None
             self.opened = time.monotonic()
-            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=local)
+            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=local, ssl=self._context)
         try:
             self._writer.write(request)
             head = (await self._reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
