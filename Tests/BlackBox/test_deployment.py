@@ -180,6 +180,18 @@ def test_every_setting_in_a_manifest_is_one_of_the_servers(file):
     assert named and named <= known, named - known
 
 
+def test_the_role_that_the_compose_file_makes_may_serve(world):
+    """The server of the file does not log in as its superuser: `serve` refuses that."""
+    text = (REPOSITORY / "deploy" / "container" / "compose.yaml").read_text(encoding="utf-8")
+    superuser = re.search(r"POSTGRES_USER: (\S+)", text)[1]
+    server = re.search(r"POSTERN_DATABASE_URL: postgresql://(\w+):", text)[1]
+    assert server != superuser
+    for statement in re.findall(r"--command=(.+)$", text, re.MULTILINE):
+        world.cluster.sql(statement)
+    node = world.start_node(POSTERN_DATABASE_URL=world.cluster.url(server))
+    node.stop()
+
+
 # -- HAProxy ---------------------------------------------------------------------------------------------
 
 

@@ -12,8 +12,8 @@ struct AuditExportCommand: AsyncParsableCommand {
             The members are those of the view admin.audit_log. Each event appears once, when no earlier one can still \
             appear: events of a transaction that is open wait for its end, and so do later ones. The order is that of \
             transactions, so that "at" may go back a little. To resume, give the "id" of the last line as --after. \
-            Reads POSTERN_DATABASE_URL; needs no running server. When there are several clusters, name the one that has \
-            the realm: `postern realm list` shows it.
+            Reads POSTERN_DATABASE_URL; needs no running server. When there are several clusters, name the one that \
+            has the realm: `postern realm list` shows it.
             """)
 
     @Option(name: .long, help: "The realm's slug.")

@@ -55,7 +55,7 @@ class UpgradeWorld(LoadedWorld):
         return realm, realm.users(users), [], [holder(realm).credential for _ in self.fleet_nodes]
 
     def has_pages(self):
-        """Whether the schema knows pages for browsers."""
+        """Whether the schema knows pages for browsers; before `migrate`, whether the older release does."""
         return self.cluster.value("SELECT to_regproc('admin.set_hosted') IS NOT NULL") == "t"
 
     def close(self):
@@ -74,7 +74,7 @@ class UpgradeRun(Run):
         super().__init__(*arguments, **named)
         self.older = Path(older).resolve()
         self.phases, self.restarts, self.notes = {}, Counter(), {}
-        self._answers, self._slowest = Counter(), 0.0
+        self._answers, self._slowest, self._has_pages = Counter(), 0.0, False
 
     def run(self):
         """Everything; returns the report."""
@@ -110,7 +110,8 @@ class UpgradeRun(Run):
     # -- the steps ---------------------------------------------------------------------------------
 
     def _upgrade(self):
-        pages = [lambda run, f=front: self._sign_in_page(run, f) for front in self.world.entrances] if self.world.has_pages() else []
+        self._has_pages = self.world.has_pages()
+        pages = [lambda run, f=front: self._sign_in_page(run, f) for front in self.world.entrances] if self._has_pages else []
         if pages:
             hosted(self.realm)
         self.load.start(*pages)
@@ -136,7 +137,7 @@ class UpgradeRun(Run):
         self.history.note(what)
         moment, signed_in = time.monotonic(), self.sign_ins.total["code"]
         self.load.back_after(moment, 60)
-        names = ["introspection 0", "page 0", *(["sign-in page"] if self.world.has_pages() else [])]
+        names = ["introspection 0", "page 0", *(["sign-in page"] if self._has_pages else [])]
         deadline = moment + 60
         while self.sign_ins.total["code"] == signed_in or not all(self.load.fleet.successes(name, moment) for name in names):
             self.require(time.monotonic() < deadline, f"{what}: not all of {names} and sign-ins succeed; {self.load.fleet.violations[:5]}")
