@@ -143,6 +143,12 @@ class Fleet:
         """Measures anew."""
         self.gaps = {}
 
+    def _says_unavailable(self, body):
+        try:
+            return json.loads(body) == self.UNAVAILABLE
+        except ValueError:  # a proxy's own
+            return False
+
     async def ask(self, name, client, request, expected=(200,)):
         """One request; None when the answer is a proper 503, or the process was killed. Everything else but `expected` is a violation."""
         began = time.monotonic()
@@ -162,7 +168,7 @@ class Fleet:
         key = (name, status)
         self.counts[key] = self.counts.get(key, 0) + 1
         if status == 503:
-            if not fields.get("retry-after", "").isdigit() or json.loads(body) != self.UNAVAILABLE:
+            if not fields.get("retry-after", "").isdigit() or not self._says_unavailable(body):
                 self.violate(f"{name}: {status} {fields} {body[:200]!r}")
             await asyncio.sleep(0.02)
             return None

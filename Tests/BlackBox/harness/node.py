@@ -79,7 +79,7 @@ class Node:
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             )
 
-    def wait_ready(self, timeout=20.0):
+    def wait_ready(self, timeout=60.0):
         """Waits for /readyz."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
