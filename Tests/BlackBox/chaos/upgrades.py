@@ -173,9 +173,17 @@ class UpgradeRun(Run):
             self.require(ended == 0, f"{name}: a server ended with {ended}")
             node.binary = binary
             node.start()
+            self._asked_by_the_proxy(node, name)
             self._served(f"{name}, server {number + 1}")
             self.restarts[name] += 1
         self._phase(name, began)
+
+    def _asked_by_the_proxy(self, node, name):
+        """The next server is stopped only once the proxy knows that this one is back."""
+        deadline = time.monotonic() + 60
+        while not node.metric('postern_http_requests_total{route="/connect/token",status="200"}'):
+            self.require(time.monotonic() < deadline, f"{name}: the proxy does not ask a server that is ready")
+            time.sleep(0.05)
 
     def _phase(self, name, began):
         self.phases.setdefault(name, []).append(round(time.monotonic() - began, 2))
