@@ -41,6 +41,7 @@ class Node:
 
     def __init__(self, database_url, key_file, smtp_port, wrapper=(), binary=BINARY, **environment):
         self.binary = binary
+        self._ran_another = False
         self.port = free_port()
         self.ops_port = free_port()
         OUTPUT.mkdir(parents=True, exist_ok=True)
@@ -73,6 +74,7 @@ class Node:
     def launch(self):
         """Starts."""
         assert self.binary.exists(), f"{self.binary} is missing: build it, or set POSTERN_BIN"
+        self._ran_another = self._ran_another or self.binary != BINARY
         with open(self.stdout, "ab") as out, open(self.stderr, "ab") as err:
             self.process = subprocess.Popen(
                 [*self._wrapper, str(self.binary), "serve"], env={**clean_environment(), **self.environment},
@@ -151,7 +153,8 @@ class Node:
                 self.terminate()
             except subprocess.TimeoutExpired:
                 self.kill()
-        assert "malformedResult" not in self.log(), f"a function answered in another shape than the server reads: {self.stdout}"
+        # What an older binary logs, no change here can mend.
+        assert self._ran_another or "malformedResult" not in self.log(), f"a function answered in another shape than the server reads: {self.stdout}"
 
     def log(self):
         """stdout and stderr so far."""
