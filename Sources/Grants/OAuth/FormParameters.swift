@@ -13,6 +13,9 @@ public struct FormParameters: Sendable, Equatable {
     private struct Pair: Sendable, Equatable {
         let name: String
         let value: String
+
+        /// Most names differ in their length already.
+        func has(_ name: String) -> Bool { self.name.utf8.count == name.utf8.count && self.name == name }
     }
 
     /// Every `resource` value in order (RFC 8707 §2).
@@ -54,7 +57,8 @@ public struct FormParameters: Sendable, Equatable {
     /// Parses a body whose size the caller has bounded.
     /// - Parameter lists: names that may repeat besides `resource`; their first value counts.
     public init(parsing body: some Collection<UInt8>, lists: Set<String> = []) throws(ParseError) {
-        let body = Array(body)
+        // A sequence of unknown kind would be copied byte by byte.
+        let body = body.withContiguousStorageIfAvailable { Array($0) } ?? Array(body)
         let bytes = body.span
         var number = 0
         var start = 0
@@ -76,7 +80,7 @@ public struct FormParameters: Sendable, Equatable {
                 if !value.isEmpty { resources.append(value) }
                 continue
             }
-            guard !pairs.contains(where: { $0.name == name }) else {
+            guard !pairs.contains(where: { $0.has(name) }) else {
                 guard lists.contains(name) else { throw .repeated }
                 continue
             }
@@ -87,8 +91,8 @@ public struct FormParameters: Sendable, Equatable {
 
     /// The value of a parameter, `nil` when absent or empty.
     public subscript(name: String) -> String? {
-        guard let value = pairs.first(where: { $0.name == name })?.value, !value.isEmpty else { return nil }
-        return value
+        guard let pair = pairs.first(where: { $0.has(name) }), !pair.value.isEmpty else { return nil }
+        return pair.value
     }
 
     /// Decodes `+` and `%XX` once.
