@@ -27,8 +27,8 @@ BEGIN
         RETURN v_added.outcome;
     END IF;
     UPDATE postern.browser_session AS b
-       SET cookie_hash = p_new_cookie_hash, auth_time = CASE WHEN i.added_at < b.auth_time THEN now() ELSE b.auth_time END,
-           last_used_at = now(),
+       SET cookie_hash = p_new_cookie_hash,
+           auth_time = CASE WHEN i.added_at < b.auth_time THEN now() ELSE b.auth_time END, last_used_at = now(),
            idle_expires_at = now() + postern.browser_session_idle(r),
            amr = postern.proven_methods(b, p_amr, p_request),
            email_proved_at = CASE WHEN i.kind = 'email' THEN now() ELSE b.email_proved_at END,
