@@ -60,5 +60,17 @@ SELECT pg_temp.starts('bind', kind => 'none'), pg_temp.opens('bind', 'bind') \g 
 SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('bind') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.binds('bind', '+4366412345678'), 'step', 'no assertion after the end');
 SELECT is(pg_temp.key_phone('bind'), NULL, 'and no key of it');
+
+-- A number that is taken from a key leaves the trusted device; without a user the key goes.
+SELECT pg_temp.stands(k, 'otp'), pg_temp.checks(k, k, k) FROM unnest('{plain,trusted}'::text[]) AS k \g /dev/null
+RESET ROLE;
+UPDATE postern.device_key SET user_id = postern.find_user(pg_temp.realm(), 'ada@example.com'), added_at = now(),
+       client = phone_client WHERE thumbprint = pg_temp.h('trusted');
+SET LOCAL ROLE app_login;
+SELECT is(postern.revoke_phone_key(pg_temp.realm(), pg_temp.client('srv'), pg_temp.device(k)), true, 'revoked: ' || k)
+  FROM unnest('{plain,trusted}'::text[]) AS k;
+SELECT is(pg_temp.device('plain'), NULL, 'a key without a user is gone');
+SELECT isnt(pg_temp.device('trusted'), NULL, 'a trusted device stays');
+SELECT is(pg_temp.key_phone('trusted'), NULL, 'without a number');
 SELECT * FROM finish();
 ROLLBACK;

@@ -222,6 +222,11 @@ SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - inte
 SELECT is(pg_temp.signs_in('g4', 's5'), 'refused stale', 'a number that may have passed to somebody else');
 SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - interval '9 days'
     WHERE value = '+4366412345678' RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.signs_in('g4', 's8'), 'refused transaction', 'after the end of the transaction');
+SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() + interval '1 minute'
+    WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.signs_in('g4', 's9', by => 'key'), 'refused transaction', 'passed in another way than the server says');
 SELECT is(pg_temp.signs_in('g4', 's6'), 'ok', 'its user');
 SELECT is(pg_temp.sql($$SELECT proved_at = now() FROM postern.user_identifier WHERE value = '+4366412345678'$$), 'true',
     'has proven the number now');
