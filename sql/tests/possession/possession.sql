@@ -259,6 +259,9 @@ SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - inte
 SELECT is(pg_temp.signs_in('g4', 's5'), 'refused stale', 'a number that may have passed to somebody else');
 SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - interval '9 days'
     WHERE value = '+4366412345678' RETURNING 1$$) \g /dev/null
+SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT is(pg_temp.signs_in('g4', 's8'), 'unmet', 'a request for two factors spends nothing');
+SELECT set_config('postern.level', '', true) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's6'), 'ok', 'its user');
 SELECT is(pg_temp.sql($$SELECT proved_at = now() FROM postern.user_identifier WHERE value = '+4366412345678'$$), 'true',
     'has proven the number now');
