@@ -1,5 +1,5 @@
 import Foundation
-public import Grants
+import Grants
 
 /// What of the texts of callers can be fuzzed: each target takes any bytes, must neither trap nor take long, and
 /// compares what was read with another reader.
