@@ -52,6 +52,7 @@ def test_a_large_realm_moves_under_load():
         figures["seconds"] = {line: round(at - started, 1) for at, line in lines}
         figures["pause, ms"] = int(re.search(r"writes waited (\d+) ms", told).group(1))
         figures["answers"], figures["503"] = load.answers(), load.unavailable
+        figures["503, s after the start"] = sorted({(name, round(at - started)) for name, at in load.refusals})
         figures["sign-ins"] = len(load.signed_in)
         load.audit()
         cleared = time.monotonic()

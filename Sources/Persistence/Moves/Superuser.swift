@@ -95,7 +95,8 @@ struct Superuser: Sendable {
             } catch let error as StatementFailure
                 where ["55P03", "40P01"].contains(error.sqlstate) && ContinuousClock.now < deadline
             {
-                try await Task.sleep(for: .milliseconds(Int64.random(in: 20...100)))
+                // What queued behind the lock has to run before it is asked for again.
+                try await Task.sleep(for: .milliseconds(Int64.random(in: 100...400)))
             }
         }
     }

@@ -33,6 +33,8 @@ class Steady:
         self.families = [dict(family) for family in families]
         self.signed_in = []
         self.latencies = []
+        #: What was answered with 503, and when.
+        self.refusals = []
         self._newcomers = iter(newcomers) if newcomers is not None else None
         self._rate = rate
         self._page = f"/connect/authorize?{wire.form_body(Flow(realm).request()).decode()}"
@@ -106,6 +108,8 @@ class Steady:
             began = time.monotonic()
             answer = await run.ask(name, client, request)
             self.latencies.append((began, time.monotonic()))
+            if answer is None:
+                self.refusals.append((name, time.monotonic()))
             if answer is not None or run.stopped:
                 return answer
 
