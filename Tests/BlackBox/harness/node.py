@@ -147,6 +147,7 @@ class Node:
                 self.terminate()
             except subprocess.TimeoutExpired:
                 self.kill()
+        assert "malformedResult" not in self.log(), f"a function answered in another shape than the server reads: {self.stdout}"
 
     def log(self):
         """stdout and stderr so far."""

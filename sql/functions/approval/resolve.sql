@@ -162,7 +162,8 @@ AS $$
                         ORDER BY t.realm_id, t.created_at LIMIT 1) END) AS id) AS n
          WHERE n.id IS NOT NULL AND NOT (r.wrapped AND n.id > p_after))
     SELECT coalesce((SELECT array_agg(x.id) FROM (SELECT r.id FROM realm AS r
-                                                WHERE r.id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+                                                WHERE r.id IS NOT NULL
+                                                  AND r.id <> ALL ((SELECT postern.unserved_realms())::uuid[])
                                                 LIMIT p_limit) AS x), '{}')
 $$;
 COMMENT ON FUNCTION postern.approval_turns IS

@@ -3,6 +3,8 @@ SELECT no_plan();
 \ir ../helpers/approvals.psql
 SELECT pg_temp.device('t1') \g /dev/null
 SET ROLE app_login;
+SELECT is((SELECT concat_ws(' ', a.resolved, a.last_realm) FROM postern.resolve_approvals(32, pg_temp.realm()) AS a),
+          '0 ' || pg_temp.realm(), 'without a request the turn stays with the realm that had it');
 
 -- Three places.
 SELECT pg_temp.asks('r' || n, source => '192.0.2.' || n) FROM generate_series(1, 4) AS n \g /dev/null
