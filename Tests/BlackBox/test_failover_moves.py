@@ -7,6 +7,7 @@ import pytest
 from harness import settings
 from harness.clusters import TwoClusters
 from harness.patroni import AVAILABLE, MISSING, PatroniCluster
+from harness.populated import populate
 from harness.report import say
 from harness.steady import Steady, prepare
 from harness.volley import in_parallel
@@ -16,7 +17,7 @@ pytestmark = [
 ]
 RATE = 40
 #: More than a copy needs without faults, so that a fault in the middle of it is in the middle.
-USERS = 3000
+USERS = 10_000
 
 
 class TwoPatroniClusters(TwoClusters):
@@ -59,8 +60,7 @@ def loaded(world):
     """A realm with people, under load."""
     world.heal()
     realm = prepare(world.realm())
-    for _ in range(USERS // 500):
-        realm.users(500)
+    populate(world.north, realm, realm.client("app"), USERS, USERS // 3, USERS // 10)
     families = in_parallel(realm.app().sign_in, realm.users(Steady.families_for(RATE)))
     load = Steady(realm, [world.node, world.second_node], families, None, RATE).start()
     yield realm, load

@@ -160,8 +160,8 @@ public struct RealmMove: Sendable {
         try await session.unguard(realm.id, "guarded_tables")
         // Last and at once: the realm is listed as long as this command has something left to do.
         try await session.rows(
-            "BEGIN; SELECT postern.clear_rows('\(realm.id)', 'realm', 1); SELECT postern.end_move('\(realm.id)'); COMMIT"
-        )
+            "BEGIN; SELECT postern.clear_rows('\(realm.id)', 'realm', 1); "
+                + "SELECT postern.end_move('\(realm.id)'); COMMIT")
         return rows + 1
     }
 }
