@@ -24,6 +24,9 @@ public final class Database: Service, Sendable {
         }
     }
 
+    private static let placement = Statement(
+        name: "placement", sql: "SELECT postern.placement($1)", effect: .readOnly, payer: .server)
+
     private let clusters: [Cluster]
     private let placement: Placement?
     let metrics: any MetricsFactory
@@ -66,7 +69,13 @@ public final class Database: Service, Sendable {
         self.clusters = clusters
         self.metrics = metrics
         self.tracer = tracer
-        placement = clusters.count > 1 ? Placement(clusters) : nil
+        placement =
+            clusters.count > 1
+            ? Placement(clusterCount: clusters.count) { (cluster, realm) async throws(StoreError) in
+                try await clusters[cluster].query(Self.placement, [.uuid(realm)]) { (row) throws(StoreError) in
+                    try row.text(0)
+                }.first
+            } : nil
         parts = zip(members, clusters).enumerated().map { index, cluster in
             Part(
                 name: cluster.0.name, configuration: cluster.0.configuration,
@@ -104,7 +113,7 @@ public final class Database: Service, Sendable {
             return try await clusters[0].query(statement, parameters, decode)
         }
         return try await placement.perform(for: realm) { (cluster) async throws(StoreError) in
-            try await cluster.query(statement, parameters, decode)
+            try await clusters[cluster].query(statement, parameters, decode)
         }
     }
 

@@ -32,6 +32,8 @@ FAULT_ROUNDS = int(os.environ.get("POSTERN_FAULT_ROUNDS", "20" if FULL else "1")
 CHAOS_ROUNDS = int(os.environ.get("POSTERN_CHAOS_ROUNDS", "200" if FULL else "8"))
 CHAOS_SEED = int(os.environ.get("POSTERN_CHAOS_SEED", "1"))
 UPGRADES = int(os.environ.get("POSTERN_UPGRADES", "10" if FULL else "1"))
+MOVE_USERS = int(os.environ.get("POSTERN_MOVE_USERS", "1000000"))
+MOVE_RATE = int(os.environ.get("POSTERN_MOVE_RATE", "500"))
 FAILOVERS = int(os.environ.get("POSTERN_FAILOVERS", "40" if FULL else "1"))
 
 #: Answers that must be uniform leave at this deadline; short, so that the suite stays short.

@@ -19,6 +19,9 @@ SELECT is(pg_temp.answers('t2', 'r1'), 'already_decided approve', 'also with the
 SELECT is(pg_temp.audited('r1'), 'approval_requested approval_approved', 'the audit log has each thing once');
 SELECT is(pg_temp.inbox('t1'), '', 'what is answered is shown no more');
 SELECT is(pg_temp.polls('r1', 'second'), 'refused client', 'another client gets nothing');
+SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT is(pg_temp.polls('r1'), 'unmet', 'a request for two factors spends nothing');
+SELECT set_config('postern.level', '', true) \g /dev/null
 SELECT is(pg_temp.polls('r1', session => 's1'), 'ok', 'the next poll signs in, however early');
 SELECT is(pg_temp.polls('r1'), 'refused redeemed', 'once');
 SELECT is(pg_temp.polls('r1', 'second'), 'refused client', 'and not for others');
