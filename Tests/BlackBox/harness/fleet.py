@@ -156,7 +156,8 @@ class Fleet:
         key = (name, status)
         self.counts[key] = self.counts.get(key, 0) + 1
         if status == 503:
-            if not fields.get("retry-after", "").isdigit() or json.loads(body) != self.UNAVAILABLE:
+            is_page = fields.get("content-type", "").startswith("text/html")
+            if not fields.get("retry-after", "").isdigit() or not is_page and json.loads(body) != self.UNAVAILABLE:
                 self.violate(f"{name}: {status} {fields} {body[:200]!r}")
             await asyncio.sleep(0.02)
             return None
