@@ -1,5 +1,7 @@
 """Keys that prove a number: bound, rebound, asserted, revoked."""
 
+import time
+
 import pytest
 
 from harness.dpop import ProofKey
@@ -112,3 +114,20 @@ def test_a_number_has_several_devices(realm):
     assert opened(realm, number, one, deviceId=second.deviceId).success == "pending"
     assert opened(realm, number, one, deviceId=first.deviceId).success == "true"
     assert realm.srv.status(realm.srv.unify(proveId=first.proveId)).success == "pending"
+
+
+def test_a_key_that_was_not_used_for_a_year_is_new(realm, world):
+    """The sweeper takes it after 12 months, not before; one that is a trusted device as well stays."""
+    keys = [ProofKey() for _ in range(3)]
+    numbers = [new_number() for _ in keys]
+    devices = [realm.srv.status(prove(realm, number, key)).deviceId for number, key in zip(numbers, keys)]
+    owner = world.admin.call("put_user", realm.slug, realm.new_email(), email_verified=True)
+    for device, age in zip(devices, ("12 months 1 day", "11 months", "12 months 1 day")):
+        world.cluster.sql(f"UPDATE postern.device_key SET used_at = now() - interval '{age}' WHERE id = '{device}'")
+    world.cluster.sql(f"UPDATE postern.device_key SET user_id = '{owner}', added_at = now(), client = phone_client WHERE id = '{devices[2]}'")
+    deadline = time.monotonic() + 60
+    while world.cluster.value(f"SELECT count(*) FROM postern.device_key WHERE id = '{devices[0]}'") != "0":
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert [opened(realm, number, key).success for number, key in zip(numbers, keys)] == ["pending", "true", "true"]
+    assert realm.srv.ask("/v3/device/revoke", deviceId=devices[0]).status == 404

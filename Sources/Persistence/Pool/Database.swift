@@ -122,18 +122,6 @@ public final class Database: Service, Sendable {
         _ = try await query(statement, parameters) { _ in }
     }
 
-    /// Runs `body` between BEGIN and COMMIT on the connection's thread, in the first cluster.
-    ///
-    /// `body` is synchronous, so nothing interleaves with the transaction, and may run more than once: a connection
-    /// lost before COMMIT was sent, a serialization failure and a deadlock start it again. It must have no effect but
-    /// its statements. The connection counts as the server's own, not as a realm's.
-    /// - Throws: ``StoreError/inDoubt`` when the answer to COMMIT was lost.
-    public func transaction<R: Sendable>(
-        _ body: @Sendable (isolated Connection) throws(StoreError) -> R
-    ) async throws(StoreError) -> R {
-        try await clusters[0].transaction(body)
-    }
-
     /// Connections free, on loan and being made, and callers waiting, in the first cluster: for metrics and readiness.
     public var poolCounts: (free: Int, lent: Int, connecting: Int, waiting: Int) { clusters[0].poolCounts }
 
@@ -141,6 +129,9 @@ public final class Database: Service, Sendable {
     public func heard(_ event: ListenConnection.Event, from part: Part) {
         placement?.heard(event, from: part.index)
     }
+
+    /// The first cluster.
+    var first: Cluster { clusters[0] }
 
     private static func realm(of parameters: [Parameter]) -> UUIDValue? {
         if case .uuid(let realm)? = parameters.first { return realm }

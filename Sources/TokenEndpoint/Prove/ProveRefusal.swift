@@ -54,6 +54,11 @@ struct ProveRefusal: AnswerableError {
         ProveRefusal(answer(.notFound, 8008, "not_found", "The device is unknown."))
     }
 
+    /// The server cannot answer now.
+    static var unavailable: ProveRefusal {
+        ProveRefusal(adding: 8000, "The service is temporarily unavailable.", to: .unavailable)
+    }
+
     /// An answer of another form with `code` and `message` beside what it says.
     init(adding code: Int, _ message: String, to answer: Answer) {
         var object = JSONWriter(reserving: 96)

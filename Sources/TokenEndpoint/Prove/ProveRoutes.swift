@@ -23,7 +23,7 @@ struct ProveRoutes: Sendable {
             Route("/v3/unify-bind", [.post: { try await bind($0) }]),
             Route("/v3/validate", [.post: { try await validate($0) }]),
             Route("/v3/device/revoke", [.post: { try await revoke($0) }]),
-        ].map { $0.logged(as: "possession") }
+        ].map { $0.logged(as: "possession").unavailable(ProveRefusal.unavailable.answer) }
     }
 
     private func token(_ exchange: Exchange) async throws -> Answer {

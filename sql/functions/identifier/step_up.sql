@@ -2,7 +2,9 @@
 SET LOCAL ROLE postern_owner;
 
 -- Adds the address of a handle to the user of a browser session, or proves it again; the session gets a new cookie and
--- answers its authorization request. p_amr: of the message. p_request: as for postern.answer_request.
+-- answers its authorization request. An address that the account had before this sign-in shows again who is there, and
+-- renews the sign-in. One that was added since does not: a thief of the cookie could add an address of his own.
+-- p_amr: of the message. p_request: as for postern.answer_request.
 -- Outcomes: those of answer_request; in_use, too_many, refused (postern.add_identifier).
 CREATE OR REPLACE FUNCTION postern.prove_in_browser(
     p_realm uuid, p_cookie_hash bytea, p_host text, p_new_cookie_hash bytea, p_handle bytea, p_keyed bytea[],
@@ -25,7 +27,8 @@ BEGIN
         RETURN v_added.outcome;
     END IF;
     UPDATE postern.browser_session AS b
-       SET cookie_hash = p_new_cookie_hash, auth_time = now(), last_used_at = now(),
+       SET cookie_hash = p_new_cookie_hash,
+           auth_time = CASE WHEN i.added_at < b.auth_time THEN now() ELSE b.auth_time END, last_used_at = now(),
            idle_expires_at = now() + postern.browser_session_idle(r),
            amr = postern.proven_methods(b, p_amr, p_request),
            email_proved_at = CASE WHEN i.kind = 'email' THEN now() ELSE b.email_proved_at END,

@@ -33,4 +33,20 @@ SELECT is(pg_temp.answered('n1', pg_temp.wanted(NULL, '{"proof":"phone"}')), 'co
 SELECT is(pg_temp.begins('h2', '+4366412345678', '222222', 'eve@example.com'), 'sent', 'what another account holds');
 SELECT is(pg_temp.proves('c2', 'n2', 'h2', '222222'), 'in_use', 'is refused after its code');
 SELECT is(pg_temp.answered('c2'), 'continue', 'and that browser stays as it is');
+RESET ROLE;
+-- Who adds an address is not shown to be the owner; who proves one that the account had before is.
+UPDATE postern.user_identifier SET added_at = now() - interval '1 day' WHERE value = 'eve@example.com';
+UPDATE postern.browser_session SET auth_time = now() - interval '9 minutes' WHERE cookie_hash = pg_temp.h('c2');
+CREATE FUNCTION pg_temp.age(cookie text) RETURNS text LANGUAGE sql AS $$
+    SELECT (now() - auth_time)::text FROM postern.browser_session WHERE cookie_hash = pg_temp.h(cookie) $$;
+SELECT is(pg_temp.begins('h3', '+4366487654321', '333333', 'eve@example.com'), 'sent', 'a number is added');
+SELECT is(pg_temp.proves('c2', 'n3', 'h3', '333333'), 'continue', 'by its code');
+SELECT is(pg_temp.age('n3'), '00:09:00', 'the sign-in is as old as before');
+SELECT is(pg_temp.begins('h4', '+4366487654321', '444444', 'eve@example.com'), 'sent', 'the number again');
+SELECT is(pg_temp.proves('n3', 'n4', 'h4', '444444'), 'continue', 'is proven again');
+SELECT is(pg_temp.age('n4'), '00:09:00', 'and does not renew the sign-in it was added in');
+UPDATE postern.user_identifier SET added_at = now() - interval '1 day' WHERE value = '+4366487654321';
+SELECT is(pg_temp.begins('h5', '+4366487654321', '555555', 'eve@example.com'), 'sent', 'a number of before');
+SELECT is(pg_temp.proves('n4', 'n5', 'h5', '555555'), 'continue', 'is proven');
+SELECT is(pg_temp.age('n5'), '00:00:00', 'and renews it');
 SELECT * FROM finish();

@@ -42,44 +42,7 @@ SELECT admin.put_test_number('a', '+4366400000014', 'srv', 'code', '123406'),
        admin.put_test_number('a', '+4366400000018', 'srv', 'pass'),
        admin.put_test_number('a', '+4366400000019', 'srv', 'fail') \g /dev/null
 
-CREATE FUNCTION pg_temp.starts(id text, phone text DEFAULT NULL, kind text DEFAULT 'mobile', client text DEFAULT 'srv',
-                               detail jsonb DEFAULT '{}') RETURNS text LANGUAGE sql AS $$
-    SELECT outcome FROM postern.start_possession(
-        pg_temp.realm(), pg_temp.client(client), pg_temp.uu(id), pg_temp.uu('auth ' || id), kind, phone, NULL,
-        (detail || '{"target":"https://app.example/done"}')::text, 900, '{}', '{}', '{}', '{}', '{}') $$;
-CREATE FUNCTION pg_temp.opens(id text, key text DEFAULT 'k1', device uuid DEFAULT NULL, risk text DEFAULT NULL,
-                              verified boolean DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, facts::jsonb ->> 'state', facts::jsonb ->> 'reason') FROM postern.open_possession(
-        pg_temp.realm(), pg_temp.uu(id), pg_temp.h(key), pg_temp.h(key) || pg_temp.h(key), device, '192.0.2.1', risk,
-        verified) $$;
-CREATE FUNCTION pg_temp.sends(id text, phone text, code text DEFAULT '111111', channel text DEFAULT 'otp',
-                              key text DEFAULT 'k1', match text DEFAULT NULL, swapped text DEFAULT NULL)
-RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, facts::jsonb ->> 'sends_left') FROM postern.send_possession(
-        pg_temp.realm(), pg_temp.uu(id), pg_temp.h(key), channel, phone, 'AT', pg_temp.b16('s'), pg_temp.h(code),
-        '\x01020304', pg_temp.h('link ' || code), match, NULL, swapped, gen_random_uuid(), '\x01',
-        CASE channel WHEN 'otp' THEN 'otp' ELSE 'magic-link' END, NULL, 'de', '{}', '{}', '{}', '{}', '{}') $$;
-CREATE FUNCTION pg_temp.checks(id text, code text, key text DEFAULT 'k1') RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, facts::jsonb ->> 'tries_left', facts::jsonb ->> 'state')
-      FROM postern.check_possession(pg_temp.realm(), pg_temp.uu(id), pg_temp.h(key),
-                                    ARRAY[pg_temp.h('other line'), pg_temp.h(code)]) $$;
-CREATE FUNCTION pg_temp.answers(link text, number text DEFAULT NULL, denies boolean DEFAULT false) RETURNS text
-LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, target) FROM postern.answer_possession_link(
-        pg_temp.realm(), pg_temp.h('link ' || link), denies, number, pg_temp.h('pc ' || link)) $$;
-CREATE FUNCTION pg_temp.finishes(id text, pc text, key text DEFAULT 'k1') RETURNS text LANGUAGE sql AS $$
-    SELECT outcome FROM postern.finish_possession(pg_temp.realm(), pg_temp.uu(id), pg_temp.h(key),
-                                                  pg_temp.h('pc ' || pc)) $$;
-CREATE FUNCTION pg_temp.status(id text, client text DEFAULT 'srv') RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', f ->> 'state', f ->> 'reason', f ->> 'phone')
-      FROM (SELECT facts::jsonb AS f FROM postern.possession_status(pg_temp.realm(), pg_temp.client(client),
-                                                                    pg_temp.uu(id))) AS s $$;
-CREATE FUNCTION pg_temp.binds(id text, phone text, client text DEFAULT 'srv') RETURNS text LANGUAGE sql AS $$
-    SELECT outcome FROM postern.bind_possession(pg_temp.realm(), pg_temp.client(client), pg_temp.uu(id), phone) $$;
-CREATE FUNCTION pg_temp.device(key text) RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT id FROM postern.device_key WHERE realm_id = pg_temp.realm() AND thumbprint = pg_temp.h(key) $$;
-CREATE FUNCTION pg_temp.key_phone(key text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT phone FROM postern.device_key WHERE realm_id = pg_temp.realm() AND thumbprint = pg_temp.h(key) $$;
+\ir ../helpers/possession.psql
 SET LOCAL ROLE app_login;
 
 SELECT is(pg_temp.starts('t1', '+4366412345678'), 'started', 'a backend starts');
@@ -259,6 +222,14 @@ SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - inte
 SELECT is(pg_temp.signs_in('g4', 's5'), 'refused stale', 'a number that may have passed to somebody else');
 SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - interval '9 days'
     WHERE value = '+4366412345678' RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.signs_in('g4', 's8'), 'refused transaction', 'after the end of the transaction');
+SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() + interval '1 minute'
+    WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.signs_in('g4', 's9', by => 'key'), 'refused transaction', 'passed in another way than the server says');
+SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT is(pg_temp.signs_in('g4', 's8'), 'unmet', 'a request for two factors spends nothing');
+SELECT set_config('postern.level', '', true) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's6'), 'ok', 'its user');
 SELECT is(pg_temp.sql($$SELECT proved_at = now() FROM postern.user_identifier WHERE value = '+4366412345678'$$), 'true',
     'has proven the number now');
