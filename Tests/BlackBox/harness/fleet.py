@@ -168,7 +168,8 @@ class Fleet:
         key = (name, status)
         self.counts[key] = self.counts.get(key, 0) + 1
         if status == 503:
-            if not fields.get("retry-after", "").isdigit() or not self._says_unavailable(body):
+            is_page = fields.get("content-type", "").startswith("text/html")
+            if not fields.get("retry-after", "").isdigit() or not (is_page or self._says_unavailable(body)):
                 self.violate(f"{name}: {status} {fields} {body[:200]!r}")
             await asyncio.sleep(0.02)
             return None
