@@ -19,7 +19,7 @@ from paths import BINARIES, REPOSITORY, say
 from realm import Realm
 from report import ratios, table
 from scenarios import SCENARIOS
-from server import Server, StaticServer, fetch
+from server import Server
 
 
 def arguments():
@@ -67,17 +67,16 @@ def main():
     options = arguments()
     directory = Path(tempfile.mkdtemp(prefix="postern-bench-"))
     database = Database(options.users, options.sessions)
-    server = static = peer = None
+    server = peer = None
     report = {"meta": meta(options), "scenarios": {}}
     try:
         database.open(BINARIES / "postern")
         server = Server(database, options.db_connections, directory)
         realm = Realm(database, directory, server.key_file)
         server.start()
-        static = StaticServer(fetch(server.port, "/.well-known/jwks"), directory)
         if options.peer:
             peer = Peer(database, directory).start()
-        bench = Bench(database, server, static, realm, directory, options.seconds, options.rounds, options.connections, peer)
+        bench = Bench(database, server, realm, directory, options.seconds, options.rounds, options.connections, peer)
         for name in options.scenario:
             result = report["scenarios"][name] = bench.measure(SCENARIOS[name])
             bearer = report["scenarios"].get(SCENARIOS[name].bearer)
@@ -96,7 +95,7 @@ def main():
         print(f"\nserver: first answer {server.first_answer_ms:.0f} ms after start (wanted <= 1000); memory idle {idle} MiB (<= 60), "
               f"now {now}, peak {peak} (<= 150)")
     finally:
-        for one in (peer, static, server):
+        for one in (peer, server):
             if one:
                 one.stop()
         database.remove()

@@ -5,13 +5,14 @@ import statistics
 import load
 import peer
 from paths import say
+from server import StaticServer, fetch
 
 
 class Bench:
     """Everything one invocation works on."""
 
-    def __init__(self, database, server, static, realm, directory, seconds, rounds, connections, peer=None):
-        self.database, self.server, self.static, self.realm, self.directory = database, server, static, realm, directory
+    def __init__(self, database, server, realm, directory, seconds, rounds, connections, peer=None):
+        self.database, self.server, self.realm, self.directory = database, server, realm, directory
         self.peer = peer
         self.seconds, self.rounds, self.connections = seconds, rounds, connections
         self._run = 1000
@@ -19,6 +20,16 @@ class Bench:
         self._best = {}
 
     def measure(self, scenario):
+        """All rounds of a scenario, with its static route beside it where it has one."""
+        if not scenario.static:
+            return self._measure(scenario)
+        static = StaticServer(fetch(self.server.port, scenario.request(self.realm)), self.directory)
+        try:
+            return self._measure(scenario, static)
+        finally:
+            static.stop()
+
+    def _measure(self, scenario, beside=None):
         """All rounds of a scenario: {"http": {connections: run}, "own": {…}, "floor": {name: {…}}, "static": {…}, "half": run}."""
         values = scenario.material(self.realm, self.seconds) if scenario.reusable else None
         # Once and not before each run: else every run would log whole pages again, and whoever touches more pages more of them.
@@ -31,8 +42,8 @@ class Bench:
         for number in range(self.rounds):
             for connections in self.connections:
                 http.setdefault(connections, []).append(self._http(scenario, connections, values))
-                if scenario.static:
-                    static.setdefault(connections, []).append(self._static(connections))
+                if beside:
+                    static.setdefault(connections, []).append(self._static(beside, scenario, connections, values))
                 if with_peer:
                     peers.setdefault(connections, []).append(self._peer(scenario, connections, peer_values))
             for name, statement in scripts.items():
@@ -71,9 +82,9 @@ class Bench:
             f"server {run['server_us']:.0f}, PostgreSQL {run['postgres_us']:.0f}, generator {run['generator_us']:.1f}")
         return run
 
-    def _static(self, connections):
-        run = load.http(self.database, self.static.pid, self.static.port, self.directory, "GET / HTTP/1.1\r\nHost: bench\r\n\r\n",
-                        self.realm.nothing(), connections, self.seconds, "--cyclic")
+    def _static(self, static, scenario, connections, values):
+        run = load.http(self.database, static.pid, static.port, self.directory, scenario.request(self.realm), values, connections,
+                        self.seconds, *scenario.options)
         say(f"{'static route':18} http  {connections:3}: {run['rate']:8.0f}/s  p50 {run['p50']:6.0f}  p99 {run['p99']:6.0f} µs  CPU µs: "
             f"server {run['server_us']:.0f}")
         return run

@@ -26,16 +26,18 @@ def answers(port, request=None):
         return False
 
 
-def fetch(port, path):
-    """The body of a 200 answer to a GET."""
+def fetch(port, request):
+    """The whole 200 answer to a request of the load generator, but for what an HTTP framework writes itself."""
+    head, _, body = request.partition("\r\n\r\n")
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
+        connection.sendall(f"{head}\r\nConnection: close\r\n\r\n{body}".replace("{length}", str(len(body))).encode())
         answer = b""
         while chunk := connection.recv(65536):
             answer += chunk
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200"), head
-    return body
+    fields = [line for line in head.split(b"\r\n")[1:] if line.split(b":")[0].lower() not in (b"content-length", b"date", b"connection")]
+    return b"\r\n".join([*fields, b"", body])
 
 
 def write_key_file(path):
@@ -94,12 +96,12 @@ class Server(Launched):
 
 
 class StaticServer(Launched):
-    """Hummingbird answering fixed bytes, as long as our JWKS."""
+    """Hummingbird giving one answer of ours, its fields and its body, to every request."""
 
-    def __init__(self, body, directory):
+    def __init__(self, answer, directory):
         self.port = free_port()
-        path = directory / "static.json"
-        path.write_bytes(body)
+        path = directory / "static.http"
+        path.write_bytes(answer)
         self.process = subprocess.Popen(
             [str(BINARIES / "BenchStatic"), str(self.port), str(path)], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

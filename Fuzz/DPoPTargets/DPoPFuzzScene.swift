@@ -1,6 +1,6 @@
 import Crypto
 import Encoding
-public import Grants
+import Grants
 import Persistence
 
 /// One realm, one request and one key per curve, the same in every process, so that corpora stay meaningful.

@@ -1,7 +1,7 @@
 import Crypto
 import Encoding
 import Foundation
-public import Grants
+import Grants
 
 /// What of proofs of possession can be fuzzed: each target takes any bytes, must neither trap nor take long, and checks
 /// what must hold afterwards.

@@ -3,7 +3,7 @@ import NIOCore
 import NIOEmbedded
 import NIOHTTP1
 import Telemetry
-public import TokenEndpoint
+import TokenEndpoint
 
 /// What of HTTP requests can be fuzzed: each target takes any bytes, must neither trap nor take long, and checks what
 /// must hold afterwards.

@@ -1,5 +1,5 @@
 import Foundation
-public import Grants
+import Grants
 
 /// What of the texts of callers can be fuzzed: each target takes any bytes, must neither trap nor take long, and
 /// compares what was read with another reader.
@@ -49,10 +49,16 @@ public enum GrantsFuzzTarget: String, CaseIterable, Sendable {
         var resources: [String] = []
         for pair in bytes.split(separator: UInt8(ascii: "&")) {
             let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            // Foundation's reader of escapes; a plus is a blank before it is one.
+            // Foundation's reader of escapes; a plus is a blank before it is one. A byte may be escaped or not, also in
+            // the middle of a character, and Foundation reads texts: so each byte that is not ASCII is escaped here.
             let decoded = parts.map { part in
-                String(validating: part.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }, as: UTF8.self)
-                    .flatMap(\.removingPercentEncoding)
+                part.map { byte in
+                    switch byte {
+                    case UInt8(ascii: "+"): " "
+                    case 0x80...: "%" + String(byte, radix: 16)
+                    default: String(UnicodeScalar(byte))
+                    }
+                }.joined().removingPercentEncoding
             }
             guard let name = decoded[0], let value = decoded.count > 1 ? decoded[1] : "" else {
                 return "accepted what Foundation cannot decode"

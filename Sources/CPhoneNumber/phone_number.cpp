@@ -58,14 +58,19 @@ bool copy(const std::string &text, char *to, size_t size) {
 
 int phone_number_read(const char *text, size_t length, const char *default_region, struct phone_number *result) {
     try {
-        PhoneNumber number;
+        PhoneNumber typed, number;
         const std::string region = default_region == nullptr ? "ZZ" : default_region;
-        if (util().Parse(std::string(text, length), region, &number) != PhoneNumberUtil::NO_PARSING_ERROR) return 0;
-        if (number.has_extension() || !has_possible_length(number) || !may_be_sent_to(number)) return 0;
-        std::string e164, country;
-        util().Format(number, PhoneNumberUtil::E164, &e164);
+        if (util().Parse(std::string(text, length), region, &typed) != PhoneNumberUtil::NO_PARSING_ERROR) return 0;
+        std::string e164, again, country;
+        util().Format(typed, PhoneNumberUtil::E164, &e164);
         // E.164: 7 to 15 digits after the plus sign.
         if (e164.size() < 8 || e164.size() > 16) return 0;
+        // "(00) 056 78" gives a text which is read as another number: the key of an account must be one number for all
+        // who send it.
+        if (util().Parse(e164, "ZZ", &number) != PhoneNumberUtil::NO_PARSING_ERROR) return 0;
+        util().Format(number, PhoneNumberUtil::E164, &again);
+        if (again != e164) return 0;
+        if (typed.has_extension() || !has_possible_length(number) || !may_be_sent_to(number)) return 0;
         util().GetRegionCodeForNumber(number, &country);
         if (country.empty() || country == "ZZ") {
             util().GetRegionCodeForCountryCode(number.country_code(), &country);

@@ -4,6 +4,7 @@ public enum DisplayText {
     /// formatting (bidirectional overrides, zero-width characters except joiners, tags) disappears, and the result has
     /// at most `limit` Unicode scalars.
     public static func clean(_ text: String, limit: Int = 80) -> String {
+        guard !isClean(text.utf8, limit) else { return text }
         var cleaned = String.UnicodeScalarView()
         // Counting a view walks it.
         var count = 0
@@ -25,5 +26,16 @@ public enum DisplayText {
             cleaned.append(scalar)
         }
         return String(cleaned)
+    }
+
+    /// Whether a text is printable ASCII with single spaces between words, as most names are: then it stays as it is.
+    private static func isClean(_ text: String.UTF8View, _ limit: Int) -> Bool {
+        guard text.count <= limit else { return false }
+        var wasSpace = true
+        for byte in text {
+            guard (0x20...0x7E).contains(byte), byte != 0x20 || !wasSpace else { return false }
+            wasSpace = byte == 0x20
+        }
+        return !wasSpace || text.isEmpty
     }
 }

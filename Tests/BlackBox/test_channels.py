@@ -250,5 +250,5 @@ def test_messages_are_counted_by_channel_and_outcome(realm):
     text = realm.world.node.ops("/metrics").body.decode()
     sent = re.search(r'^postern_messages_total\{channel="email",outcome="sent"\} (\d+)$', text, re.M)
     assert sent and int(sent[1]) >= 1
-    for queue in ("mail", "sms", "voice", "whatsapp", "push", "requests"):
+    for queue in ("mail", "sms", "voice", "whatsapp", "push", "requests", "approvals", "logout-tokens"):
         assert f'postern_queue_entries{{queue="{queue}"}}' in text

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import resource
 import socket
-import ssl
 import struct
 import time
 
@@ -13,6 +12,7 @@ import pytest
 from harness import fleet, report, wire
 from harness.haproxy import HAPROXY, HAProxy
 from harness.settings import FULL
+from harness.tls import unverified
 from harness.volley import in_parallel
 
 pytestmark = pytest.mark.slow
@@ -196,15 +196,6 @@ class Strangers:
             await asyncio.sleep(0.05)
 
 
-def unverified(*protocols):
-    """TLS to a certificate that nothing vouches for."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if protocols:
-        context.set_alpn_protocols(list(protocols))
-    return context
-
-
 def compare(good, attacks, nodes):
     """The same load without and with the attacks: (share of successes, p99 before, p99 during, growth in MiB)."""
     async def run():
@@ -261,15 +252,16 @@ def test_strangers_at_the_process_itself(world):
 
 @pytest.mark.skipif(HAPROXY is None, reason="HAProxy is not installed")
 def test_strangers_at_haproxy(world):
-    """The same over TLS, and resets of HTTP/2 streams."""
+    """The same over TLS, connections that do not even begin TLS, and resets of HTTP/2 streams. The long form has the proxy's own limit, 20,000."""
     nodes = [world.start_node(POSTERN_LOG_LEVEL="info", POSTERN_TRUSTED_PROXIES="127.0.0.0/8") for _ in range(2)]
-    proxy = HAProxy(*nodes, connections=2 * min(IDLE, 4_000))
+    proxy = HAProxy(*nodes, connections=2 * IDLE)
     try:
         realm = world.realm("strangers")
         strangers, of_http_2 = Strangers(realm, proxy.tls, unverified()), Strangers(realm, proxy.tls, unverified("h2"))
-        of_http_2.done = strangers.done
+        silent = Strangers(realm, proxy.tls)
+        of_http_2.done = silent.done = strangers.done
         attacks = [
-            strangers.idle(min(IDLE, 4_000) // 4), strangers.slow(), strangers.giant_headers(), strangers.deep_json(), strangers.resets(),
+            silent.idle(IDLE - IDLE // 10), strangers.idle(IDLE // 10), strangers.slow(), strangers.giant_headers(), strangers.deep_json(), strangers.resets(),
             of_http_2.http_2_resets(),
         ]
         judge("through HAProxy", strangers, compare(Good(realm, proxy.tls, unverified()), attacks, nodes))

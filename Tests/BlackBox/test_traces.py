@@ -96,6 +96,23 @@ def test_each_message_is_a_trace_and_nothing_secret_is_exported(realm, traced, c
         assert secret not in everything
 
 
+def test_a_worker_s_transaction_is_a_trace_with_a_span_of_each_call(realm, traced, collector):
+    """The decision of a request for a code; one in which there was nothing to decide leaves none."""
+    realm.app("app", node=traced).sign_in(realm.user())
+
+    def complete(spans):
+        own = [span for span in spans if span.name == "decide requests"]
+        return own if any(span.name == "decide_code" and span.parent in {one.id for one in own} for span in spans) else None
+
+    for decided in collector.wait(complete):
+        assert decided.parent is None and decided.attributes == {"db.system.name": "postgresql"}
+        below = {span.name: span for span in collector.spans if span.parent == decided.id}
+        assert "take_undecided" in below and {"decide_code", "decide_link_request"} & below.keys(), below.keys()
+        for span in below.values():
+            assert span.trace == decided.trace and decided.start <= span.start <= span.end <= decided.end
+            assert span.attributes["db.operation.name"] == span.name
+
+
 def test_a_malformed_parent_is_ignored(realm, traced, collector):
     """A trace of our own begins."""
     trace, parent = ids()

@@ -5,8 +5,12 @@ import time
 
 import pytest
 
+from chaos.upgrades import UpgradeRun
 from harness.fleet import Client, Fleet, post
+from harness.haproxy import HAPROXY
 from harness.node import run_postern
+from harness.report import say
+from harness.settings import OLD_BINARY, UPGRADES
 from harness.world import World
 
 
@@ -124,3 +128,15 @@ def test_a_plan_names_locks_rows_and_order(upgraded):
     assert any("ACCESS EXCLUSIVE, readers and writers wait" in line for line in lines)
     assert any(line.startswith("functions, ") for line in lines) and "  0_base/schema_range.sql" in lines
     assert upgraded.cluster.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'postern'", database="planned") == [["0"]]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(OLD_BINARY is None, reason="POSTERN_OLD_BIN names no release binary of an older commit")
+@pytest.mark.skipif(HAPROXY is None, reason="HAProxy is not installed")
+def test_a_real_older_binary_is_upgraded_and_back_under_load():
+    """From its own schema, behind HAProxy: no request fails, nothing acknowledged is lost, no session ends. `scripts/chaos --upgrade` is the long form."""
+    report = UpgradeRun(OLD_BINARY, UPGRADES, say=lambda line: None).run()
+    assert not report["findings"], report
+    assert report["rounds"] == UPGRADES and report["servers replaced"]["upgrade"] >= 2 * UPGRADES, report
+    assert report["audited"]["lives"] > 0 and report["audited"]["ended"] > 0, report
+    say(f"rolling upgrades: {json.dumps(report)}")

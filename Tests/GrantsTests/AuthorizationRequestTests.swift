@@ -17,11 +17,11 @@ private func client(
 }
 
 private func realm(_ clients: Client...) throws -> Realm {
-    var realm = try Realm.fixture(clients: clients)
-    realm.hosted = Hosted(
-        isEnabled: true, methods: [.emailCode], defaultLocale: "en", singleSignOnIdle: 3600, signInLifetime: 1800,
-        codeLifetime: 60, offersPasskey: false)
-    return realm
+    try Realm.fixture(clients: clients).changed {
+        $0.hosted = Hosted(
+            isEnabled: true, methods: [.emailCode], defaultLocale: "en", singleSignOnIdle: 3600, signInLifetime: 1800,
+            codeLifetime: 60, offersPasskey: false)
+    }
 }
 
 private let right: [(name: String, value: String)] = [
@@ -160,8 +160,9 @@ struct LocalLimitTests {
     @Test func `a burst, then one permit at a time`() throws {
         let now = Mutable(ContinuousClock.now)
         let limit = LocalLimit(clock: { now.value })
-        var realm = try realm(client())
-        realm.rateLimits = [.authorize: [.source: RateLimit(permits: 60, per: 60, burst: 3, enforced: true)]]
+        let realm = try realm(client()).changed {
+            $0.rateLimits = [.authorize: [.source: RateLimit(permits: 60, per: 60, burst: 3, enforced: true)]]
+        }
         for _ in 0..<3 { #expect(limit.refusal(.authorize, "192.0.2.1", realm: realm) == nil) }
         #expect(limit.refusal(.authorize, "192.0.2.1", realm: realm) == 1)
         #expect(limit.refusal(.authorize, "192.0.2.2", realm: realm) == nil)
@@ -173,8 +174,9 @@ struct LocalLimitTests {
     @Test func `many networks of one /48 share sixteen times the permits`() throws {
         let now = Mutable(ContinuousClock.now)
         let limit = LocalLimit(clock: { now.value })
-        var realm = try realm(client())
-        realm.rateLimits = [.authorize: [.source: RateLimit(permits: 1, per: 60, burst: 1, enforced: true)]]
+        let realm = try realm(client()).changed {
+            $0.rateLimits = [.authorize: [.source: RateLimit(permits: 1, per: 60, burst: 1, enforced: true)]]
+        }
         let refused = (0..<32).count { limit.refusal(.authorize, "2001:db8:1:\($0):0:0:0:0/64", realm: realm) != nil }
         #expect(refused == 16)
     }

@@ -9,9 +9,7 @@ struct DPoPNoncesTests {
     private let nonces = DPoPNonces(keyring: .fixture())
 
     private func realm(_ policy: DPoPPolicy) throws -> Realm {
-        var realm = try Realm.fixture(id: ProofDraft.realmID)
-        realm.dpop = policy
-        return realm
+        try Realm.fixture(id: ProofDraft.realmID).changed { $0.dpop = policy }
     }
 
     /// What becomes of a proof with a nonce, and with an `iat` of long ago.

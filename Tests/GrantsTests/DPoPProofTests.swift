@@ -245,8 +245,9 @@ extension Realm {
     fileprivate init(issuer: String) throws {
         let fixture = try Realm.fixture()
         self.init(
-            id: fixture.id, version: 1, slug: "r", displayName: "R", issuer: issuer, primaryDomain: nil,
-            nativeGrantsEnabled: true, policy: fixture.policy, clients: [:], scopes: [:], rateLimits: [:],
-            registrationFields: fixture.registrationFields, signingKeys: [])
+            RealmContents(
+                id: fixture.id, version: 1, slug: "r", displayName: "R", issuer: issuer, primaryDomain: nil,
+                nativeGrantsEnabled: true, policy: fixture.policy, clients: [:], scopes: [:], rateLimits: [:],
+                registrationFields: fixture.registrationFields, signingKeys: []))
     }
 }

@@ -13,24 +13,25 @@ extension Realm {
         signingKeys: [SealedSigningKey] = []
     ) throws -> Realm {
         Realm(
-            id: id, version: version, slug: "r", displayName: "R", issuer: "https://r.example",
-            primaryDomain: "r.example",
-            nativeGrantsEnabled: nativeGrantsEnabled,
-            policy: Policy(
-                accessTokenLifetime: 900, refreshTokenLifetime: 1_209_600, refreshRetryWindow: 120,
-                sessionLifetime: 31_536_000,
-                otpLifetime: 600, magicLinkLifetime: 900, otpDigits: 6, otpAttempts: 5, resendCooldown: 60,
-                ceremonyLifetime: 300),
-            clients: Dictionary(uniqueKeysWithValues: clients.map { ($0.clientID, $0) }),
-            scopes: [
-                "openid": Scope(name: "openid", resources: [], inDiscovery: true, enabled: true),
-                "offline_access": Scope(name: "offline_access", resources: [], inDiscovery: true, enabled: true),
-                "orders": Scope(
-                    name: "orders", resources: ["https://orders.example"], inDiscovery: true, enabled: true),
-                "off": Scope(name: "off", resources: [], inDiscovery: true, enabled: false),
-            ],
-            rateLimits: rateLimits, registrationFields: RegistrationFields(firstName: .off, lastName: .off),
-            signingKeys: signingKeys)
+            RealmContents(
+                id: id, version: version, slug: "r", displayName: "R", issuer: "https://r.example",
+                primaryDomain: "r.example",
+                nativeGrantsEnabled: nativeGrantsEnabled,
+                policy: Policy(
+                    accessTokenLifetime: 900, refreshTokenLifetime: 1_209_600, refreshRetryWindow: 120,
+                    sessionLifetime: 31_536_000,
+                    otpLifetime: 600, magicLinkLifetime: 900, otpDigits: 6, otpAttempts: 5, resendCooldown: 60,
+                    ceremonyLifetime: 300),
+                clients: Dictionary(uniqueKeysWithValues: clients.map { ($0.clientID, $0) }),
+                scopes: [
+                    "openid": Scope(name: "openid", resources: [], inDiscovery: true, enabled: true),
+                    "offline_access": Scope(name: "offline_access", resources: [], inDiscovery: true, enabled: true),
+                    "orders": Scope(
+                        name: "orders", resources: ["https://orders.example"], inDiscovery: true, enabled: true),
+                    "off": Scope(name: "off", resources: [], inDiscovery: true, enabled: false),
+                ],
+                rateLimits: rateLimits, registrationFields: RegistrationFields(firstName: .off, lastName: .off),
+                signingKeys: signingKeys))
     }
 }
 

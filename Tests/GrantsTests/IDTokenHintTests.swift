@@ -11,8 +11,8 @@ struct IDTokenHintTests {
     private let session = UUIDValue.random()
 
     private func realm(_ keys: SigningKey...) throws -> Realm {
-        var realm = try Realm.fixture(clients: [.fixture("app"), .fixture("other")])
-        realm.hintKeys = try keys.map { key in
+        let realm = try Realm.fixture(clients: [.fixture("app"), .fixture("other")])
+        let hintKeys = try keys.map { key in
             guard case .es256(let secret) = key.privateKey else { throw Unexpected() }
             let point = secret.publicKey.rawRepresentation
             let publicKey = ClientKey(
@@ -20,7 +20,7 @@ struct IDTokenHintTests {
                 n: nil, e: nil, kid: key.kid, alg: "ES256")
             return try #require(HintKey(kid: key.kid, alg: "ES256", publicJWK: publicKey))
         }
-        return realm
+        return realm.changed { $0.hintKeys = hintKeys }
     }
 
     private struct Unexpected: Error {}

@@ -77,10 +77,12 @@ struct RateLimiterTests {
 
     @Test func `another limit voids what was remembered at once`() async throws {
         let limiter = RateLimiter(permits: nil, clock: now.read)
-        var realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
+        let realm = try realm(RateLimit(permits: 5, per: 60, burst: 5, enforced: true), .target)
         try await refuse(limiter, [.init(.target, "a")], realm, retryAfter: 30)
-        realm.rateLimits = [.token: [.target: RateLimit(permits: 50, per: 60, burst: 50, enforced: true)]]
-        #expect(try await limiter.asks([.init(.target, "a")], realm).isEmpty == false)
+        let changed = realm.changed {
+            $0.rateLimits = [.token: [.target: RateLimit(permits: 50, per: 60, burst: 50, enforced: true)]]
+        }
+        #expect(try await limiter.asks([.init(.target, "a")], changed).isEmpty == false)
     }
 
     @Test func `a leased permit goes back when another limit refuses the request`() async throws {

@@ -25,9 +25,7 @@ struct RealmsOfClustersTests {
     private let id = UUIDValue.random()
 
     private func realm(version: Int, hasLeft: Bool) throws -> Realm {
-        var realm = try Realm.fixture(id: id, version: version)
-        realm.hasLeft = hasLeft
-        return realm
+        try Realm.fixture(id: id, version: version).changed { $0.hasLeft = hasLeft }
     }
 
     private func directory(_ clusters: [Realm]?...) -> RealmDirectory {

@@ -126,19 +126,19 @@ private struct Scenario {
 
     private func realm() throws -> Realm {
         let key = UUIDValue.random()
-        var realm = try Realm.fixture(
+        let realm = try Realm.fixture(
             nativeGrantsEnabled: nativeGrantsEnabled,
             clients: [
                 .fixture("app", permissions: permissions, key: key, requiresDPoP: requiresDPoP),
                 .fixture("bff", secret: "s3cret", permissions: permissions.union(["cap:trusted-forwarder"])),
             ])
-        if isAppOfOthers {
-            realm.clientsOfApps = [key]
-            realm.app = App(
+        guard isAppOfOthers else { return realm }
+        return realm.changed {
+            $0.clientsOfApps = [key]
+            $0.app = App(
                 slug: "shop", displayName: "Shop", host: "shop.r.example", registration: .off,
                 nativeGrantsEnabled: true, registrationFields: realm.registrationFields, clients: [])
         }
-        return realm
     }
 }
 

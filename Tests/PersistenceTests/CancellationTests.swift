@@ -24,7 +24,7 @@ extension DatabaseTests {
             try await withDatabase(connections: 1) { database, configuration in
                 try await database.run("CREATE TABLE t (n integer)")
                 let sleeper = Task {
-                    try await database.transaction { (transaction) throws(StoreError) in
+                    try await database.transaction("test") { (transaction) throws(StoreError) in
                         _ = try transaction.query(sql("INSERT INTO t VALUES (1)", .once), []) { _ in }
                         _ = try transaction.query(sql("SELECT pg_sleep(30)", .once), []) { _ in }
                     }

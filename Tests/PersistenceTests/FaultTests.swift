@@ -40,7 +40,7 @@ extension DatabaseTests {
                     guard let number else { return }
                     do throws(StoreError) {
                         if inTransaction {
-                            try await database.transaction { (transaction) throws(StoreError) in
+                            try await database.transaction("test") { (transaction) throws(StoreError) in
                                 _ = try transaction.query(insert, [.int(number)]) { _ in }
                             }
                         } else {
@@ -175,7 +175,7 @@ extension DatabaseTests {
                 #expect(throws: StoreError.inDoubt) { try second.get() }
 
                 let third = try await whileBlocked {
-                    try await database.transaction { (transaction) throws(StoreError) in
+                    try await database.transaction("test") { (transaction) throws(StoreError) in
                         _ = try transaction.query(sql("INSERT INTO t VALUES (7)", .once), []) { _ in }
                         _ = try transaction.query(read, []) { _ in }
                     }

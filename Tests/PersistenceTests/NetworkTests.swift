@@ -29,7 +29,7 @@ extension DatabaseTests {
         }
 
         private func insertInTransaction(_ database: Database) async throws {
-            try await database.transaction { (transaction) throws(StoreError) in
+            try await database.transaction("test") { (transaction) throws(StoreError) in
                 _ = try transaction.query(Self.insert, []) { _ in }
             }
         }

@@ -220,7 +220,7 @@ extension DatabaseTests {
                 try await database.run("ALTER TABLE t ADD b integer")
                 try await #expect(database.query(read, []) { $0.columnCount } == [2])
                 try await database.run("ALTER TABLE t ADD c integer")
-                let counts = try await database.transaction { (transaction) throws(StoreError) in
+                let counts = try await database.transaction("test") { (transaction) throws(StoreError) in
                     try transaction.query(read, []) { $0.columnCount }
                 }
                 #expect(counts == [3])

@@ -20,7 +20,7 @@ extension DatabaseTests {
 
         @Test func `what a transaction did is there when it returns`() async throws {
             try await withTable { database in
-                let sum = try await database.transaction { (transaction) throws(StoreError) in
+                let sum = try await database.transaction("test") { (transaction) throws(StoreError) in
                     for number in 1...3 { _ = try transaction.query(Self.insert, [.int(Int32(number))]) { _ in } }
                     return try transaction.query(sql("SELECT sum(n) FROM t"), []) { (row) throws(StoreError) in
                         try row.bigint(0)
@@ -34,7 +34,7 @@ extension DatabaseTests {
         @Test func `an error thrown by the body undoes everything`() async throws {
             try await withTable(connections: 1) { database in
                 await #expect(throws: StoreError.malformedResult) {
-                    try await database.transaction { (transaction) throws(StoreError) in
+                    try await database.transaction("test") { (transaction) throws(StoreError) in
                         _ = try transaction.query(Self.insert, [.int(1)]) { _ in }
                         throw StoreError.malformedResult
                     }
@@ -46,7 +46,7 @@ extension DatabaseTests {
         @Test func `a refusal that the body swallows is not committed around`() async throws {
             try await withTable(connections: 1) { database in
                 await #expect(throws: StoreError.rejected(sqlstate: "22012")) {
-                    try await database.transaction { (transaction) throws(StoreError) in
+                    try await database.transaction("test") { (transaction) throws(StoreError) in
                         _ = try transaction.query(Self.insert, [.int(1)]) { _ in }
                         _ = try? transaction.query(sql("SELECT 1/0"), []) { _ in }
                         _ = try? transaction.query(Self.insert, [.int(2)]) { _ in }
@@ -60,7 +60,7 @@ extension DatabaseTests {
             try await withTable(connections: 1) { database in
                 for _ in 0..<3 {
                     await #expect(throws: StoreError.rejected(sqlstate: "22012")) {
-                        try await database.transaction { (transaction) throws(StoreError) in
+                        try await database.transaction("test") { (transaction) throws(StoreError) in
                             _ = try transaction.query(sql("SELECT 1/0"), []) { _ in }
                         }
                     }
@@ -72,7 +72,7 @@ extension DatabaseTests {
         @Test func `a constraint that is checked at COMMIT refuses the whole transaction`() async throws {
             try await withTable(connections: 1) { database in
                 await #expect(throws: StoreError.violation(sqlstate: "23505", constraint: "t_n")) {
-                    try await database.transaction { (transaction) throws(StoreError) in
+                    try await database.transaction("test") { (transaction) throws(StoreError) in
                         _ = try transaction.query(Self.insert, [.int(1)]) { _ in }
                         _ = try transaction.query(Self.insert, [.int(1)]) { _ in }
                     }
@@ -83,14 +83,15 @@ extension DatabaseTests {
 
         @Test func `a body without statements asks nothing of the server`() async throws {
             try await withTable(connections: 1) { database in
-                try await #expect(database.transaction { _ in 7 } == 7)
+                try await #expect(database.transaction("test") { _ in 7 } == 7)
             }
         }
 
         @Test func `a query after the transaction is none of its business`() async throws {
             try await withTable(connections: 1) { database in
                 let kept = Mutex<Connection?>(nil)
-                try await database.transaction { (transaction) throws(StoreError) in kept.withLock { $0 = transaction }
+                try await database.transaction("test") { (transaction) throws(StoreError) in
+                    kept.withLock { $0 = transaction }
                 }
                 let connection = try #require(kept.withLock { $0 })
                 await #expect(throws: StoreError.rejected(sqlstate: "25P01")) {
@@ -104,7 +105,7 @@ extension DatabaseTests {
                 let failing = sql("DO $$ BEGIN RAISE SQLSTATE '40001'; END $$", .once)
                 let tries = Mutex(0)
                 await #expect(throws: StoreError.conflict(sqlstate: "40001")) {
-                    try await database.transaction { (transaction) throws(StoreError) in
+                    try await database.transaction("test") { (transaction) throws(StoreError) in
                         tries.withLock { $0 += 1 }
                         _ = try transaction.query(failing, []) { _ in }
                     }
@@ -115,7 +116,7 @@ extension DatabaseTests {
                 }
 
                 tries.withLock { $0 = 0 }
-                try await database.transaction { (transaction) throws(StoreError) in
+                try await database.transaction("test") { (transaction) throws(StoreError) in
                     let number = tries.withLock { count in
                         count += 1
                         return count
@@ -138,7 +139,7 @@ extension DatabaseTests {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for index in 0..<20 {
                         group.addTask {
-                            try await database.transaction { (transaction) throws(StoreError) in
+                            try await database.transaction("test") { (transaction) throws(StoreError) in
                                 _ = try transaction.query(hurry, []) { _ in }
                                 _ = try transaction.query(add, [.int(index % 2 == 0 ? 1 : 2)]) { _ in }
                                 _ = try transaction.query(add, [.int(index % 2 == 0 ? 2 : 1)]) { _ in }
@@ -169,7 +170,7 @@ extension DatabaseTests {
                 await withDiscardingTaskGroup { group in
                     for _ in 0..<50 {
                         group.addTask {
-                            try? await database.transaction { (transaction) throws(StoreError) in
+                            try? await database.transaction("test") { (transaction) throws(StoreError) in
                                 let number = try transaction.query(read, []) { (row) throws(StoreError) in
                                     try row.int(0)
                                 }

@@ -4,7 +4,7 @@ extension CurlHandle {
     /// Makes one call on a connection of its own.
     ///
     /// A kept connection would save a handshake, and libcurl sends a request again by itself when it finds the kept
-    /// connection closed: that would be a second message that nobody counts.
+    /// connection closed: that would be a second message that no limit counts.
     /// - Parameter caFile: authorities in place of the system's.
     borrowing func post(
         _ call: HTTPCall, _ transfer: HTTPTransfer, scheme: String, caFile: String?, within total: Duration

@@ -48,16 +48,18 @@ extension AuthorizationRequest {
         /// `number (1) ‖ length (2) ‖ value` of each.
         var encoded: [UInt8] {
             var bytes: [UInt8] = []
-            func append(_ number: UInt8, _ value: [UInt8]) {
+            bytes.reserveCapacity(512)
+            func append(_ number: UInt8, _ value: some Collection<UInt8>) {
                 guard let count = UInt16(exactly: value.count) else { return }
                 bytes.append(number)
-                bytes += bigEndianBytes(count)
-                bytes += value
+                bytes.append(UInt8(count >> 8))
+                bytes.append(UInt8(truncatingIfNeeded: count))
+                bytes.append(contentsOf: value)
             }
             for (number, name) in Self.names.enumerated() {
-                if let value = self[name] { append(UInt8(number), Array(value.utf8)) }
+                if let value = self[name] { append(UInt8(number), value.utf8) }
             }
-            for value in form.resources { append(Self.resource, Array(value.utf8)) }
+            for value in form.resources { append(Self.resource, value.utf8) }
             if let device { append(Self.deviceNumber, device.user.bytes + device.session.bytes) }
             if let proof { append(Self.proofNumber, proof.encoded) }
             return bytes

@@ -18,8 +18,8 @@ public struct PresentedCredentials: Sendable, Equatable {
         public init?(decoding credentials: some StringProtocol) {
             guard credentials.utf8.count <= 4096, let decoded = Base64.decode(credentials),
                 let colon = decoded.firstIndex(of: UInt8(ascii: ":")),
-                let clientID = try? FormParameters.decode(decoded[..<colon]),
-                let secret = try? FormParameters.decode(decoded[(colon + 1)...]),
+                let clientID = try? FormParameters.decode(decoded.span.extracting(..<colon)),
+                let secret = try? FormParameters.decode(decoded.span.extracting((colon + 1)...)),
                 !clientID.isEmpty
             else { return nil }
             self.init(clientID: clientID, secret: secret)

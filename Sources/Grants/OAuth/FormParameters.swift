@@ -13,6 +13,9 @@ public struct FormParameters: Sendable, Equatable {
     private struct Pair: Sendable, Equatable {
         let name: String
         let value: String
+
+        /// Most names differ in their length already.
+        func has(_ name: String) -> Bool { self.name.utf8.count == name.utf8.count && self.name == name }
     }
 
     /// Every `resource` value in order (RFC 8707 §2).
@@ -54,23 +57,30 @@ public struct FormParameters: Sendable, Equatable {
     /// Parses a body whose size the caller has bounded.
     /// - Parameter lists: names that may repeat besides `resource`; their first value counts.
     public init(parsing body: some Collection<UInt8>, lists: Set<String> = []) throws(ParseError) {
-        let body = Array(body)
+        // A sequence of unknown kind would be copied byte by byte.
+        let body = body.withContiguousStorageIfAvailable { Array($0) } ?? Array(body)
+        let bytes = body.span
         var number = 0
         var start = 0
-        while start < body.count {
-            let end = body[start...].firstIndex(of: UInt8(ascii: "&")) ?? body.count
+        while start < bytes.count {
+            var end = start
+            var separator: Int?
+            while end < bytes.count, bytes[end] != UInt8(ascii: "&") {
+                if bytes[end] == UInt8(ascii: "="), separator == nil { separator = end }
+                end += 1
+            }
             defer { start = end + 1 }
             if start == end { continue }
             number += 1
             guard number <= Self.maximumPairs else { throw .tooMany }
-            let separator = body[start..<end].firstIndex(of: UInt8(ascii: "=")) ?? end
-            let name = try Self.decode(body[start..<separator])
-            let value = separator < end ? try Self.decode(body[(separator + 1)..<end]) : ""
+            let name = try Self.decode(bytes.extracting(start..<(separator ?? end)))
+            var value = ""
+            if let separator { value = try Self.decode(bytes.extracting((separator + 1)..<end)) }
             if name == "resource" {
                 if !value.isEmpty { resources.append(value) }
                 continue
             }
-            guard !pairs.contains(where: { $0.name == name }) else {
+            guard !pairs.contains(where: { $0.has(name) }) else {
                 guard lists.contains(name) else { throw .repeated }
                 continue
             }
@@ -81,35 +91,42 @@ public struct FormParameters: Sendable, Equatable {
 
     /// The value of a parameter, `nil` when absent or empty.
     public subscript(name: String) -> String? {
-        guard let value = pairs.first(where: { $0.name == name })?.value, !value.isEmpty else { return nil }
-        return value
+        guard let pair = pairs.first(where: { $0.has(name) }), !pair.value.isEmpty else { return nil }
+        return pair.value
     }
 
     /// Decodes `+` and `%XX` once.
-    static func decode(_ bytes: ArraySlice<UInt8>) throws(ParseError) -> String {
-        if !bytes.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "%") }) { return try text(bytes) }
+    static func decode(_ bytes: Span<UInt8>) throws(ParseError) -> String {
+        var escaped = false
+        for index in bytes.indices {
+            let byte = bytes[index]
+            guard byte != 0 else { throw .invalidText }
+            if byte == UInt8(ascii: "+") || byte == UInt8(ascii: "%") { escaped = true }
+        }
+        guard escaped else { return try text(bytes) }
         var decoded: [UInt8] = []
         decoded.reserveCapacity(bytes.count)
-        var index = bytes.startIndex
-        while index < bytes.endIndex {
+        var index = 0
+        while index < bytes.count {
             switch bytes[index] {
             case UInt8(ascii: "+"):
                 decoded.append(UInt8(ascii: " "))
             case UInt8(ascii: "%"):
-                guard index + 2 < bytes.endIndex, let high = Hex.value(of: bytes[index + 1]),
+                guard index + 2 < bytes.count, let high = Hex.value(of: bytes[index + 1]),
                     let low = Hex.value(of: bytes[index + 2])
                 else { throw .brokenEscape }
+                guard high << 4 | low != 0 else { throw .invalidText }
                 decoded.append(high << 4 | low)
                 index += 2
             case let byte: decoded.append(byte)
             }
             index += 1
         }
-        return try text(decoded[...])
+        return try text(decoded.span)
     }
 
-    private static func text(_ bytes: ArraySlice<UInt8>) throws(ParseError) -> String {
-        guard !bytes.contains(0), let text = try? UTF8Span(validating: bytes.span) else { throw .invalidText }
+    private static func text(_ bytes: Span<UInt8>) throws(ParseError) -> String {
+        guard let text = try? UTF8Span(validating: bytes) else { throw .invalidText }
         return String(copying: text)
     }
 }

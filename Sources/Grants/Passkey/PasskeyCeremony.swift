@@ -90,10 +90,13 @@ package struct PasskeyCeremony: Sendable, Equatable {
     }
 
     package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
-        var fields =
-            [thumbprint == nil ? Self.versionWithoutKey : Self.version, kind.rawValue] + id + client.bytes
-            + session.bytes
-        fields += bigEndianBytes(Int64(expiresAt)) + challenge + (thumbprint ?? []) + Array(rpID.utf8)
+        var fields: [UInt8] = []
+        fields.reserveCapacity(256)
+        fields.append(thumbprint == nil ? Self.versionWithoutKey : Self.version)
+        fields.append(kind.rawValue)
+        for part in [id, client.bytes, session.bytes, bigEndianBytes(Int64(expiresAt)), challenge] { fields += part }
+        if let thumbprint { fields += thumbprint }
+        fields += rpID.utf8
         guard let sealed = try? keyring.seal(fields, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm)) else {
             throw .unavailable("seal")
         }

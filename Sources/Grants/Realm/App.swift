@@ -91,7 +91,7 @@ extension Realm {
     /// The origin of one of the realm's hosts: under the issuer's scheme and port.
     public func origin(ofHost host: String) -> String {
         // Bytes: each request with a page or a proof asks for it.
-        let bytes = issuer.utf8, colon = UInt8(ascii: ":")
+        let issuer = issuer, bytes = issuer.utf8, colon = UInt8(ascii: ":")
         guard let scheme = bytes.firstIndex(of: colon), bytes[scheme...].starts(with: "://".utf8) else { return issuer }
         let authority = bytes.index(scheme, offsetBy: 3)
         let port = bytes[authority...].firstIndex(of: colon).map { issuer[$0...] } ?? ""
@@ -127,13 +127,13 @@ extension Realm {
 
     /// The realm with an App's settings in the place of its own.
     func view(of app: App) -> Realm {
-        var view = self
-        view.app = app
-        view.nativeGrantsEnabled = nativeGrantsEnabled && app.nativeGrantsEnabled
-        view.registrationFields = app.registrationFields
-        view.hosted = app.hosted
-        view.brand = brand(of: app)
-        view.views = [:]
-        return view
+        changed { view in
+            view.app = app
+            view.nativeGrantsEnabled = nativeGrantsEnabled && app.nativeGrantsEnabled
+            view.registrationFields = app.registrationFields
+            view.hosted = app.hosted
+            view.brand = brand(of: app)
+            view.views = [:]
+        }
     }
 }

@@ -43,6 +43,6 @@ extension PossessionPolicy {
         providers = record.providers
     }
 
-    /// The endpoint of a kind; `nil`: nobody is asked.
+    /// The endpoint of a kind; `nil`: no provider is asked.
     func provider(_ kind: String) -> Provider? { providers.first { $0.kind == kind } }
 }

@@ -6,10 +6,18 @@ extension Realm {
     /// Decodes what `postern.realm_config` answers.
     /// - Throws: a `DecodingError` when the schema and this binary do not belong together.
     public init(json: String) throws {
-        self.init(try JSONDecoder.snakeCase.decode(RealmRecord.self, from: Data(json.utf8)))
+        let contents = RealmContents(try JSONDecoder.snakeCase.decode(RealmRecord.self, from: Data(json.utf8)))
+        let realm = Realm(contents)
+        self = realm.changed { contents in
+            for app in realm.apps {
+                if let host = app.host { contents.views[host] = realm.view(of: app) }
+            }
+        }
     }
+}
 
-    private init(_ record: RealmRecord) {
+extension RealmContents {
+    fileprivate init(_ record: RealmRecord) {
         id = record.id
         version = record.configVersion
         hasLeft = record.left ?? false
@@ -19,7 +27,7 @@ extension Realm {
         primaryDomain = record.primaryDomain
         nativeGrantsEnabled = record.nativeGrantsEnabled
         hosted = Hosted(record.hosted)
-        policy = Policy(
+        policy = Realm.Policy(
             accessTokenLifetime: record.accessTokenLifetime, refreshTokenLifetime: record.refreshTokenLifetime,
             refreshRetryWindow: record.refreshRetryWindow, sessionLifetime: record.sessionLifetime,
             otpLifetime: record.otpLifetime, magicLinkLifetime: record.magicLinkLifetime,
@@ -54,9 +62,6 @@ extension Realm {
         brands = Dictionary(
             uniqueKeysWithValues: apps.map { ($0.slug, Brand(record.brands ?? [], record.texts ?? [], app: $0.slug)) })
         clientsOfApps = apps.reduce(into: []) { $0.formUnion($1.clients) }
-        for app in apps {
-            if let host = app.host { views[host] = view(of: app) }
-        }
     }
 }
 

@@ -4,65 +4,80 @@ public import Persistence
 ///
 /// A snapshot is replaced as a whole, never changed. The checks before a grant run against it; the statement that
 /// consumes a factor checks again in the database (docs/decisions/0000, F1).
+///
+/// One reference: a request hands its realm from step to step, and each of its thirty parts would be counted each time.
 public struct Realm: Sendable {
+    private let contents: Shared<RealmContents>
+
+    init(_ contents: RealmContents) {
+        self.contents = Shared(contents)
+    }
+
+    /// The realm with another content of some parts.
+    func changed(_ change: (inout RealmContents) -> Void) -> Realm {
+        var contents = contents.value
+        change(&contents)
+        return Realm(contents)
+    }
+
     /// `realm.id`.
-    public let id: UUIDValue
+    public var id: UUIDValue { contents.value.id }
     /// Differs after every change of the realm's configuration.
-    public let version: Int
+    public var version: Int { contents.value.version }
     /// The name administrators use.
-    public let slug: String
+    public var slug: String { contents.value.slug }
     /// The name users read in mails and pages.
-    public let displayName: String
+    public var displayName: String { contents.value.displayName }
     /// `iss`: the realm's public origin, without a trailing slash.
-    public let issuer: String
+    public var issuer: String { contents.value.issuer }
     /// The fallback RP-ID, and the host of the domain-bound code line in mails.
-    public let primaryDomain: String?
+    public var primaryDomain: String? { contents.value.primaryDomain }
     /// Whether native grants may start new sign-ins; on an App's host also by the App's switch.
-    public internal(set) var nativeGrantsEnabled: Bool
+    public var nativeGrantsEnabled: Bool { contents.value.nativeGrantsEnabled }
     /// The sign-in pages; on an App's host with the App's settings.
-    public internal(set) var hosted = Hosted.off
+    public var hosted: Hosted { contents.value.hosted }
     /// Lifetimes and limits of single-use things, in seconds.
-    public let policy: Policy
+    public var policy: Policy { contents.value.policy }
     /// By `client_id`.
-    public let clients: [String: Client]
+    public var clients: [String: Client] { contents.value.clients }
     /// By name.
-    public let scopes: [String: Scope]
+    public var scopes: [String: Scope] { contents.value.scopes }
     /// By policy and dimension; defaults merged with what the administrator set.
-    public internal(set) var rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]]
+    public var rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]] { contents.value.rateLimits }
     /// Which names a new user must give.
-    public internal(set) var registrationFields: RegistrationFields
+    public var registrationFields: RegistrationFields { contents.value.registrationFields }
     /// Newest first; the private half is sealed.
-    public let signingKeys: [SealedSigningKey]
+    public var signingKeys: [SealedSigningKey] { contents.value.signingKeys }
     /// By what the realm can send besides mail.
-    public internal(set) var channels: Set<Channel> = []
+    public var channels: Set<Channel> { contents.value.channels }
     /// Which e-mail addresses it accepts.
-    public internal(set) var addressRules = AddressRules()
+    public var addressRules: AddressRules { contents.value.addressRules }
     /// Where messages to phones may go; `nil`: nowhere.
-    public internal(set) var phones: PhonePolicy?
+    public var phones: PhonePolicy? { contents.value.phones }
     /// What it asks of proofs of possession.
-    public internal(set) var dpop = DPoPPolicy()
+    public var dpop: DPoPPolicy { contents.value.dpop }
     /// What it lets trusted devices do.
-    public internal(set) var approvals = ApprovalPolicy()
+    public var approvals: ApprovalPolicy { contents.value.approvals }
     /// How it proves phone numbers for backends.
-    public internal(set) var possession = PossessionPolicy()
+    public var possession: PossessionPolicy { contents.value.possession }
     /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
-    var hintKeys: [HintKey] = []
+    var hintKeys: [HintKey] { contents.value.hintKeys }
     /// Whether another cluster serves it, or soon will: what is read here is not written any more.
-    var hasLeft = false
+    var hasLeft: Bool { contents.value.hasLeft }
     /// What the codes of test identities are compared under; empty in a realm that never had one.
-    var testCodeKeys: [SealedDataKey] = []
+    var testCodeKeys: [SealedDataKey] { contents.value.testCodeKeys }
     /// All Apps of the realm.
-    public internal(set) var apps: [App] = []
+    public var apps: [App] { contents.value.apps }
     /// The look of pages and mails: on an App's host the App's.
-    public internal(set) var brand = Brand()
+    public var brand: Brand { contents.value.brand }
     /// The looks of the Apps, by name.
-    var brands: [String: Brand] = [:]
+    var brands: [String: Brand] { contents.value.brands }
     /// The App whose host the request named; `nil` on the realm's own hosts.
-    public internal(set) var app: App?
+    public var app: App? { contents.value.app }
     /// The realm as each App's host shows it, by host.
-    var views: [String: Realm] = [:]
+    var views: [String: Realm] { contents.value.views }
     /// The row keys of all clients that belong to some App.
-    var clientsOfApps: Set<UUIDValue> = []
+    var clientsOfApps: Set<UUIDValue> { contents.value.clientsOfApps }
 
     /// The realm's lifetimes, all in seconds unless named otherwise.
     public struct Policy: Sendable, Equatable {

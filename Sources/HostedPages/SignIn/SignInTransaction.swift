@@ -125,14 +125,24 @@ struct SignInTransaction: Sendable, Equatable {
 
     /// The value of `tx`. Its length tells the length of what was typed to 256 bytes only.
     func text(realm: Realm, host: String, keyring: Keyring) throws(TokenError) -> String {
-        var fields = [Self.version] + browser + bigEndianBytes(Int64(expiresAt))
+        var fields: [UInt8] = []
+        fields.reserveCapacity(1024)
+        fields.append(Self.version)
+        fields += browser
+        fields += bigEndianBytes(Int64(expiresAt))
         fields += [
             step.rawValue, fault?.rawValue ?? 0, sends, addresses, wrongCodes, facts.rawValue, link?.rawValue ?? 0,
         ]
-        let texts = [address, handle, code, ceremony, ownSession].map { Array($0.utf8) }
-        for field in [request, session] + texts + [held?.encoded ?? []] {
-            fields += bigEndianBytes(UInt16(clamping: field.count)) + field
+        func append(_ field: some Collection<UInt8>) {
+            let count = UInt16(clamping: field.count)
+            fields.append(UInt8(count >> 8))
+            fields.append(UInt8(truncatingIfNeeded: count))
+            fields.append(contentsOf: field)
         }
+        append(request)
+        append(session)
+        for text in [address, handle, code, ceremony, ownSession] { append(text.utf8) }
+        append(held?.encoded ?? [])
         fields += [UInt8](repeating: 0, count: (Self.unit - fields.count % Self.unit) % Self.unit)
         guard
             let sealed = try? keyring.seal(

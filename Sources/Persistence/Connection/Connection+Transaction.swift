@@ -15,10 +15,14 @@ enum TransactionState {
 extension Connection {
     /// Runs `body` between BEGIN and COMMIT. It is synchronous: no suspension point sits inside a transaction.
     func transact<R: Sendable>(
-        operation: UInt64, _ body: @Sendable (isolated Connection) throws(StoreError) -> R
+        operation: UInt64, _ trail: TransactionTrail?,
+        _ body: @Sendable (isolated Connection) throws(StoreError) -> R
     ) -> Outcome<R> {
         start(operation)
+        self.trail = trail
+        defer { self.trail = nil }
         let result = preparingAgain { () throws(Failure) in
+            trail?.restart()
             defer { transaction = .none }
             return try transactOnce(body)
         }

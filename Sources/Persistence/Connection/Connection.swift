@@ -4,7 +4,7 @@ import CLibPQ
 /// That is the connection's own thread, which alone may block, or briefly the thread of the caller that holds the lease
 /// (``onCallingThread(_:)``).
 ///
-/// Applications meet it as the argument of ``Database/transaction(_:)``; its one public verb is ``query(_:_:_:)``.
+/// Applications meet it as the argument of ``Database/transaction(_:_:)``; its one public verb is ``query(_:_:_:)``.
 public actor Connection {
     private nonisolated let thread: ThreadExecutor
     /// Tells a caller that the server has spoken; `nil` when all waiting is done on the connection's thread.
@@ -27,6 +27,8 @@ public actor Connection {
     /// The result so far of an answer that is not complete: the first failed result, or the last one.
     var received: ResultHandle?
     var transaction = TransactionState.none
+    /// Told of the statements of the transaction under way.
+    var trail: TransactionTrail?
 
     /// A session that is not connected yet; `nil` when the system has no thread to give.
     init?(_ configuration: DatabaseConfiguration, readiness: ReadinessSource? = nil) {

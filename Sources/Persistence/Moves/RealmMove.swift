@@ -24,6 +24,9 @@ public struct RealmMove: Sendable {
         public let rows: Int
     }
 
+    /// A session in each cluster.
+    typealias Sessions = (old: Superuser, new: Superuser)
+
     let realm: PlacementStore.Listed
     let from: Place
     let to: Place
@@ -46,38 +49,69 @@ public struct RealmMove: Sendable {
         self.progress = progress
     }
 
-    /// How long writes under way may take to end before the realm is opened again and closed another time.
-    private static let patience = "700ms"
-    /// How long the last changes may take to arrive.
-    private static let arrival = Duration.seconds(3)
-
     var id: String { "'\(realm.id)'" }
     var name: String { "postern_move_" + "\(realm.id)".replacing("-", with: "") }
 
     /// Does what is not done yet.
-    /// - Throws: ``StatementFailure``; run it again when its cause is gone. The realm is served all the time.
+    /// - Throws: ``StatementFailure`` that says which cluster serves the realm and what to do.
     public func run() async throws -> Outcome {
-        let old = try await Superuser(cluster: from.name, conninfo: from.conninfo)
-        let new = try await Superuser(cluster: to.name, conninfo: to.conninfo)
-        try await requireAbilities(old, new)
-        let isOpen = try await new.value("SELECT postern.placement(\(id))") == "here"
-        let snapshots: (old: Superuser, new: Superuser)
-        var pause: Duration?
-        if isOpen {
-            progress("\(realm.slug) is served by \(to.name) already")
-            return Outcome(pause: nil, rows: try await finish(old, new, verifying: nil))
+        do {
+            return try await steps()
+        } catch let failure as StatementFailure {
+            throw StatementFailure("\(failure.description)\n\(await advice())", sqlstate: failure.sqlstate)
         }
-        if try await old.value("SELECT postern.placement(\(id))") == "left" {
-            // A run ended between the two clusters. No other cluster serves the realm.
-            progress("opening \(realm.slug) in \(from.name) again, where an earlier run had closed it")
-            try await old.rows("SELECT postern.reopen_realm(\(id))")
-        }
-        try await copy(old, new)
-        (snapshots, pause) = try await change(old, new)
-        return Outcome(pause: pause, rows: try await finish(old, new, verifying: snapshots))
     }
 
-    private func requireAbilities(_ old: Superuser, _ new: Superuser) async throws {
+    private func steps() async throws -> Outcome {
+        var sessions = try await open()
+        try await requireAbilities(sessions)
+        if try await serves(sessions.new) {
+            progress("\(realm.slug) is served by \(to.name) already")
+            return Outcome(pause: nil, rows: try await finish(sessions, verifying: nil))
+        }
+        if try await sessions.old.value("SELECT postern.placement(\(id))") == "left" {
+            // A run ended between the two clusters. No other cluster serves the realm.
+            progress("opening \(realm.slug) in \(from.name) again, where an earlier run had closed it")
+            try await sessions.old.rows("SELECT postern.reopen_realm(\(id))")
+        }
+        try await copy(sessions)
+        let change = try await change(&sessions)
+        return Outcome(pause: change?.pause, rows: try await finish(sessions, verifying: change?.views))
+    }
+
+    /// Connects to both clusters as the only command that works on the realm there.
+    func open() async throws -> Sessions {
+        let old = try await Superuser(cluster: from.name, conninfo: from.conninfo)
+        let new = try await Superuser(cluster: to.name, conninfo: to.conninfo)
+        for session in [old, new] { try await session.claim(realm.id, progress) }
+        return (old, new)
+    }
+
+    /// Whether a cluster serves the realm.
+    func serves(_ session: Superuser) async throws -> Bool {
+        try await session.value("SELECT postern.placement(\(id))") == "here"
+    }
+
+    /// What an operator does after a failure.
+    private func advice() async -> String {
+        let again = "postern realm move \(realm.slug) --to \(to.name)"
+        guard let old = try? await Superuser(cluster: from.name, conninfo: from.conninfo),
+            let new = try? await Superuser(cluster: to.name, conninfo: to.conninfo),
+            let isThere = try? await serves(new), let isHere = try? await serves(old)
+        else {
+            return
+                "Run \(again) again as soon as both clusters answer; postern realm list shows where \(realm.slug) is."
+        }
+        if isThere { return "\(realm.slug) is served by \(to.name). Run \(again) again: it ends the move." }
+        if isHere {
+            return "\(realm.slug) is served by \(from.name) as before. Run \(again) again: it goes on or copies anew; "
+                + "--abandon ends the move."
+        }
+        return "Writes to \(realm.slug) wait: neither cluster serves it. Run \(again) again at once."
+    }
+
+    private func requireAbilities(_ sessions: Sessions) async throws {
+        let (old, new) = sessions
         for session in [old, new] {
             guard try await session.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user") == "t" else {
                 throw StatementFailure(
@@ -97,157 +131,37 @@ public struct RealmMove: Sendable {
         }
     }
 
-    /// Copies the rows, and everything that changes from then on.
-    private func copy(_ old: Superuser, _ new: Superuser) async throws {
-        try await old.rows("SELECT postern.begin_leaving(\(id), \(literal(to.name)))")
-        if try await isCopying(old, new) {
-            progress("going on with the copy of an earlier run")
-        } else {
-            try await abandonCopy(old, new)
-            progress("guarding the tables in \(from.name)")
-            for table in try await old.rows("SELECT postern.guarded_tables()") {
-                try await old.patiently("SELECT postern.guard_table(\(id), '\(table[0])')")
-            }
-            try await old.rows("SELECT postern.publish_realm(\(id))")
-            try await expect(new, after: try await old.value("SELECT postern.last_event()"))
-            try await new.rows(
-                "CREATE SUBSCRIPTION \(name) CONNECTION \(literal(replication)) PUBLICATION \(name) "
-                    + "WITH (slot_name = '\(name)')")
+    /// Ends a move whose realm has not changed over: the realm stays where it is.
+    public func abandon() async throws {
+        let sessions = try await open()
+        guard try await !serves(sessions.new) else {
+            throw StatementFailure("\(realm.slug) is served by \(to.name) already: move it back instead")
         }
-        progress("copying \(realm.users) users and \(realm.sessions) sessions")
-        var told = -1
-        while true {
-            let states = try await new.rows(
-                """
-                SELECT count(*) FILTER (WHERE r.srsubstate <> 'r'), count(*) FROM pg_subscription_rel AS r
-                  JOIN pg_subscription AS s ON s.oid = r.srsubid WHERE s.subname = '\(name)'
-                """)
-            guard let counts = states.first?.compactMap({ Int($0) }), counts.count == 2, counts[1] > 0 else {
-                throw StatementFailure("cluster \(to.name): the subscription \(name) is gone; run the move again")
-            }
-            if counts[0] == 0 { break }
-            if counts[0] != told { progress("\(counts[1] - counts[0]) of \(counts[1]) tables copied") }
-            told = counts[0]
-            try await Task.sleep(for: .milliseconds(250))
-        }
-        progress("all tables are copied and follow")
-        // Without figures on the new rows the first statements there would read whole tables.
-        for table in try await new.rows("SELECT postern.tables_of_realms()") {
-            try await new.rows("ANALYZE postern.\(table[0])")
-        }
+        try await sessions.old.rows("SELECT postern.reopen_realm(\(id))")
+        progress("removing what was copied to \(to.name)")
+        try await endCopy(sessions)
+        try await removeCopy(sessions.new)
+        try await sessions.new.rows("SELECT postern.end_move(\(id))")
+        try await sessions.old.unguard(realm.id, "guarded_tables")
+        try await sessions.old.rows("SELECT postern.end_move(\(id))")
     }
 
-    /// Prepares the other cluster, and removes what an earlier try has left there.
-    func expect(_ new: Superuser, after lastEvent: String) async throws {
-        let hosts = realm.hosts.map { literal($0) }.joined(separator: ", ")
-        try await new.patiently(
-            """
-            SELECT postern.begin_arriving(
-                \(id), \(literal(realm.slug)), ARRAY[\(hosts)]::text[], \(literal(from.name)), \(lastEvent))
-            """)
-    }
-
-    /// Whether an earlier run's copy lives: its subscription and the slot that feeds it.
-    private func isCopying(_ old: Superuser, _ new: Superuser) async throws -> Bool {
-        let slot = try await old.value("SELECT count(*) FROM pg_replication_slots WHERE slot_name = '\(name)'")
-        let subscription = try await new.value("SELECT count(*) FROM pg_subscription WHERE subname = '\(name)'")
-        let move = try await new.value("SELECT count(*) FROM postern.realm_move WHERE realm_id = \(id)")
-        return slot == "1" && subscription == "1" && move == "1"
-    }
-
-    /// Ends the copying: subscription, slot and publication.
-    func abandonCopy(_ old: Superuser, _ new: Superuser) async throws {
-        var synchronising: [String] = []
-        if try await new.value("SELECT count(*) FROM pg_subscription WHERE subname = '\(name)'") == "1" {
-            synchronising = try await new.rows(
-                """
-                SELECT format('pg_%s_sync_%s_%s', s.oid, r.srrelid, (pg_control_system()).system_identifier)
-                  FROM pg_subscription AS s JOIN pg_subscription_rel AS r ON r.srsubid = s.oid
-                 WHERE s.subname = '\(name)' AND r.srsubstate <> 'r'
-                """
-            ).map { $0[0] }
-            // Without its slot, so that it goes also when the slot is gone, as after a failover.
-            try await new.rows("ALTER SUBSCRIPTION \(name) DISABLE")
-            try await new.rows("ALTER SUBSCRIPTION \(name) SET (slot_name = NONE)")
-            try await new.rows("DROP SUBSCRIPTION \(name)")
-        }
-        // PostgreSQL makes slots of its own while it copies tables.
-        for slot in try await old.rows(
-            "SELECT slot_name FROM pg_replication_slots WHERE slot_name = '\(name)' OR slot_name = ANY ("
-                + "ARRAY[\(synchronising.map { "'\($0)'" }.joined(separator: ", "))]::text[])")
-        {
-            try await old.patientlyDropSlot(slot[0])
-        }
-        try await old.rows("DROP PUBLICATION IF EXISTS \(name)")
-    }
-
-    /// The pause: closes the realm in one cluster and opens it in the other.
-    /// - Returns: sessions that see both clusters as they were between, and how long it took.
-    private func change(
-        _ old: Superuser, _ new: Superuser
-    ) async throws -> ((old: Superuser, new: Superuser), Duration) {
-        let oldView = try await Superuser(cluster: from.name, conninfo: from.conninfo)
-        let newView = try await Superuser(cluster: to.name, conninfo: to.conninfo)
-        progress("changing over")
-        var attempt = 0
-        while true {
-            attempt += 1
-            let began = ContinuousClock.now
-            try await old.rows("SELECT postern.close_realm(\(id))")
-            do {
-                let written = try await old.rows(
-                    "SELECT w ->> 'mark', w FROM postern.end_writes(\(id), '\(Self.patience)') AS w")
-                guard let mark = written.first?[0], let last = written.first?[1] else {
-                    throw StatementFailure("cluster \(from.name): no answer to end_writes")
-                }
-                try await awaitMark(mark, new)
-                for view in [oldView, newView] {
-                    try await view.rows("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT postern.placement(\(id))")
-                }
-                try await new.rows("SELECT postern.open_realm(\(id), \(literal(last)))")
-                let pause = ContinuousClock.now - began
-                progress("\(realm.slug) is served by \(to.name); writes waited \(pause.milliseconds) ms")
-                return ((oldView, newView), pause)
-            } catch {
-                for view in [oldView, newView] { _ = try? await view.rows("ROLLBACK") }
-                // An opening whose answer was lost may have happened.
-                let check = try await Superuser(cluster: to.name, conninfo: to.conninfo)
-                guard try await check.value("SELECT postern.placement(\(id))") != "here" else { throw error }
-                try await old.rows("SELECT postern.reopen_realm(\(id))")
-                guard attempt < 10, (error as? StatementFailure)?.sqlstate == "55P03" else { throw error }
-                progress("a writer did not end: the realm is open again; trying another time")
-                try await Task.sleep(for: .seconds(1))
-            }
-        }
-    }
-
-    /// Waits until the last row that was written has arrived, and with it all before.
-    private func awaitMark(_ mark: String, _ new: Superuser) async throws {
-        let deadline = ContinuousClock.now + Self.arrival
-        while try await new.value(
-            "SELECT count(*) FROM postern.realm_move_mark WHERE realm_id = \(id) AND id = '\(mark)'") == "0"
-        {
-            guard ContinuousClock.now < deadline else {
-                throw StatementFailure("the last changes did not arrive in \(to.name) in time", sqlstate: "55P03")
-            }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
-}
-
-extension Superuser {
-    /// A slot may still be used by a connection that ends just now.
-    func patientlyDropSlot(_ slot: String) async throws {
-        for _ in 0..<100 {
-            do {
-                try await rows("SELECT pg_drop_replication_slot('\(slot)')")
-                return
-            } catch let error as StatementFailure where error.sqlstate == "55006" {
-                try await Task.sleep(for: .milliseconds(50))
-            } catch let error as StatementFailure where error.sqlstate == "42704" {
-                return
-            }
-        }
-        throw StatementFailure("cluster \(cluster): the slot \(slot) is in use")
+    /// Removes the rows of a realm from a cluster that it has left.
+    /// - Parameter unverified: also rows that no move has compared with those of the other cluster.
+    /// - Returns: how many rows.
+    public static func clear(
+        _ realm: PlacementStore.Listed, at place: Place, unverified: Bool,
+        progress: @escaping @Sendable (String) -> Void
+    ) async throws -> Int {
+        let session = try await Superuser(cluster: place.name, conninfo: place.conninfo)
+        try await session.claim(realm.id, progress)
+        if unverified { try await session.rows("SELECT postern.note_verified('\(realm.id)')") }
+        let rows = try await session.clear(realm.id, progress)
+        try await session.unguard(realm.id, "guarded_tables")
+        // Last and at once: the realm is listed as long as this command has something left to do.
+        try await session.rows(
+            "BEGIN; SELECT postern.clear_rows('\(realm.id)', 'realm', 1); "
+                + "SELECT postern.end_move('\(realm.id)'); COMMIT")
+        return rows + 1
     }
 }

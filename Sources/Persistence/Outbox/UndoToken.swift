@@ -1,5 +1,5 @@
 /// The token of a link `/undo/<token>`: the id of the offer, sealed for its realm. The database holds the id alone, so
-/// that nobody who reads it can make a link.
+/// that a reader of the database cannot make a link.
 public struct UndoToken: Sendable, Equatable, Redacted {
     /// `undo_link.id`.
     public let id: UUIDValue

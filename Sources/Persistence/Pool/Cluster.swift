@@ -50,12 +50,13 @@ final class Cluster: Sendable {
     /// `body` is synchronous, so nothing interleaves with the transaction, and may run more than once: a connection
     /// lost before COMMIT was sent, a serialization failure and a deadlock start it again. It must have no effect but
     /// its statements. The connection counts as the server's own, not as a realm's.
+    /// - Parameter trail: told of its statements.
     /// - Throws: ``StoreError/inDoubt`` when the answer to COMMIT was lost.
     func transaction<R: Sendable>(
-        _ body: @Sendable (isolated Connection) throws(StoreError) -> R
+        _ trail: TransactionTrail?, _ body: @Sendable (isolated Connection) throws(StoreError) -> R
     ) async throws(StoreError) -> R {
         try await attempt(.server, mayChange: false) { lease in
-            await lease.connection.transact(operation: lease.number, body)
+            await lease.connection.transact(operation: lease.number, trail, body)
         }
     }
 

@@ -12,17 +12,13 @@ extension Database {
         }
         let span = tracer.startSpan(call.function, context: context, ofKind: .client)
         defer { span.end() }
-        span.updateAttributes { attributes in
-            attributes["db.system.name"] = "postgresql"
-            attributes["db.operation.name"] = call.function
-        }
+        span.describeCall(call.function)
         do throws(StoreError) {
             let rows = try await query(call.statement, call.values(arguments), of: realm, call.decode)
             span.attributes["db.response.returned_rows"] = rows.count
             return rows
         } catch {
-            span.attributes["error.type"] = error.kind
-            span.setStatus(SpanStatus(code: .error))
+            span.describeFailure(error)
             throw error
         }
     }
@@ -40,5 +36,21 @@ extension Database {
     ) async throws(StoreError) -> Result {
         guard let row = try await all(call, arguments, of: realm).first else { throw .malformedResult }
         return row
+    }
+}
+
+extension Tracing.Span {
+    /// What is said of a call.
+    func describeCall(_ function: String) {
+        updateAttributes { attributes in
+            attributes["db.system.name"] = "postgresql"
+            attributes["db.operation.name"] = function
+        }
+    }
+
+    /// How a call or a transaction failed, without a text of the database.
+    func describeFailure(_ error: StoreError) {
+        attributes["error.type"] = error.kind
+        setStatus(SpanStatus(code: .error))
     }
 }

@@ -24,6 +24,9 @@ public final class Database: Service, Sendable {
         }
     }
 
+    private static let placement = Statement(
+        name: "placement", sql: "SELECT postern.placement($1)", effect: .readOnly, payer: .server)
+
     private let clusters: [Cluster]
     private let placement: Placement?
     let metrics: any MetricsFactory
@@ -66,7 +69,13 @@ public final class Database: Service, Sendable {
         self.clusters = clusters
         self.metrics = metrics
         self.tracer = tracer
-        placement = clusters.count > 1 ? Placement(clusters) : nil
+        placement =
+            clusters.count > 1
+            ? Placement(clusterCount: clusters.count) { (cluster, realm) async throws(StoreError) in
+                try await clusters[cluster].query(Self.placement, [.uuid(realm)]) { (row) throws(StoreError) in
+                    try row.text(0)
+                }.first
+            } : nil
         parts = zip(members, clusters).enumerated().map { index, cluster in
             Part(
                 name: cluster.0.name, configuration: cluster.0.configuration,
@@ -104,25 +113,13 @@ public final class Database: Service, Sendable {
             return try await clusters[0].query(statement, parameters, decode)
         }
         return try await placement.perform(for: realm) { (cluster) async throws(StoreError) in
-            try await cluster.query(statement, parameters, decode)
+            try await clusters[cluster].query(statement, parameters, decode)
         }
     }
 
     /// Runs a statement whose rows are of no interest.
     public func execute(_ statement: Statement, _ parameters: [Parameter]) async throws(StoreError) {
         _ = try await query(statement, parameters) { _ in }
-    }
-
-    /// Runs `body` between BEGIN and COMMIT on the connection's thread, in the first cluster.
-    ///
-    /// `body` is synchronous, so nothing interleaves with the transaction, and may run more than once: a connection
-    /// lost before COMMIT was sent, a serialization failure and a deadlock start it again. It must have no effect but
-    /// its statements. The connection counts as the server's own, not as a realm's.
-    /// - Throws: ``StoreError/inDoubt`` when the answer to COMMIT was lost.
-    public func transaction<R: Sendable>(
-        _ body: @Sendable (isolated Connection) throws(StoreError) -> R
-    ) async throws(StoreError) -> R {
-        try await clusters[0].transaction(body)
     }
 
     /// Connections free, on loan and being made, and callers waiting, in the first cluster: for metrics and readiness.
@@ -132,6 +129,9 @@ public final class Database: Service, Sendable {
     public func heard(_ event: ListenConnection.Event, from part: Part) {
         placement?.heard(event, from: part.index)
     }
+
+    /// The first cluster.
+    var first: Cluster { clusters[0] }
 
     private static func realm(of parameters: [Parameter]) -> UUIDValue? {
         if case .uuid(let realm)? = parameters.first { return realm }

@@ -6,7 +6,7 @@ import Synchronization
 /// is used until its listening connection reports a change, and for a second at most when that connection says nothing.
 /// A statement that comes to a cluster which the realm has left is refused there and runs again where the realm is.
 final class Placement: Sendable {
-    private typealias Instant = ContinuousClock.Instant
+    typealias Instant = ContinuousClock.Instant
 
     private struct State {
         /// The cluster of each realm, and when that was asked.
@@ -31,11 +31,15 @@ final class Placement: Sendable {
         case failed(StoreError)
     }
 
-    private let clusters: [Cluster]
+    /// What `postern.placement` of a cluster says about a realm.
+    typealias Ask = @Sendable (_ cluster: Int, _ realm: UUIDValue) async throws(StoreError) -> String?
+
+    private let clusterCount: Int
+    private let ask: Ask
+    private let now: @Sendable () -> Instant
+    private let sleep: @Sendable (Duration) async throws -> Void
     private let state: Mutex<State>
 
-    private static let placement = Statement(
-        name: "placement", sql: "SELECT postern.placement($1)", effect: .readOnly, payer: .server)
     /// As old as a snapshot of the configuration may be.
     private static let maximumAge = Duration.seconds(1)
     /// The longest a heartbeat's answer may take.
@@ -43,27 +47,34 @@ final class Placement: Sendable {
     /// How long a statement waits for a realm that is between two clusters.
     private static let patience = Duration.seconds(4)
 
-    init(_ clusters: [Cluster]) {
-        self.clusters = clusters
+    init(
+        clusterCount: Int, now: @escaping @Sendable () -> Instant = { ContinuousClock.now },
+        sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
+        ask: @escaping Ask
+    ) {
+        self.clusterCount = clusterCount
+        self.now = now
+        self.sleep = sleep
+        self.ask = ask
         state = Mutex(
             State(
-                confirmedUntil: Array(repeating: nil, count: clusters.count),
-                stamps: Array(repeating: nil, count: clusters.count)))
+                confirmedUntil: Array(repeating: nil, count: clusterCount),
+                stamps: Array(repeating: nil, count: clusterCount)))
     }
 
     /// Runs `body` with the cluster that serves the realm. Runs it again when the realm has left that cluster: what the
     /// cluster refused for that reason has changed nothing.
     func perform<R: Sendable>(
-        for realm: UUIDValue, _ body: (Cluster) async throws(StoreError) -> R
+        for realm: UUIDValue, _ body: (_ cluster: Int) async throws(StoreError) -> R
     ) async throws(StoreError) -> R {
-        let deadline = ContinuousClock.now + Self.patience
+        let deadline = now() + Self.patience
         while true {
             let place = try await place(of: realm, until: deadline)
             do {
-                return try await body(clusters[place])
+                return try await body(place)
             } catch .unavailable(.realmMoves) {
                 forget(realm)
-                guard ContinuousClock.now < deadline else { throw .unavailable(.realmMoves) }
+                guard now() < deadline else { throw .unavailable(.realmMoves) }
             }
         }
     }
@@ -74,7 +85,7 @@ final class Placement: Sendable {
         case .connected, .lost: state.withLock { $0.forget(cluster: cluster) }
         case .notification(_, let payload): UUIDValue(payload).map(forget)
         case .heartbeat(let stamp):
-            let until = ContinuousClock.now + Self.maximumAge - Self.answerTime
+            let until = now() + Self.maximumAge - Self.answerTime
             state.withLock { state in
                 if let known = state.stamps[cluster], known != stamp { state.forget(cluster: cluster) }
                 state.stamps[cluster] = stamp
@@ -94,7 +105,7 @@ final class Placement: Sendable {
     private func place(of realm: UUIDValue, until deadline: Instant) async throws(StoreError) -> Int {
         if let known = known(realm) { return known }
         while true {
-            let asked = ContinuousClock.now
+            let asked = now()
             let changes = state.withLock { $0.changes }
             let answers = await answers(about: realm)
             if let place = answers.firstIndex(where: { if case .here = $0 { true } else { false } }) {
@@ -106,28 +117,28 @@ final class Placement: Sendable {
             for case .failed(let error) in answers { throw error }
             // It is nowhere: what is asked of it is answered as for any realm that does not exist.
             guard answers.contains(where: { if case .left = $0 { true } else { false } }) else { return 0 }
-            guard ContinuousClock.now < deadline else { throw .unavailable(.realmMoves) }
-            do { try await Task.sleep(for: .milliseconds(20)) } catch { throw .cancelled }
+            guard now() < deadline else { throw .unavailable(.realmMoves) }
+            do { try await sleep(.milliseconds(20)) } catch { throw .cancelled }
         }
     }
 
     private func known(_ realm: UUIDValue) -> Int? {
-        let now = ContinuousClock.now
+        let moment = now()
         return state.withLock { state in
             guard let place = state.places[realm] else { return nil }
-            let isConfirmed = state.confirmedUntil[place.cluster].map { now < $0 } ?? false
-            return isConfirmed || now < place.at + Self.maximumAge ? place.cluster : nil
+            let isConfirmed = state.confirmedUntil[place.cluster].map { moment < $0 } ?? false
+            return isConfirmed || moment < place.at + Self.maximumAge ? place.cluster : nil
         }
     }
 
     private func answers(about realm: UUIDValue) async -> [Answer] {
         await withTaskGroup(of: (Int, Answer).self) { group in
-            for (index, cluster) in clusters.enumerated() {
-                group.addTask { (index, await Self.answer(of: cluster, about: realm)) }
+            for cluster in 0..<clusterCount {
+                group.addTask { (cluster, await self.answer(of: cluster, about: realm)) }
             }
-            var answers = Array(repeating: Answer.absent, count: clusters.count)
-            for await (index, answer) in group {
-                answers[index] = answer
+            var answers = Array(repeating: Answer.absent, count: clusterCount)
+            for await (cluster, answer) in group {
+                answers[cluster] = answer
                 // The other clusters need not answer, and one that is down does not.
                 if case .here = answer { group.cancelAll() }
             }
@@ -135,12 +146,9 @@ final class Placement: Sendable {
         }
     }
 
-    private static func answer(of cluster: Cluster, about realm: UUIDValue) async -> Answer {
-        do {
-            let rows = try await cluster.query(placement, [.uuid(realm)]) { (row) throws(StoreError) in
-                try row.text(0)
-            }
-            switch rows.first {
+    private func answer(of cluster: Int, about realm: UUIDValue) async -> Answer {
+        do throws(StoreError) {
+            switch try await ask(cluster, realm) {
             case "here": return .here
             case "left": return .left
             default: return .absent

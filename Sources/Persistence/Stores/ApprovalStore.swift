@@ -195,7 +195,7 @@ public struct ApprovalStore: Sendable {
             Self.calls.event, ["realm": realm, "client": client, "event_id": number, "hint": String?.none])
     }
 
-    /// The newest event of a client for a hint that nobody has answered.
+    /// The newest event of a client for a hint that has no answer.
     public func newestEvent(
         for hint: String, realm: UUIDValue, client: UUIDValue
     ) async throws(StoreError) -> Event? {

@@ -28,7 +28,7 @@ public struct PageSignIn: Sendable {
     public let numberHandle: [UInt8]?
     /// The handle under which a number is held that was proven before; this proof may complete it.
     public let heldHandle: [UInt8]?
-    /// `nil`: nobody asked for a code.
+    /// `nil`: no client asked for a code.
     public let request: AuthorizationCodeRequest?
     /// The address as the person typed it, and how it was proven; `nil` for a passkey.
     public let proven: Address?

@@ -43,7 +43,7 @@ public struct PossessionStore: Sendable {
         ///   - key: thumbprint of the app's key.
         ///   - channel: `otp` or `link`.
         ///   - keyed: HMAC of the code, under the line `codeKey` of the key file.
-        ///   - risk, swapped: what providers said; `nil`: nobody was asked.
+        ///   - risk, swapped: what providers said; `nil`: no provider was asked.
         ///   - template: of the message.
         public init(
             realm: UUIDValue, id: UUIDValue, key: [UInt8], channel: String, phone: String, region: String,

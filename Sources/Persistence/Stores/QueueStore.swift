@@ -9,7 +9,7 @@ public struct QueueStore: Sendable {
 
     /// One queue of one realm, or of all.
     public struct Figure: Sendable, Hashable {
-        /// `mail` or `requests`.
+        /// A channel of messages, `requests`, `approvals` or `logout-tokens`.
         public let queue: String
         /// The realm's slug; `nil` for all realms together.
         public let realm: String?

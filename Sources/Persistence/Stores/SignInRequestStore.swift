@@ -141,11 +141,11 @@ public struct SignInRequestStore: Sendable {
         public let otpDigits: Int32
     }
 
-    /// Runs a transaction that decides requests. It may run more than once (``Database/transaction(_:)``).
+    /// Runs a transaction that decides requests. It may run more than once (``Database/transaction(_:_:)``).
     public func transaction<R: Sendable>(
         _ body: @Sendable (isolated Connection) throws(StoreError) -> R
     ) async throws(StoreError) -> R {
-        try await database.transaction(body)
+        try await database.transaction("decide requests", body)
     }
 
     /// Takes up to `limit` pending requests, to be decided before the transaction ends.

@@ -2,7 +2,7 @@ import Encoding
 import Grants
 import HTTPTypes
 
-/// `POST /connect/bc-authorize` (CIBA Core 1.0 §7): one uniform answer at a fixed time, whoever is meant.
+/// `POST /connect/bc-authorize` (CIBA Core 1.0 §7): one uniform answer at a fixed time for every hint.
 struct BackchannelRoutes: Sendable {
     let requests: BackchannelRequests
     let clients: ClientAuthenticator

@@ -4,8 +4,8 @@ import ServiceLifecycle
 import Synchronization
 import Telemetry
 
-/// Looks every ten seconds how long mail, undecided requests and events wait, for the metrics. At most twenty realms
-/// are named per queue, and twenty webhooks.
+/// Looks every ten seconds how long messages, undecided requests and events wait, for the metrics. At most twenty
+/// realms are named per queue, and twenty webhooks.
 struct QueueWatch: Service {
     /// Of each cluster.
     let stores: [(queues: QueueStore, webhooks: WebhookStore)]

@@ -3,7 +3,7 @@ import Encoding
 import struct Foundation.Data
 import Grants
 public import HTTPTypes
-import NIOHTTP1
+import NIOCore
 
 /// An answer before it becomes a response: status, headers and the whole body.
 public struct Answer: Sendable, Equatable {
@@ -73,24 +73,28 @@ public struct Answer: Sendable, Equatable {
         return answer
     }
 
-    /// The head on the wire; `no-store` unless the answer says how it may be cached.
-    func head(isLast: Bool) -> HTTPResponseHead {
-        var fields = HTTPHeaders()
-        fields.reserveCapacity(headers.count + 6)
-        for field in headers { fields.add(name: field.name.rawName, value: field.value) }
-        if headers[.cacheControl] == nil {
-            fields.add(name: "Cache-Control", value: "no-store")
-            fields.add(name: "Pragma", value: "no-cache")
+    /// The answer on the wire (RFC 9112 §2.1, §4); `no-store` unless it says how it may be cached. Names and values of
+    /// fields are legal by their types.
+    /// - Parameter hasBody: false for the answer to HEAD, which says how long the body would be.
+    func encoded(hasBody: Bool = true, isLast: Bool, _ allocator: ByteBufferAllocator) -> ByteBuffer {
+        var buffer = allocator.buffer(capacity: 1024 + (hasBody ? body.count : 0))
+        buffer.writeString("HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\n")
+        var saysCaching = false
+        for field in headers {
+            if field.name == .cacheControl { saysCaching = true }
+            buffer.writeString(field.name.rawName)
+            buffer.writeStaticString(": ")
+            buffer.writeString(field.value)
+            buffer.writeStaticString("\r\n")
         }
-        fields.add(name: "X-Content-Type-Options", value: "nosniff")
-        if status != .noContent, status != .notModified {
-            fields.add(name: "Content-Length", value: String(body.count))
-        }
-        fields.add(name: "Date", value: HTTPDate.now)
-        if isLast { fields.add(name: "Connection", value: "close") }
-        return HTTPResponseHead(
-            version: .http1_1,
-            status: HTTPResponseStatus(statusCode: status.code, reasonPhrase: status.reasonPhrase), headers: fields)
+        if !saysCaching { buffer.writeStaticString("Cache-Control: no-store\r\nPragma: no-cache\r\n") }
+        buffer.writeStaticString("X-Content-Type-Options: nosniff\r\n")
+        if status != .noContent, status != .notModified { buffer.writeString("Content-Length: \(body.count)\r\n") }
+        buffer.writeStaticString("Date: ")
+        buffer.writeString(HTTPDate.now)
+        buffer.writeStaticString(isLast ? "\r\nConnection: close\r\n\r\n" : "\r\n\r\n")
+        if hasBody { buffer.writeBytes(body) }
+        return buffer
     }
 }
 

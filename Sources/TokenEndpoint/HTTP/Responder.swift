@@ -99,7 +99,7 @@ public final class Responder: Sendable {
         if let nextNonce = exchange.nextNonce { found = nextNonce.applied(to: found) }
         let answer = route.crossOrigin.applied(
             to: await refusals.counted(found, exchange), request, realm, exchange.namedClient)
-        return answer.isPage && realm.issuer.hasPrefix("https:") ? answer.withStrictTransportSecurity : answer
+        return realm.issuer.hasPrefix("https:") && answer.isPage ? answer.withStrictTransportSecurity : answer
     }
 
     private func exchange(
@@ -164,7 +164,7 @@ public final class Responder: Sendable {
 extension Answer {
     /// The first byte spares nearly every answer the search for its content type.
     fileprivate var isPage: Bool {
-        body.first == UInt8(ascii: "<") && headers[.contentType]?.hasPrefix("text/html") ?? false
+        body.first == UInt8(ascii: "<") && headers[values: .contentType].first?.hasPrefix("text/html") ?? false
     }
 
     /// Browsers come back by https only (RFC 6797).

@@ -40,7 +40,7 @@ final class WaitingRoom: Sendable {
         var wakes: UInt64 = 0
         /// The number of the last wake-up of each topic since ``forgotten``.
         var recent: [WaitTopic: UInt64] = [:]
-        /// Marks from before this wake-up have to look again: nobody knows what they missed.
+        /// Marks from before this wake-up have to look again: the server does not know what they missed.
         var forgotten: UInt64 = 0
         var line = LookLine()
         var lastTick: Int64 = 0

@@ -12,7 +12,8 @@ struct AuditExportCommand: AsyncParsableCommand {
             The members are those of the view admin.audit_log. Each event appears once, when no earlier one can still \
             appear: events of a transaction that is open wait for its end, and so do later ones. The order is that of \
             transactions, so that "at" may go back a little. To resume, give the "id" of the last line as --after. \
-            Reads POSTERN_DATABASE_URL; needs no running server.
+            Reads POSTERN_DATABASE_URL; needs no running server. When there are several clusters, name the one that \
+            has the realm: `postern realm list` shows it.
             """)
 
     @Option(name: .long, help: "The realm's slug.")
@@ -30,6 +31,9 @@ struct AuditExportCommand: AsyncParsableCommand {
     @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
     var config: String?
 
+    @Option(name: .long, help: "The database cluster, when there are several; the first one when not given.")
+    var cluster: String?
+
     /// Rows of one statement, and so what is in memory at a time. Not fewer: see `postern.export_audit`.
     private static let rows: Int32 = 10_000
 
@@ -40,7 +44,7 @@ struct AuditExportCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let conninfo = try await Settings(file: config).databaseURL()
+        let conninfo = try await Settings(file: config, cluster: cluster).databaseURL()
         try await Preflight.checkSchema(conninfo: conninfo)
         // A reader that is gone ends the command as an error of writing, not as a signal.
         signal(SIGPIPE, SIG_IGN)

@@ -2,6 +2,22 @@ import ArgumentParser
 import Foundation
 import Persistence
 
+/// What the commands that move a realm and remove its rows have in common.
+struct RealmOptions: ParsableArguments {
+    @Argument(help: "The realm's slug.")
+    var realm: String
+
+    @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
+    var config: String?
+
+    /// - Returns: the slug, the cluster of that name, and the realm in every cluster that has rows of it.
+    func find(_ cluster: String) async throws -> (String, ClusterSettings, [PlacedRealms.Placed]) {
+        let settings = try await Settings(file: config)
+        let named = try ClusterSettings.named(cluster, of: settings.clusters)
+        return (realm, named, try await PlacedRealms.all(settings).filter { $0.realm.slug == realm })
+    }
+}
+
 /// `postern realm move`.
 struct RealmMoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -18,8 +34,7 @@ struct RealmMoveCommand: AsyncParsableCommand {
             it, by the same URL or by POSTERN_REPLICATION_URL (_NAME).
             """)
 
-    @Argument(help: "The realm's slug.")
-    var realm: String
+    @OptionGroup var options: RealmOptions
 
     @Option(name: .long, help: "The name of the cluster to move it to.")
     var to: String
@@ -27,13 +42,8 @@ struct RealmMoveCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "End a move that has not changed over: the realm stays, and what was copied is removed.")
     var abandon = false
 
-    @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
-    var config: String?
-
     func run() async throws {
-        let settings = try await Settings(file: config)
-        let target = try ClusterSettings.named(to, of: settings.clusters)
-        let found = try await PlacedRealms.all(settings).filter { $0.realm.slug == realm }
+        let (realm, target, found) = try await options.find(to)
         guard !found.isEmpty else {
             throw CommandFailure("realm \(realm) does not exist: postern realm list shows all")
         }
@@ -82,8 +92,7 @@ struct RealmClearCommand: AsyncParsableCommand {
             the move found the rows of both clusters to be equal. Needs a superuser, as postern realm move does.
             """)
 
-    @Argument(help: "The realm's slug.")
-    var realm: String
+    @OptionGroup var options: RealmOptions
 
     @Option(name: .long, help: "The name of the cluster that it has left.")
     var at: String
@@ -91,13 +100,8 @@ struct RealmClearCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Also when the rows were not compared, because the move was interrupted at its end.")
     var unverified = false
 
-    @Option(name: .long, help: "A file with NAME=value lines; the environment wins.")
-    var config: String?
-
     func run() async throws {
-        let settings = try await Settings(file: config)
-        let place = try ClusterSettings.named(at, of: settings.clusters)
-        let found = try await PlacedRealms.all(settings).filter { $0.realm.slug == realm }
+        let (realm, place, found) = try await options.find(at)
         guard let left = found.first(where: { $0.cluster.name == at && $0.realm.placement == "left" }) else {
             throw CommandFailure("realm \(realm) has no closed rows in \(at): postern realm list shows where it is")
         }

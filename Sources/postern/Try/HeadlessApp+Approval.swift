@@ -40,7 +40,7 @@ extension HeadlessApp {
                 form: [("client_id", options.client), ("scope", options.scope), ("login_hint", options.email)]))
     }
 
-    /// One poll; `nil` while nobody has answered.
+    /// One poll; `nil` while no device has answered.
     func poll(_ request: ApprovalRequest) async throws -> Tokens? {
         struct Failure: Decodable { let error: String }
         let (status, answer) = try await attempt(

@@ -6,6 +6,7 @@ import json
 import subprocess
 import threading
 import time
+import uuid
 
 from harness import fleet
 from harness.postgres import clean_environment
@@ -65,8 +66,8 @@ class Mixed:
         self.families = [dict(family) for family in families]
         self.fleet = fleet.Fleet(history)
 
-    def start(self):
-        """Begins."""
+    def start(self, *more):
+        """Begins, with more coroutines of a fleet."""
         work = [
             lambda f, i=number, a=family: self.refresh(f, i % len(self.nodes), a, i % 4 != 3)
             for number, family in enumerate(self.families)
@@ -78,8 +79,9 @@ class Mixed:
                 lambda f, n=node, i=number: self._read(f, n, f"discovery {i}", True, self._discovery),
                 lambda f, n=node, i=number: self._read(f, n, f"discovery new {i}", False, self._discovery),
                 lambda f, n=node, i=number: self._read(f, n, f"introspection {i}", True, self._introspection),
+                lambda f, n=node, i=number: self._read(f, n, f"page {i}", True, self._page),
             ]
-        self.fleet.start(*work, *(self.sign_ins.work() if self.sign_ins else ()))
+        self.fleet.start(*work, *more, *(self.sign_ins.work() if self.sign_ins else ()))
         return self
 
     def stop(self):
@@ -100,7 +102,7 @@ class Mixed:
 
     async def refresh(self, run, number, family, keep):
         """Refreshes one family at one node until the end."""
-        client = fleet.Client(self.nodes[number].port, keep=keep)
+        client = fleet.Client.of(self.nodes[number], keep)
         while not run.stopped:
             form = {"grant_type": "refresh_token", "client_id": self.app.client_id, "refresh_token": family["refresh_token"]}
             answer = await run.ask(f"refresh {number}", client, fleet.post(self.app.host, "/connect/token", form))
@@ -112,7 +114,7 @@ class Mixed:
         client.close()
 
     async def _read(self, run, node, name, keep, request):
-        client = fleet.Client(node.port, keep=keep)
+        client = fleet.Client.of(node, keep)
         while not run.stopped:
             data, check = request()
             answer = await run.ask(name, client, data)
@@ -132,6 +134,10 @@ class Mixed:
         form = {"token": self.families[1]["access_token"]}
         request = fleet.post(self.app.host, "/connect/introspect", form, Authorization=self.api.basic)
         return request, lambda body: b'"active":true' in body
+
+    def _page(self):
+        link = f"/magic-login?userId={uuid.uuid4()}&token={'a' * 43}"  # nobody's; the page does not tell
+        return fleet.get(self.app.host, link), lambda body: b"<form" in body
 
     def audit(self):
         """Every acknowledged token works."""

@@ -83,7 +83,7 @@ class Run:
 
     def _prepare(self):
         realm, users, numbers, credentials = self.world.populate(self.USERS)
-        self.realm, nodes = realm, self.world.fleet_nodes
+        self.realm, nodes = realm, self.world.entrances
         self.sign_ins = SignIns(realm, nodes, users, self.world.phones, credentials)
         self.sign_ins.add_numbers(numbers)
         families = in_parallel(realm.app().sign_in, realm.users(16))

@@ -113,7 +113,7 @@ class SignIns:
         return json.loads(asked[2]), mails[-1]
 
     async def _codes(self, run, node, name):
-        client = fleet.Client(node.port)
+        client = fleet.Client.of(node)
         while not run.stopped:
             email = self.users.take()
             if email is None:
@@ -130,7 +130,7 @@ class SignIns:
         client.close()
 
     async def _links(self, run, node, name):
-        client = fleet.Client(node.port)
+        client = fleet.Client.of(node)
         while not run.stopped:
             email = self.users.take()
             if email is None:
@@ -150,7 +150,7 @@ class SignIns:
     # -- by phone and by passkey -------------------------------------------------------------------
 
     async def _messages(self, run, node, name):
-        client = fleet.Client(node.port)
+        client = fleet.Client.of(node)
         doubtful = set()
         while not run.stopped:
             number = self.numbers.popleft()
@@ -177,7 +177,7 @@ class SignIns:
         client.close()
 
     async def _passkeys(self, run, node, name, credential):
-        client = fleet.Client(node.port)
+        client = fleet.Client.of(node)
         while not run.stopped:
             begun = await run.ask(
                 name + " begin", client, fleet.post(self.app.host, "/connect/passkey/begin", {"client_id": self.app.client_id}))

@@ -55,6 +55,11 @@ class LoadedWorld(World):
         super().__init__(name, postgres)
         self.fleet_nodes = []
 
+    @property
+    def entrances(self):
+        """What the load asks."""
+        return self.fleet_nodes
+
     def populate(self, users):
         """A realm with users, numbers and passkeys: (realm, addresses, numbers, credentials)."""
         realm = self.realm()

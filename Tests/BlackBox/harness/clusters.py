@@ -15,15 +15,16 @@ SETTINGS = "wal_level = logical\nmax_wal_senders = 20\nmax_replication_slots = 2
 class TwoClusters(World):
     """`north` is the first cluster, which new realms get; `south` the other one."""
 
-    def __init__(self, name):
-        super().__init__(name, postgres=SETTINGS)
+    def __init__(self, name, postgres=""):
+        """`postgres`: more lines of the configuration of both."""
+        super().__init__(name, postgres=SETTINGS + postgres)
         self.north = self.cluster
         self.south = Cluster(f"{name}-south")
 
     def open(self):
         """Brings both up, and two nodes."""
         for cluster in (self.north, self.south):
-            cluster.create(SETTINGS)
+            cluster.create(self.postgres)
         migrated = run_postern("migrate", environment=self.commands())
         assert migrated.returncode == 0, f"migrate: {migrated.stdout}{migrated.stderr}"
         for cluster in (self.north, self.south):
@@ -84,19 +85,33 @@ class TwoClusters(World):
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         return done.stdout
 
-    def killed_at(self, realm, line, to="south"):
-        """Begins to move a realm and kills the command when it says a line."""
-        process = subprocess.Popen(
-            [str(BINARY), "realm", "move", realm.slug, "--to", to], env={**clean_environment(), **self.commands()},
+    def started(self, *arguments):
+        """Starts `postern realm …`; what it says can be read line by line."""
+        return subprocess.Popen(
+            [str(BINARY), "realm", *arguments], env={**clean_environment(), **self.commands()},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        said = []
-        for text in process.stdout:
-            said.append(text)
-            if line in text:
-                process.kill()
-        process.wait(20)
+
+    def timed_move(self, realm, to="south"):
+        """Moves a realm; returns the lines of the command, each with when it came."""
+        with self.started("move", realm.slug, "--to", to) as process:
+            lines = [(time.monotonic(), line.strip()) for line in process.stdout]
+        assert process.returncode == 0, lines
+        return lines
+
+    def killed_when(self, line, *arguments):
+        """Starts `postern realm …` and kills it when it says a line."""
+        with self.started(*arguments) as process:
+            said = []
+            for text in process.stdout:
+                said.append(text)
+                if line in text:
+                    process.kill()
         assert any(line in text for text in said), said
+
+    def killed_at(self, realm, line, to="south"):
+        """Begins to move a realm and kills the command when it says a line."""
+        self.killed_when(line, "move", realm.slug, "--to", to)
 
     def listed(self, realm):
         """Cluster and state of each line of `postern realm list` about a realm."""

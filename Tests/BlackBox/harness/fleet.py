@@ -11,11 +11,17 @@ from . import wire
 class Client:
     """One client with at most one connection."""
 
-    def __init__(self, port, source=None, keep=True):
-        self._port, self._source, self._keep = port, source, keep
+    def __init__(self, port, source=None, keep=True, context=None):
+        """`context`: of TLS."""
+        self._port, self._source, self._keep, self._context = port, source, keep, context
         self._reader = self._writer = None
         #: When the present connection, or the last one, was made.
         self.opened = 0.0
+
+    @classmethod
+    def of(cls, node, keep=True):
+        """A client of a server, or of a proxy before servers."""
+        return cls(node.port, keep=keep, context=node.context)
 
     @property
     def port(self):
@@ -30,7 +36,7 @@ class Client:
         if self._writer is None:
             local = (self._source, 0) if self._source else None
             self.opened = time.monotonic()
-            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=local)
+            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=local, ssl=self._context)
         try:
             self._writer.write(request)
             head = (await self._reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
@@ -137,6 +143,12 @@ class Fleet:
         """Measures anew."""
         self.gaps = {}
 
+    def _says_unavailable(self, body):
+        try:
+            return json.loads(body) == self.UNAVAILABLE
+        except ValueError:  # a proxy's own
+            return False
+
     async def ask(self, name, client, request, expected=(200,)):
         """One request; None when the answer is a proper 503, or the process was killed. Everything else but `expected` is a violation."""
         began = time.monotonic()
@@ -156,7 +168,7 @@ class Fleet:
         key = (name, status)
         self.counts[key] = self.counts.get(key, 0) + 1
         if status == 503:
-            if not fields.get("retry-after", "").isdigit() or json.loads(body) != self.UNAVAILABLE:
+            if not fields.get("retry-after", "").isdigit() or not self._says_unavailable(body):
                 self.violate(f"{name}: {status} {fields} {body[:200]!r}")
             await asyncio.sleep(0.02)
             return None

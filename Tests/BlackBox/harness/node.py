@@ -16,11 +16,11 @@ from .settings import BINARY, OUTPUT, UNIFORM_DEADLINE_MS
 _COUNT = iter(range(1, 10_000))
 
 
-def run_postern(*arguments, environment=None, timeout=120):
+def run_postern(*arguments, environment=None, timeout=120, binary=BINARY):
     """Runs a subcommand to its end."""
-    assert BINARY.exists(), f"{BINARY} is missing: build it, or set POSTERN_BIN"
+    assert binary.exists(), f"{binary} is missing: build it, or set POSTERN_BIN"
     return subprocess.run(
-        [str(BINARY), *arguments], env={**clean_environment(), **(environment or {})},
+        [str(binary), *arguments], env={**clean_environment(), **(environment or {})},
         capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL,
     )
 
@@ -34,9 +34,13 @@ def write_key_file(path):
 
 
 class Node:
-    """Starts, watches and ends one server; its stdout and stderr go to files. `wrapper` is a command that runs it."""
+    """Starts, watches and ends one server; its stdout and stderr go to files. `wrapper` is a command that runs it, `binary` what starts next."""
 
-    def __init__(self, database_url, key_file, smtp_port, wrapper=(), **environment):
+    #: It is asked without TLS.
+    context = None
+
+    def __init__(self, database_url, key_file, smtp_port, wrapper=(), binary=BINARY, **environment):
+        self.binary = binary
         self.port = free_port()
         self.ops_port = free_port()
         OUTPUT.mkdir(parents=True, exist_ok=True)
@@ -68,14 +72,14 @@ class Node:
 
     def launch(self):
         """Starts."""
-        assert BINARY.exists(), f"{BINARY} is missing: build it, or set POSTERN_BIN"
+        assert self.binary.exists(), f"{self.binary} is missing: build it, or set POSTERN_BIN"
         with open(self.stdout, "ab") as out, open(self.stderr, "ab") as err:
             self.process = subprocess.Popen(
-                [*self._wrapper, str(BINARY), "serve"], env={**clean_environment(), **self.environment},
+                [*self._wrapper, str(self.binary), "serve"], env={**clean_environment(), **self.environment},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             )
 
-    def wait_ready(self, timeout=20.0):
+    def wait_ready(self, timeout=60.0):
         """Waits for /readyz."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:

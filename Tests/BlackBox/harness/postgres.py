@@ -179,9 +179,13 @@ class Cluster:
             return self._rows(self.psql(role, database or self.database) + (["-1"] if one_transaction else []), text)
         return self._split(out)
 
+    def run_long(self, text, timeout=3600):
+        """Runs SQL that takes minutes, without rows."""
+        self._rows(self.psql("postgres", self.database), text, timeout)
+
     @classmethod
-    def _rows(cls, command, text):
-        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, env=clean_environment())
+    def _rows(cls, command, text, timeout=120):
+        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=timeout, env=clean_environment())
         if done.returncode != 0:
             raise SQLError(done.stderr.decode(errors="replace").strip())
         return cls._split(done.stdout.decode())

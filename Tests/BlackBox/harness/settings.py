@@ -7,6 +7,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[3]
 #: The binary as `scripts/dev` builds it: an optimised build behaves differently from a debug build where threads are concerned.
 BINARY = Path(os.environ.get("POSTERN_BIN", REPOSITORY / ".build/release/postern"))
+#: A release binary of an older commit, for rolling upgrades from it. Absent: the test that wants one is skipped and says so.
+OLD_BINARY = Path(os.environ["POSTERN_OLD_BIN"]).resolve() if os.environ.get("POSTERN_OLD_BIN") else None
 SHARED = Path(os.environ.get("POSTERN_SHARED", REPOSITORY.parent / "shared"))
 OUTPUT = REPOSITORY / ".test-output" / "blackbox"
 #: Clients of PyPI with their dependencies; absent: the tests that want one are skipped and say so.
@@ -29,6 +31,9 @@ ROUNDS = int(os.environ.get("POSTERN_ROUNDS", "200" if FULL else "20"))
 FAULT_ROUNDS = int(os.environ.get("POSTERN_FAULT_ROUNDS", "20" if FULL else "1"))
 CHAOS_ROUNDS = int(os.environ.get("POSTERN_CHAOS_ROUNDS", "200" if FULL else "8"))
 CHAOS_SEED = int(os.environ.get("POSTERN_CHAOS_SEED", "1"))
+UPGRADES = int(os.environ.get("POSTERN_UPGRADES", "10" if FULL else "1"))
+MOVE_USERS = int(os.environ.get("POSTERN_MOVE_USERS", "1000000"))
+MOVE_RATE = int(os.environ.get("POSTERN_MOVE_RATE", "500"))
 FAILOVERS = int(os.environ.get("POSTERN_FAILOVERS", "40" if FULL else "1"))
 
 #: Answers that must be uniform leave at this deadline; short, so that the suite stays short.

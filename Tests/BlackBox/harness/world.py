@@ -11,13 +11,16 @@ from .node import Node, run_postern, write_key_file
 from .postgres import Cluster
 from .realm import Admin, Realm
 from .report import say
-from .settings import OUTPUT
+from .settings import BINARY, OUTPUT
 
 _SLUGS = itertools.count(1)
 
 
 class World:
     """Creates the cluster, migrates it, makes the login roles and starts one node."""
+
+    #: What migrates and serves.
+    binary = BINARY
 
     def __init__(self, name, postgres="", lasting=False, **environment):
         """`lasting`: no test stops or kills this PostgreSQL."""
@@ -33,7 +36,7 @@ class World:
     def open(self):
         """Brings everything up."""
         self.cluster.create(self.postgres)
-        migrated = run_postern("migrate", environment={
+        migrated = run_postern("migrate", binary=self.binary, environment={
             "POSTERN_MIGRATE_DATABASE_URL": self.cluster.url("postgres"),
             "POSTERN_DATABASE_URL": self.cluster.url("postgres"),
         })
@@ -46,7 +49,7 @@ class World:
 
     def start_node(self, **environment):
         """One more server process on the same database and key."""
-        node = Node(self.cluster.url("bb_serve"), self.key_file, self.mailbox.port, **environment)
+        node = Node(self.cluster.url("bb_serve"), self.key_file, self.mailbox.port, binary=self.binary, **environment)
         self.nodes.append(node)
         return node.start()
 

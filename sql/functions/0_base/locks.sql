@@ -72,7 +72,13 @@ CREATE OR REPLACE FUNCTION postern.lock_of_writers(p_realm uuid) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended('postern.realm_move', uuid_hash_extended(p_realm, 0));
 COMMENT ON FUNCTION postern.lock_of_writers IS
-    'Shared: whoever writes to a realm that leaves this cluster; alone: who waits until nobody does';
+    'Shared: each transaction that writes to a realm that leaves; exclusive: the move, which waits for them';
+
+-- Held by the session of a command as long as it lasts: a statement of a command that was killed may still run.
+CREATE OR REPLACE FUNCTION postern.lock_of_move(p_realm uuid) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN hashtextextended('move', uuid_hash_extended(p_realm, 24));
+COMMENT ON FUNCTION postern.lock_of_move IS 'One command at a time moves a realm or removes its rows';
 
 CREATE OR REPLACE FUNCTION postern.lock_of_sweep() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

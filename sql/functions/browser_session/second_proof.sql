@@ -3,7 +3,7 @@
 -- account as well (postern.use_held_number), or takes the number to a new account (postern.register_on_page).
 SET LOCAL ROLE postern_owner;
 
--- Called for a code that signed nobody in. When it is right and its number is stale, the code is spent, the handle
+-- Called for a code that signed no user in. When it is right and its number is stale, the code is spent, the handle
 -- (number_handle of the page) remembers the proof, and postern.page_outcome is second-proof. An account that has TOTP
 -- and neither an address nor a passkey is asked for TOTP instead.
 CREATE OR REPLACE FUNCTION postern.asks_second_proof(

@@ -121,7 +121,7 @@ $$;
 COMMENT ON FUNCTION admin.put_identifier IS
 'Gives a user an e-mail address or a phone number, five of each at most. NULL leaves a setting as it is.
 kind: email, phone. value: an address, or a number in E.164 form.
-verified: default true. An unverified one signs nobody in, and gives way to another user who proves it.
+verified: default true. An unverified one signs no user in, and gives way to another user who proves it.
 is_primary: the one in the claims; the first verified one of its kind is. Sessions go on; the other addresses are told.
 Example: SELECT admin.put_identifier(''acme'', id, ''phone'', ''+4366412345678'') FROM admin.users
     WHERE realm = ''acme'' AND email = ''ada@example.com'';';
@@ -185,6 +185,6 @@ CREATE OR REPLACE VIEW admin.identifiers AS
 SELECT r.slug AS realm, i.user_id, i.id, i.kind, i.value, i.proved_at IS NOT NULL AS verified, i.is_primary, i.added_at,
        i.proved_at
   FROM postern.user_identifier AS i JOIN postern.realm AS r ON r.id = i.realm_id;
-COMMENT ON VIEW admin.identifiers IS 'E-mail addresses and phone numbers of users; unverified ones sign nobody in';
+COMMENT ON VIEW admin.identifiers IS 'E-mail addresses and phone numbers of users; unverified ones sign no user in';
 
 RESET ROLE;

@@ -18,7 +18,7 @@ COMMENT ON FUNCTION postern.own_identifiers IS 'The proven identifiers of a user
 GRANT EXECUTE ON FUNCTION postern.own_identifiers TO postern_app;
 
 -- Sends a code to an address that a signed-in user wants to add. Whether another account holds it is not looked at: the
--- answer is the same, and its owner gets a code in any case. The code is kept on the handle: it signs nobody in.
+-- answer is the same, and its owner gets a code in any case. The code is kept on the handle: it signs no user in.
 -- p_channel NULL: by mail. p_resend_of: the handle to send again for. Outcomes: sent, cooldown (this handle was sent a
 -- code a moment ago), send_limit, too_many (five identifiers of the kind), rate_limited.
 CREATE OR REPLACE FUNCTION postern.begin_identifier(

@@ -167,7 +167,8 @@ GRANT EXECUTE ON FUNCTION postern.message_failed TO postern_app;
 
 -- Per queue: the p_top realms whose oldest entry waits longest, and (realm NULL) all realms: what is queued, and the
 -- greatest age in seconds of what is due. mail, sms, voice, whatsapp, push: what no sender has taken yet; it is due
--- unless it waits for another try. requests: undecided requests.
+-- unless it waits for another try. requests: requests for codes and links that no worker has decided. approvals:
+-- requests for approval that no worker has resolved. logout-tokens: what clients were not told yet.
 CREATE OR REPLACE FUNCTION postern.queue_figures(p_top integer)
 RETURNS TABLE (queue text, realm text, queued bigint, oldest double precision)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -181,7 +182,18 @@ AS $$
          UNION ALL
         SELECT 'requests', a.realm_id, count(*), min(a.created_at) FROM postern.auth_session AS a
          WHERE a.pending AND a.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
-         GROUP BY a.realm_id),
+         GROUP BY a.realm_id
+         UNION ALL
+        SELECT 'approvals', t.realm_id, count(*), min(t.created_at) FROM postern.transaction AS t
+         WHERE t.kind = 'approval' AND t.resolved_at IS NULL
+           AND t.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+         GROUP BY t.realm_id
+         UNION ALL
+        SELECT 'logout-tokens', w.realm_id, count(*), min(w.created_at) FILTER (WHERE w.not_before <= now())
+          FROM postern.logout_token AS w
+         WHERE w.sent_at IS NULL AND w.expires_at > now()
+           AND w.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+         GROUP BY w.realm_id),
     placed AS (
         SELECT f.queue, f.realm_id, f.queued, date_part('epoch', now() - f.since) AS oldest,
                row_number() OVER (PARTITION BY f.queue ORDER BY f.since NULLS LAST, f.queued DESC, f.realm_id) AS place
@@ -190,11 +202,13 @@ AS $$
       FROM placed AS p JOIN postern.realm AS r ON r.id = p.realm_id WHERE p.place <= p_top
      UNION ALL
     SELECT q.queue, NULL, coalesce(sum(p.queued), 0)::bigint, coalesce(max(p.oldest), 0)
-      FROM (VALUES ('mail'), ('sms'), ('voice'), ('whatsapp'), ('push'), ('requests')) AS q (queue)
+      FROM (VALUES ('mail'), ('sms'), ('voice'), ('whatsapp'), ('push'), ('requests'), ('approvals'),
+                   ('logout-tokens')) AS q (queue)
       LEFT JOIN placed AS p USING (queue) GROUP BY q.queue
 $$;
 COMMENT ON FUNCTION postern.queue_figures IS
-    'Length and oldest entry of the queue of each channel and of the undecided requests, per realm';
+    'Length and oldest entry of the queue of each channel, of undecided requests, of approvals that are not resolved, '
+    'and of logout tokens, per realm';
 GRANT EXECUTE ON FUNCTION postern.queue_figures TO postern_app;
 
 CREATE OR REPLACE VIEW admin.outbox AS

@@ -22,7 +22,7 @@ COMMENT ON FUNCTION postern.enrolment_options IS 'What the creation options of a
 GRANT EXECUTE ON FUNCTION postern.enrolment_options TO postern_app;
 
 -- Spends what is sealed and in no table, once and in time. p_lifetime: the longest that it lives. After a restore of
--- the database nobody knows what was spent before, so all of that is spent.
+-- the database does not know what was spent before, so all of that is spent.
 CREATE OR REPLACE FUNCTION postern.spend(
     p_realm uuid, p_id bytea, p_expires double precision, p_lifetime interval)
 RETURNS boolean

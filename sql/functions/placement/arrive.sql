@@ -15,13 +15,19 @@ $$;
 COMMENT ON FUNCTION postern.put_xid_before_all IS
     'Trigger: a row that arrives from another cluster is of a transaction before all of this one';
 
+CREATE OR REPLACE FUNCTION postern.tables_with_transactions() RETURNS SETOF text
+LANGUAGE sql IMMUTABLE
+AS $$ VALUES ('audit_event'), ('webhook_delivery') $$;
+COMMENT ON FUNCTION postern.tables_with_transactions IS 'Tables that get the trigger put_xid_before_all for a move';
+
 CREATE OR REPLACE FUNCTION postern.last_event() RETURNS bigint
 LANGUAGE sql STABLE
 AS $$ SELECT s.last_value FROM postern.audit_event_id_seq AS s $$;
 COMMENT ON FUNCTION postern.last_event IS 'No row of the audit log of this cluster has a higher id';
 
--- Deletes what an earlier try has left. p_hosts: of the realm, which no realm of this cluster may have. p_last: the
--- other cluster's last_event. From now on ids here are above all that it will have given when the realm is opened here.
+-- p_hosts: of the realm, which no realm of this cluster may have. p_last: the other cluster's last_event. From now on
+-- ids here are above all that it will have given when the realm is opened here. clear_rows removes before what an
+-- earlier try has left.
 -- A restart, unlike setval, also ends the numbers that sessions have taken in advance.
 CREATE OR REPLACE FUNCTION postern.begin_arriving(
     p_realm uuid, p_slug text, p_hosts text[], p_peer text, p_last bigint) RETURNS void
@@ -42,14 +48,13 @@ BEGIN
     END IF;
     PERFORM set_config('session_replication_role', 'replica', true);
     INSERT INTO postern.realm_move AS m (realm_id, state, peer) VALUES (p_realm, 'arriving', p_peer)
-        ON CONFLICT (realm_id) DO UPDATE SET started_at = now(), peer = p_peer;
-    FOR v_table IN SELECT postern.tables_of_realms() LOOP
-        EXECUTE format('DELETE FROM postern.%I AS t WHERE t.realm_id = $1', v_table) USING p_realm;
-    END LOOP;
-    FOREACH v_table IN ARRAY ARRAY['audit_event', 'webhook_delivery'] LOOP
-        EXECUTE format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT OR UPDATE ON postern.%I FOR EACH ROW'
-                       ' WHEN (NEW.realm_id = %L) EXECUTE FUNCTION postern.put_xid_before_all()',
-                       postern.name_of_move(p_realm) || '_xid', v_table, p_realm);
+        ON CONFLICT (realm_id) DO UPDATE SET started_at = now(), peer = p_peer WHERE m.state = 'arriving';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'realm % is in another move here', p_slug;
+    END IF;
+    FOR v_table IN SELECT postern.tables_with_transactions() LOOP
+        PERFORM postern.put_move_trigger(p_realm, v_table, '_xid', 'INSERT OR UPDATE', 'NEW',
+                                         'postern.put_xid_before_all()');
         EXECUTE format('ALTER TABLE postern.%I ENABLE REPLICA TRIGGER %I', v_table,
                        postern.name_of_move(p_realm) || '_xid');
     END LOOP;
@@ -59,6 +64,15 @@ END
 $$;
 COMMENT ON FUNCTION postern.begin_arriving IS 'Notes that a realm is being copied from another cluster';
 
+-- Proofs that arrive before the realm is served; a crash of this cluster that loses them also begins the store anew.
+CREATE OR REPLACE FUNCTION postern.put_proofs(p_proofs jsonb) RETURNS void
+LANGUAGE sql
+AS $$
+    INSERT INTO postern.used_proof SELECT * FROM jsonb_populate_recordset(NULL::postern.used_proof, p_proofs)
+        ON CONFLICT DO NOTHING;
+$$;
+COMMENT ON FUNCTION postern.put_proofs IS 'Adds used proofs of a realm that arrives';
+
 -- p_last: what end_writes returned. From the commit of this on the realm is served here.
 CREATE OR REPLACE FUNCTION postern.open_realm(p_realm uuid, p_last jsonb) RETURNS void
 LANGUAGE plpgsql
@@ -66,6 +80,8 @@ AS $$
 DECLARE
     v_since bigint := (p_last ->> 'proofs_since')::bigint;
 BEGIN
+    -- Writes wait meanwhile: rather another try than a long pause.
+    PERFORM set_config('lock_timeout', '300ms', true);
     PERFORM set_config('session_replication_role', 'replica', true);
     DELETE FROM postern.realm_move AS m WHERE m.realm_id = p_realm AND m.state = 'arriving';
     IF NOT FOUND THEN
@@ -74,7 +90,7 @@ BEGIN
     INSERT INTO postern.realm SELECT * FROM jsonb_populate_record(
         NULL::postern.realm,
         p_last -> 'realm' || jsonb_build_object('config_version', nextval('postern.config_version')));
-    INSERT INTO postern.used_proof SELECT * FROM jsonb_populate_recordset(NULL::postern.used_proof, p_last -> 'proofs');
+    PERFORM postern.put_proofs(p_last -> 'proofs');
     -- What the other cluster has forgotten is not known here either.
     IF v_since > postern.begin_proof_store() * 1000 THEN
         PERFORM setval('postern.used_proof_since', v_since);
@@ -113,7 +129,7 @@ LANGUAGE sql
 AS $$ UPDATE postern.realm_move AS m SET verified_at = now() WHERE m.realm_id = p_realm AND m.state = 'left' $$;
 COMMENT ON FUNCTION postern.note_verified IS 'Notes that the rows of a realm that has left are in the other cluster';
 
--- Removes rows of a realm that has left, p_limit at most; returns how many.
+-- Removes rows of a realm that has left, or of a copy that was not opened, p_limit at most; returns how many.
 CREATE OR REPLACE FUNCTION postern.clear_rows(p_realm uuid, p_table text, p_limit integer) RETURNS bigint
 LANGUAGE plpgsql
 AS $$
@@ -121,26 +137,27 @@ DECLARE
     v_rows bigint;
 BEGIN
     IF NOT EXISTS (SELECT FROM postern.realm_move AS m
-                    WHERE m.realm_id = p_realm AND m.state = 'left' AND m.verified_at IS NOT NULL) THEN
+                    WHERE m.realm_id = p_realm
+                      AND (m.state = 'arriving' OR m.state = 'left' AND m.verified_at IS NOT NULL)) THEN
         RAISE EXCEPTION 'realm % has not left, or its copy was not found to be equal', p_realm;
     END IF;
     PERFORM set_config('session_replication_role', 'replica', true);
-    EXECUTE format('DELETE FROM postern.%I AS t WHERE t.%I = $1 AND t.ctid = ANY (ARRAY('
-                   'SELECT x.ctid FROM postern.%I AS x WHERE x.%I = $1 LIMIT $2))', p_table,
-                   CASE p_table WHEN 'realm' THEN 'id' ELSE 'realm_id' END, p_table,
-                   CASE p_table WHEN 'realm' THEN 'id' ELSE 'realm_id' END) USING p_realm, p_limit;
+    EXECUTE format('DELETE FROM postern.%1$I AS t WHERE t.%2$I = $1 AND t.ctid = ANY (ARRAY('
+                   'SELECT x.ctid FROM postern.%1$I AS x WHERE x.%2$I = $1 LIMIT $2))', p_table,
+                   postern.realm_column(p_table)) USING p_realm, p_limit;
     GET DIAGNOSTICS v_rows = ROW_COUNT;
     RETURN v_rows;
 END
 $$;
-COMMENT ON FUNCTION postern.clear_rows IS 'Removes rows of a realm that has left for good';
+COMMENT ON FUNCTION postern.clear_rows IS 'Removes rows of a realm from a cluster that does not serve it';
 
 CREATE OR REPLACE FUNCTION postern.end_move(p_realm uuid) RETURNS void
 LANGUAGE sql
 AS $$
     DELETE FROM postern.realm_move AS m WHERE m.realm_id = p_realm;
+    DELETE FROM postern.realm_move_mark AS k WHERE k.realm_id = p_realm;
     SELECT pg_notify('postern_config', p_realm::text);
 $$;
-COMMENT ON FUNCTION postern.end_move IS 'Forgets a move: nothing is left of the realm, or it is served here again';
+COMMENT ON FUNCTION postern.end_move IS 'Forgets a move: the cluster has no rows of the realm, or serves it';
 
 RESET ROLE;

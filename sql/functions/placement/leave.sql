@@ -15,13 +15,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.tables_of_realms IS 'Tables whose rows a move of a realm copies while it is served';
 
-CREATE OR REPLACE FUNCTION postern.name_of_move(p_realm uuid) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 'postern_move_' || replace(p_realm::text, '-', '');
-COMMENT ON FUNCTION postern.name_of_move IS 'How publication, subscription and triggers of a move are called';
-
--- The state is looked at before the lock is waited for, so that nobody waits for a realm that has left, and again after
--- it was taken, because it may have changed meanwhile.
+-- Looks at the state before it waits for the lock, so that a writer does not wait for a realm that has left; and again
+-- with the lock, because the state may have changed meanwhile.
 CREATE OR REPLACE FUNCTION postern.refuse_when_left() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -41,35 +36,18 @@ BEGIN
     RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION postern.refuse_when_left IS 'Trigger: nobody writes to the rows of a realm that has left';
-
--- Waits until no sweeper runs, which locks many tables for long, and then for tables less long than a refresh waits for
--- a lock: what queues behind us meanwhile does not fail.
-CREATE OR REPLACE FUNCTION postern.lock_tables_shortly() RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('lock_timeout', '10s', true);
-    PERFORM pg_advisory_xact_lock(postern.lock_of_sweep());
-    PERFORM set_config('lock_timeout', '80ms', true);
-END
-$$;
-COMMENT ON FUNCTION postern.lock_tables_shortly IS 'Before a transaction that makes or removes triggers of a move';
+COMMENT ON FUNCTION postern.refuse_when_left IS 'Trigger: refuses every write to the rows of a realm that has left';
 
 -- One table a transaction: the lock on it ends at once.
 CREATE OR REPLACE FUNCTION postern.guard_table(p_realm uuid, p_table text) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_key text := CASE p_table WHEN 'realm' THEN 'id' ELSE 'realm_id' END;
+    v_call text := format('postern.refuse_when_left(%L)', p_realm);
 BEGIN
     PERFORM postern.lock_tables_shortly();
-    EXECUTE format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON postern.%I FOR EACH ROW WHEN (NEW.%I = %L)'
-                   ' EXECUTE FUNCTION postern.refuse_when_left(%L)',
-                   postern.name_of_move(p_realm) || '_new', p_table, v_key, p_realm, p_realm);
-    EXECUTE format('CREATE OR REPLACE TRIGGER %I BEFORE UPDATE OR DELETE ON postern.%I FOR EACH ROW'
-                   ' WHEN (OLD.%I = %L) EXECUTE FUNCTION postern.refuse_when_left(%L)',
-                   postern.name_of_move(p_realm) || '_old', p_table, v_key, p_realm, p_realm);
+    PERFORM postern.put_move_trigger(p_realm, p_table, '_new', 'INSERT', 'NEW', v_call),
+            postern.put_move_trigger(p_realm, p_table, '_old', 'UPDATE OR DELETE', 'OLD', v_call);
 END
 $$;
 COMMENT ON FUNCTION postern.guard_table IS 'Makes the triggers that keep writers from a realm once it has left';
@@ -81,18 +59,6 @@ AS $$
      UNION ALL VALUES ('realm'), ('used_proof')
 $$;
 COMMENT ON FUNCTION postern.guarded_tables IS 'Tables that guard_table is called for';
-
-CREATE OR REPLACE FUNCTION postern.unguard_table(p_realm uuid, p_table text) RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM postern.lock_tables_shortly();
-    EXECUTE format('DROP TRIGGER IF EXISTS %I ON postern.%I', postern.name_of_move(p_realm) || '_new', p_table);
-    EXECUTE format('DROP TRIGGER IF EXISTS %I ON postern.%I', postern.name_of_move(p_realm) || '_old', p_table);
-    EXECUTE format('DROP TRIGGER IF EXISTS %I ON postern.%I', postern.name_of_move(p_realm) || '_xid', p_table);
-END
-$$;
-COMMENT ON FUNCTION postern.unguard_table IS 'Removes the triggers of a move';
 
 CREATE OR REPLACE FUNCTION postern.begin_leaving(p_realm uuid, p_peer text) RETURNS void
 LANGUAGE plpgsql
@@ -124,13 +90,12 @@ CREATE OR REPLACE FUNCTION postern.close_realm(p_realm uuid) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    UPDATE postern.realm AS r SET config_version = nextval('postern.config_version') WHERE r.id = p_realm;
+    PERFORM postern.announce_move(p_realm);
     UPDATE postern.realm_move AS m SET state = 'left', left_at = clock_timestamp()
      WHERE m.realm_id = p_realm AND m.state = 'leaving';
     IF NOT FOUND THEN
         RAISE EXCEPTION 'realm % is not being copied', p_realm;
     END IF;
-    PERFORM pg_notify('postern_config', p_realm::text);
 END
 $$;
 COMMENT ON FUNCTION postern.close_realm IS 'Ends writing to a realm in this cluster';
@@ -141,15 +106,34 @@ AS $$
 BEGIN
     UPDATE postern.realm_move AS m SET state = 'leaving', left_at = NULL
      WHERE m.realm_id = p_realm AND m.state = 'left' AND m.verified_at IS NULL;
-    UPDATE postern.realm AS r SET config_version = nextval('postern.config_version') WHERE r.id = p_realm;
-    PERFORM pg_notify('postern_config', p_realm::text);
+    PERFORM postern.announce_move(p_realm);
 END
 $$;
 COMMENT ON FUNCTION postern.reopen_realm IS 'Takes close_realm back; only while no other cluster serves the realm';
 
+-- A row that is in the other cluster says that all before it are. Before the realm is closed it measures how long a
+-- change takes to arrive.
+CREATE OR REPLACE FUNCTION postern.mark_move(p_realm uuid) RETURNS uuid
+LANGUAGE sql
+AS $$ INSERT INTO postern.realm_move_mark (realm_id) VALUES (p_realm) RETURNING id $$;
+COMMENT ON FUNCTION postern.mark_move IS 'Writes a row whose arrival in the other cluster can be awaited';
+
+-- Used proofs, which logical replication does not copy: p_limit of a slot behind p_after, and the last of them.
+CREATE OR REPLACE FUNCTION postern.proofs_to_copy(
+    p_realm uuid, p_slot integer, p_after bytea, p_limit integer, OUT proofs jsonb, OUT last bytea)
+LANGUAGE sql STABLE
+AS $$
+    SELECT coalesce(jsonb_agg(to_jsonb(x)), '[]'), (array_agg(x.id ORDER BY x.id DESC))[1]
+      FROM (SELECT u.* FROM postern.used_proof AS u
+             WHERE u.realm_id = p_realm AND u.slot = p_slot AND u.id > p_after ORDER BY u.id LIMIT p_limit) AS x
+$$;
+COMMENT ON FUNCTION postern.proofs_to_copy IS 'A page of the used proofs of a realm';
+
+DROP FUNCTION IF EXISTS postern.end_writes(uuid, interval);
 -- Waits for the last writer, at most p_wait; queues for the webhooks what they have not been queued, because the other
--- cluster counts transactions otherwise; and writes the mark. Returns the rows that open_realm takes.
-CREATE OR REPLACE FUNCTION postern.end_writes(p_realm uuid, p_wait interval) RETURNS jsonb
+-- cluster counts transactions otherwise; and writes the mark. Returns the rows that open_realm takes. p_since: proofs
+-- of older transactions were copied before; a realm may have a million.
+CREATE OR REPLACE FUNCTION postern.end_writes(p_realm uuid, p_wait interval, p_since xid) RETURNS jsonb
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -157,7 +141,6 @@ DECLARE
     v_cursor postern.webhook_cursor;
     v_rows postern.audit_event[];
     v_cursors jsonb := '[]';
-    v_mark uuid;
 BEGIN
     PERFORM set_config('lock_timeout', (extract(epoch FROM p_wait) * 1000)::integer || 'ms', true);
     PERFORM pg_advisory_xact_lock(postern.lock_of_writers(p_realm));
@@ -175,17 +158,17 @@ BEGIN
                SET xid = v_rows[cardinality(v_rows)].xid, id = v_rows[cardinality(v_rows)].id
              WHERE c.realm_id = p_realm AND c.webhook = v_webhook.id RETURNING c.* INTO v_cursor;
         END LOOP;
+        -- OFFSET: by the index on what is behind the cursor, not by that on the ids of the whole audit log.
         v_cursors := v_cursors || jsonb_build_object('webhook', v_webhook.id, 'id', coalesce(
-            (SELECT min(a.id) - 1 FROM postern.audit_event AS a
-              WHERE a.realm_id = p_realm AND (a.xid, a.id) > (v_cursor.xid, v_cursor.id)),
+            (SELECT min(x.id) - 1 FROM (SELECT a.id FROM postern.audit_event AS a
+              WHERE a.realm_id = p_realm AND (a.xid, a.id) > (v_cursor.xid, v_cursor.id) OFFSET 0) AS x),
             (SELECT max(a.id) FROM postern.audit_event AS a WHERE a.realm_id = p_realm), 0));
     END LOOP;
-    INSERT INTO postern.realm_move_mark (realm_id) VALUES (p_realm) RETURNING id INTO v_mark;
     RETURN jsonb_build_object(
-        'mark', v_mark, 'cursors', v_cursors,
+        'mark', postern.mark_move(p_realm), 'cursors', v_cursors,
         'realm', (SELECT to_jsonb(r) FROM postern.realm AS r WHERE r.id = p_realm),
         'proofs', (SELECT coalesce(jsonb_agg(to_jsonb(u)), '[]') FROM postern.used_proof AS u
-                    WHERE u.realm_id = p_realm),
+                    WHERE u.realm_id = p_realm AND age(u.xmin) <= age(p_since)),
         'proofs_since', pg_sequence_last_value('postern.used_proof_since'::regclass),
         'last_event', postern.last_event());
 END

@@ -5,12 +5,16 @@ SELECT no_plan();
 SELECT admin.set_code_policy('a', resend_cooldown => '0 seconds') \g /dev/null
 CREATE FUNCTION pg_temp.begins(
     id text, address text DEFAULT 'who@example.com', code text DEFAULT '111111', resend boolean DEFAULT false,
-    cookie text DEFAULT NULL, max_age integer DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
+    cookie text DEFAULT NULL, max_age integer DEFAULT NULL, client text DEFAULT 'app', budget text[] DEFAULT '{}')
+RETURNS text LANGUAGE sql AS $$
     SELECT outcome FROM postern.begin_address_proof(
-        pg_temp.realm(), pg_temp.uu(id), CASE WHEN resend THEN pg_temp.uu(id) END, address, lower(address), '\xaa',
-        CASE WHEN address LIKE '+%' THEN 'sms' END, CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(), NULL,
+        pg_temp.realm(), pg_temp.uu(CASE WHEN resend THEN 'fresh ' ELSE '' END || id), CASE WHEN resend THEN pg_temp.uu(id) END,
+        address, lower(address), '\xaa',
+        CASE WHEN address LIKE '+%' THEN 'sms' END, CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(client), NULL,
         '192.0.2.1', 'de', 600, 2, pg_temp.b16('salt'), pg_temp.h(code), pg_temp.h(cookie), 'a.example', max_age,
-        gen_random_uuid(), '\x01', '{}', '{}', '{}', '{}', '{}') $$;
+        gen_random_uuid(), '\x01', budget, array_remove(ARRAY[cardinality(budget)], 0),
+        array_remove(ARRAY[cardinality(budget)], 0), CASE WHEN budget <> '{}' THEN '{3600}'::float8[] ELSE '{}' END,
+        array_remove(ARRAY[cardinality(budget)], 0)) $$;
 CREATE FUNCTION pg_temp.asked(code text, VARIADIC more jsonb[] DEFAULT '{}') RETURNS jsonb LANGUAGE sql AS $$
     SELECT pg_temp.wanted(code, VARIADIC more || '{"scope":["openid","verify:email"]}'::jsonb) $$;
 CREATE FUNCTION pg_temp.proves(
@@ -65,6 +69,20 @@ SELECT is(pg_temp.begins('p2', code => '222222', resend => true), 'sent', 'again
 SELECT is(pg_temp.begins('p2', code => '333333', resend => true), 'send_limit', 'no third');
 SELECT is(pg_temp.proves('p2', '111111'), 'refused wrong', 'the former code is dead') FROM generate_series(1, 5);
 SELECT is(pg_temp.proves('p2', '222222'), 'refused attempts', 'no tries are left');
+RESET ROLE;
+SELECT admin.set_code_policy('a', resend_cooldown => '60 seconds') \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.begins('p5', 'five@example.com', budget => '{b5}'), 'sent', 'one permit');
+SELECT is(pg_temp.begins('p5', 'five@example.com', '222222', resend => true), 'cooldown', 'within the cooldown');
+SELECT is(pg_temp.begins('p6', 'five@example.com', budget => '{b5}'), 'rate_limited', 'without a permit');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox WHERE recipient = 'five@example.com'$$), '1', 'nothing is sent');
+SELECT is(pg_temp.begins('p5', 'five@example.com', '222222', resend => true, client => 'second', budget => '{b5}'),
+          'rate_limited', 'another client''s proof has no cooldown of it');
+SELECT is(pg_temp.proves('p5', '111111', 'five@example.com'), 'issued', 'the first code is alive');
+SELECT is(pg_temp.begins('p5', 'five@example.com', '222222', resend => true, budget => '{b5}'), 'rate_limited',
+          'nor has one that is over');
+RESET ROLE;
+SELECT admin.set_code_policy('a', resend_cooldown => '0 seconds') \g /dev/null
 RESET ROLE;
 UPDATE postern.code_guard SET consecutive = 98 WHERE email_key = 'who@example.com';
 SET LOCAL ROLE app_login;

@@ -19,6 +19,9 @@ SELECT is(pg_temp.answers('t2', 'r1'), 'already_decided approve', 'also with the
 SELECT is(pg_temp.audited('r1'), 'approval_requested approval_approved', 'the audit log has each thing once');
 SELECT is(pg_temp.inbox('t1'), '', 'what is answered is shown no more');
 SELECT is(pg_temp.polls('r1', 'second'), 'refused client', 'another client gets nothing');
+SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT is(pg_temp.polls('r1'), 'unmet', 'a request for two factors spends nothing');
+SELECT set_config('postern.level', '', true) \g /dev/null
 SELECT is(pg_temp.polls('r1', session => 's1'), 'ok', 'the next poll signs in, however early');
 SELECT is(pg_temp.polls('r1'), 'refused redeemed', 'once');
 SELECT is(pg_temp.polls('r1', 'second'), 'refused client', 'and not for others');
@@ -123,5 +126,16 @@ SELECT is(pg_temp.sql($$SELECT concat_ws(' ', user_id, hint, is_shown) FROM post
 SELECT pg_temp.passes('26 hours') \g /dev/null
 SELECT ok(postern.sweep(100000) > 0, 'the sweeper comes a day later');
 SELECT is(pg_temp.sql('SELECT count(*) FROM postern.transaction'), '0', 'and leaves no request');
+-- What waits for a worker is counted with its age.
+CREATE FUNCTION pg_temp.waiting() RETURNS TABLE (realm text, queued bigint, oldest double precision) LANGUAGE sql AS $$
+    SELECT f.realm, f.queued, f.oldest FROM postern.queue_figures(20) AS f
+     WHERE f.queue = 'approvals' AND f.queued > 0 $$;
+SELECT is(pg_temp.asks('w1', resolve => false), 'asked', 'a request that no worker has looked at');
+SELECT pg_temp.passes('30 seconds') \g /dev/null
+SELECT results_eq($$SELECT realm, queued, round(oldest) FROM pg_temp.waiting() ORDER BY realm$$,
+                  $$VALUES ('a', 1::bigint, 30::float8), (NULL, 1, 30)$$, 'waits, in its realm and in all');
+SELECT postern.resolve_approvals(32, NULL) \g /dev/null
+SELECT is_empty('SELECT * FROM pg_temp.waiting()', 'until a worker has looked whom it means');
+
 SELECT * FROM finish();
 ROLLBACK;

@@ -97,6 +97,9 @@ SELECT matches(pg_temp.sql($$SELECT detail::text FROM postern.audit_event WHERE 
     'the audit names both');
 
 -- Sign-in.
+SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT is(pg_temp.signs_in('one', 'n1'), 'unmet', 'a request for two factors spends nothing');
+SELECT set_config('postern.level', '', true) \g /dev/null
 SELECT is(pg_temp.signs_in('one', 'n1', proof => 'x'), 'ok', 'a device signs itself in');
 SELECT is(pg_temp.signs_in('one', 'n2', proof => 'x'), 'PD001', 'a proof works once');
 SELECT is(pg_temp.signs_in('one', 'n1'), 'PD002', 'and so does its nonce');

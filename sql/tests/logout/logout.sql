@@ -50,6 +50,8 @@ INSERT INTO postern.logout_token (realm_id, client, user_id, session, uri, not_b
 VALUES (pg_temp.realm(), pg_temp.client('second'), gen_random_uuid(), pg_temp.uu('other'), 'https://x.example', now());
 UPDATE postern.logout_token SET not_before = now() - interval '1 minute' WHERE client = pg_temp.client();
 SET LOCAL ROLE app_login;
+SELECT is((SELECT f.queued::int FROM postern.queue_figures(20) AS f WHERE f.queue = 'logout-tokens' AND f.realm = 'a'),
+          cardinality(pg_temp.told()), 'what is not sent yet is counted');
 SAVEPOINT due;
 SELECT results_eq($$SELECT client_id, count(*)::int FROM postern.take_due_logout_tokens(100, 2, '{}')
                      GROUP BY 1 ORDER BY 1$$, $$VALUES ('app', 2), ('second', 1)$$, 'each client gets its share');

@@ -93,6 +93,9 @@ SELECT is(pg_temp.open('bob@example.com', 't1'), 'refused unknown', 'another use
 SELECT is(pg_temp.open('ada@example.com', 'wrong'), 'refused unknown', 'a wrong token');
 SELECT is(pg_temp.open('nobody@example.com', 't1'), 'refused unknown', 'a user nobody is');
 SELECT is(pg_temp.poll('h1'), 'pending', 'the device that asked waits');
+SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT is(pg_temp.open('ada@example.com', 't1'), 'unmet', 'a request for two factors spends nothing');
+SELECT set_config('postern.level', '', true) \g /dev/null
 SELECT is(pg_temp.open('ada@example.com', 't1', session => 'in'), 'ok', 'none of which ended the link');
 SELECT is(pg_temp.open('ada@example.com', 't1'), 'refused redeemed', 'a link works once');
 SELECT is(pg_temp.poll('h1'), 'refused expired', 'and the device that asked gets nothing');
@@ -191,6 +194,9 @@ SELECT is(pg_temp.answer('bob@example.com', 'tp1', 'p1'), 'unknown', 'another us
 SELECT is(pg_temp.answer('ada@example.com', 'tp1', 'p1'), 'confirmed', 'the right number');
 SELECT is(pg_temp.open('ada@example.com', 'tp1'), 'refused confirmed', 'a confirmed link cannot be redeemed as well');
 SELECT is(pg_temp.answer('ada@example.com', 'tp1', 'p1'), 'answered', 'nor confirmed again');
+SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT is(pg_temp.poll('p1'), 'unmet', 'a request for two factors spends nothing');
+SELECT set_config('postern.level', '', true) \g /dev/null
 SELECT is(pg_temp.poll('p1'), 'ok', 'the device that asked is signed in');
 SELECT is(pg_temp.poll('p1'), 'refused expired', 'once');
 SELECT is(pg_temp.link('n2', 'nobody@example.com', 'x'), 'ignored', 'an unknown address');

@@ -127,7 +127,8 @@ SELECT is(pg_temp.take(1, pg_temp.realm()), 'b', 'and its turn');
 
 -- Figures.
 SELECT results_eq($$SELECT queue, realm, queued, oldest > 0 FROM postern.queue_figures(1) ORDER BY 1, 2$$,
-    $$VALUES ('mail', 'a', 10000::bigint, false), ('mail', NULL, 10001, false), ('push', NULL, 0, false),
+    $$VALUES ('approvals', NULL::text, 0::bigint, false), ('logout-tokens', NULL, 0, false),
+             ('mail', 'a', 10000, false), ('mail', NULL, 10001, false), ('push', NULL, 0, false),
              ('requests', NULL, 0, false), ('sms', NULL, 0, false), ('voice', NULL, 0, false),
              ('whatsapp', NULL, 0, false)$$,
         'the worst realms by name, all in one figure');

@@ -54,6 +54,10 @@ SELECT is(pg_temp.text_me('h4', '+4366412345678', '666666', budget => '{b4}'), '
 SELECT is(pg_temp.text_me('h4', '+4366412345678', '777777', resend => true, budget => '{b4}'), 'ignored 1', 'nothing is sent');
 SELECT is(pg_temp.sql($$SELECT (tat = now() + interval '1800 s')::text FROM postern.rate_bucket WHERE key = 'b4'$$), 'true',
     'and no permit taken');
+SELECT is(pg_temp.text_me('h4', '+4366412345679', '777777', resend => true, budget => '{b4}'), 'ignored 1',
+          'a handle is of one number: for another one');
+SELECT is(pg_temp.text_me('h4', '+4366412345678', '777777', resend => true, kind => 'register', budget => '{b4}'), 'rate_limited',
+          'and of one kind: both take a permit');
 SELECT admin.set_code_policy('a', resend_cooldown => '0 seconds') \g /dev/null
 
 -- Redeemed codes give their permits back, but for what they cost.

@@ -92,7 +92,23 @@ SELECT throws_like($$SELECT postern.clear_rows(pg_temp.realm(), 'session', 10)$$
                    'rows that were not compared are not removed');
 SELECT postern.reopen_realm(pg_temp.realm()) \g /dev/null
 SELECT lives_ok($$SELECT admin.put_user('a', 'new@example.com')$$, 'a realm that is opened again is written');
-SELECT postern.close_realm(pg_temp.realm()), postern.end_writes(pg_temp.realm(), '1 second') AS last \gset
+-- Used proofs are copied by pages before the realm is closed; the rest is of transactions since.
+INSERT INTO postern.used_proof (realm_id, slot, id, mark)
+SELECT pg_temp.realm(), 3, sha256(int4send(i)), int8send(i) FROM generate_series(1, 5) AS i;
+SELECT is((SELECT count(*) FROM postern.used_proof AS u, LATERAL postern.proofs_to_copy(u.realm_id, 3, u.id, 2) AS p
+            WHERE u.realm_id = pg_temp.realm() AND jsonb_array_length(p.proofs) = 2), 3::bigint,
+          'three of five proofs have two or more behind them: a page holds two');
+SELECT is((SELECT p.last FROM postern.proofs_to_copy(pg_temp.realm(), 3, '\x', 5) AS p),
+          (SELECT u.id FROM postern.used_proof AS u WHERE u.realm_id = pg_temp.realm() ORDER BY u.id DESC LIMIT 1),
+          'and says its last one');
+SELECT is((SELECT p.last FROM postern.proofs_to_copy(pg_temp.realm(), 4, '\x', 5) AS p), NULL, 'an empty one does not');
+SELECT postern.close_realm(pg_temp.realm()) \g /dev/null
+SELECT is(jsonb_array_length(postern.end_writes(pg_temp.realm(), '1 second',
+                                                (pg_current_xact_id()::text::bigint + 100)::text::xid) -> 'proofs'), 0,
+          'proofs of older transactions are not returned again');
+RESET session_replication_role;
+SELECT postern.end_writes(pg_temp.realm(), '1 second', pg_current_xact_id()::xid) AS last \gset
+SELECT is(jsonb_array_length(:'last'::jsonb -> 'proofs'), 5, 'those of this one are');
 RESET session_replication_role;
 SELECT is((SELECT count(*) FROM postern.realm_move_mark WHERE id = (:'last'::jsonb ->> 'mark')::uuid), 1::bigint,
           'the last row is the mark');
@@ -115,10 +131,13 @@ SELECT postern.begin_arriving(pg_temp.realm(), 'a', '{a.example}', 'north', 7000
 INSERT INTO postern.audit_event (realm_id, event) VALUES (pg_temp.realm(), 'x');
 SELECT is((SELECT xid FROM postern.audit_event WHERE realm_id = pg_temp.realm()), '3'::xid8,
           'rows that arrive are of a transaction before all of this cluster');
-SELECT is(postern.unserved_realms(), ARRAY[pg_temp.realm()], 'nobody works on a realm that arrives');
+SELECT is(postern.unserved_realms(), ARRAY[pg_temp.realm()], 'workers leave out a realm that arrives');
 RESET session_replication_role;
 SELECT is(postern.placement(pg_temp.realm()), 'absent', 'and it is not served');
+SELECT postern.put_proofs(:'last'::jsonb -> 'proofs') \g /dev/null
 SELECT postern.open_realm(pg_temp.realm(), :'last') \g /dev/null
+SELECT is((SELECT count(*) FROM postern.used_proof AS u WHERE u.realm_id = pg_temp.realm()), 5::bigint,
+          'a proof may arrive twice');
 RESET session_replication_role;
 SELECT is(postern.placement(pg_temp.realm()), 'here', 'until it is opened');
 INSERT INTO postern.audit_event (realm_id, event) VALUES (pg_temp.realm(), 'y');

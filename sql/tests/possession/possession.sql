@@ -227,6 +227,9 @@ SELECT is(pg_temp.signs_in('g4', 's8'), 'refused transaction', 'after the end of
 SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() + interval '1 minute'
     WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's9', by => 'key'), 'refused transaction', 'passed in another way than the server says');
+SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT is(pg_temp.signs_in('g4', 's8'), 'unmet', 'a request for two factors spends nothing');
+SELECT set_config('postern.level', '', true) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's6'), 'ok', 'its user');
 SELECT is(pg_temp.sql($$SELECT proved_at = now() FROM postern.user_identifier WHERE value = '+4366412345678'$$), 'true',
     'has proven the number now');

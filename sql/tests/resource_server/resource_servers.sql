@@ -28,8 +28,10 @@ SELECT pg_temp.put('urn:mail', 'https://api.example', 'urn:mail') \g /dev/null
 SELECT is(pg_temp.served(), '["https://api.example", "urn:mail"]', 'its resources reach the servers');
 SELECT is(resources, '{https://api.example,urn:mail}', 'and the view') FROM admin.resource_servers
  WHERE realm = 'a' AND client_id = 'api';
-SELECT is(detail -> 'resources', '["urn:mail", "https://api.example", "urn:mail"]', 'it is audited')
-  FROM postern.audit_event WHERE event = 'resource_server_put';
+SELECT results_eq($$SELECT detail -> 'resources' FROM postern.audit_event WHERE event = 'resource_server_put'$$,
+                  $$VALUES ('["urn:mail", "https://api.example", "urn:mail"]'::jsonb)$$, 'it is audited');
+SELECT is((SELECT string_agg(c.client_id, ',') FROM postern.client AS c WHERE c.resources <> '{}'), 'api', 'no other client has them');
+SELECT is((SELECT string_agg(client_id, ',') FROM admin.resource_servers), 'api', 'and the view lists who may introspect');
 SELECT admin.put_resource_server('a', 'api', '{}') \g /dev/null
 SELECT is(pg_temp.served(), '[]', 'no resources: every token again');
 SELECT * FROM finish();

@@ -30,6 +30,7 @@ SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '1', mark => 7)
           'but its own request may run its statement again');
 SELECT set_config('postern.realm', pg_temp.other()::text, true) \g /dev/null
 SELECT is(postern.mark_proof(pg_temp.other(), pg_temp.proof('k', '1')), 'fresh', 'another realm knows nothing of it');
+SELECT is(postern.mark_proof(pg_temp.other(), pg_temp.proof('k', '1', mark => 7)), 'used', 'nor of its requests');
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '2')), 'fresh', 'another proof of the key is another one');
 SELECT is(postern.with_proof('x', NULL), 'x', 'a statement without a proof');

@@ -1,4 +1,5 @@
 \ir ../helpers/fixture.psql
+\ir ../helpers/webhooks.psql
 SELECT no_plan();
 -- Administrators.
 SET LOCAL ROLE admin_login;
@@ -27,29 +28,6 @@ RESET ROLE;
 -- As if the rows of this transaction were those of an earlier one: those up to now are never read.
 UPDATE postern.audit_event SET xid = NULL;
 UPDATE postern.webhook_cursor SET xid = '0', id = 0;
-CREATE FUNCTION pg_temp.committed(number text) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
-    UPDATE postern.audit_event SET xid = number::xid8 WHERE xid = pg_current_xact_id() $$;
-CREATE FUNCTION pg_temp.audited(name text, address text DEFAULT 'ada@example.com', d jsonb DEFAULT NULL) RETURNS bigint
-LANGUAGE sql SECURITY DEFINER AS $$
-    INSERT INTO postern.audit_event (realm_id, event, user_id, detail)
-    VALUES (pg_temp.realm(), name, pg_temp.sub(address), d) RETURNING id $$;
-CREATE FUNCTION pg_temp.hook(n text DEFAULT 'crm') RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT id FROM postern.webhook WHERE realm_id = pg_temp.realm() AND name = n $$;
-CREATE TEMP TABLE taken ON COMMIT DROP AS SELECT * FROM postern.take_events(0, 0, '{}');
-GRANT ALL ON taken TO PUBLIC;
-CREATE FUNCTION pg_temp.take(most integer DEFAULT 100, busy uuid[] DEFAULT '{}') RETURNS text LANGUAGE sql AS $$
-    WITH t AS (INSERT INTO taken SELECT * FROM postern.take_events(most, 8, busy) RETURNING *)
-    SELECT coalesce(string_agg(t.name || ':' || t.event, ' ' ORDER BY t.name, t.event_id), '') FROM t $$;
-CREATE FUNCTION pg_temp.settle(number bigint, outcome text DEFAULT 'delivered', wait integer DEFAULT 60)
-RETURNS integer LANGUAGE sql AS $$
-    SELECT postern.settle_event(t.realm_id, t.webhook, t.subject, t.lease, t.event_id, outcome,
-                                CASE WHEN outcome <> 'delivered' THEN 'why' END, wait)
-      FROM taken AS t WHERE t.event_id = number AND t.webhook = pg_temp.hook() $$;
-CREATE FUNCTION pg_temp.later(more interval DEFAULT '1 hour') RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
-    UPDATE postern.webhook_subject SET due_at = due_at - more;
-    UPDATE postern.webhook SET resume_at = resume_at - more $$;
-
-CREATE FUNCTION pg_temp.forget() RETURNS void LANGUAGE sql AS 'DELETE FROM taken';
 
 -- Collecting.
 SET LOCAL ROLE app_login;
@@ -93,6 +71,9 @@ SELECT admin.replay_webhook('a', 'crm', :first), pg_temp.committed('1') \g /dev/
 SET LOCAL ROLE app_login;
 SELECT postern.collect_events(2), postern.collect_events(2), postern.collect_events(2) \g /dev/null
 SELECT is(pg_temp.take(), 'crm:passkey_added crm:user_disabled', 'a replay sends what has a higher id');
+SELECT is(pg_temp.sql($$SELECT string_agg(event || ' ' || state, ',' ORDER BY event) FROM admin.webhook_deliveries
+                         WHERE webhook = 'crm'$$),
+          'passkey_added waiting,sign_in set aside,user_disabled waiting', 'and leaves the rest as it is');
 RESET ROLE;
 DELETE FROM postern.webhook_subject; DELETE FROM postern.webhook_delivery WHERE set_aside_at IS NULL;
 SELECT admin.replay_webhook('a', 'crm', 0), pg_temp.committed('1') \g /dev/null
@@ -168,6 +149,11 @@ SELECT admin.put_webhook('a', 'crm', enabled => true) \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT matches(pg_temp.take(), 'crm:', 'what waited is sent when it is enabled');
 SELECT is((SELECT count(*)::int FROM postern.webhook_figures(20)), 2, 'figures of each webhook');
+RESET ROLE;
+DELETE FROM postern.webhook_delivery;
+SET LOCAL ROLE app_login;
+SELECT postern.collect_events(500), postern.collect_events(500) \g /dev/null
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.webhook_delivery$$), '0', 'what came from the other cluster was read once');
 RESET ROLE;
 SELECT admin.delete_webhook('a', 'crm') \g /dev/null
 SELECT is((SELECT count(*)::int FROM postern.webhook_delivery), 0, 'what it has not got goes with it');

@@ -15,7 +15,7 @@ import NIOHTTP1
 /// Used on its event loop only.
 final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
-    typealias OutboundOut = HTTPServerResponsePart
+    typealias OutboundOut = ByteBuffer
 
     static let headTimeout = TimeAmount.seconds(10)
     static let bodyTimeout = TimeAmount.seconds(15)
@@ -123,8 +123,8 @@ final class ConnectionHandler: ChannelInboundHandler {
             headSince = nil
             since = eventLoop.now
             if let context, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
-                let proceed = HTTPResponseHead(version: .http1_1, status: .continue)
-                context.writeAndFlush(wrapOutboundOut(.head(proceed)), promise: nil)
+                let proceed = context.channel.allocator.buffer(string: "HTTP/1.1 100 Continue\r\n\r\n")
+                context.writeAndFlush(wrapOutboundOut(proceed), promise: nil)
             }
             state = .receiving(head, ByteBuffer())
         case (.body(var bytes), .receiving(let head, var body)):
@@ -165,12 +165,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         if inputEnded, waiting.isEmpty { isLast = true }
         state = .sending
         since = eventLoop.now
-        context.write(wrapOutboundOut(.head(answer.head(isLast: isLast))), promise: nil)
-        if method != .head, !answer.body.isEmpty {
-            let body = context.channel.allocator.buffer(bytes: answer.body)
-            context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
-        }
-        finishAnswer(context)
+        write(answer, hasBody: method != .head, context)
     }
 
     /// Answers without the responder and closes.
@@ -180,17 +175,17 @@ final class ConnectionHandler: ChannelInboundHandler {
         state = .sending
         since = eventLoop.now
         (isLast, hasUnreadInput) = (true, true)
-        context.write(wrapOutboundOut(.head(Answer(status).head(isLast: true))), promise: nil)
-        finishAnswer(context)
+        write(Answer(status), context)
     }
 
     /// Goes on when the kernel has the whole answer.
-    private func finishAnswer(_ context: ChannelHandlerContext) {
+    private func write(_ answer: Answer, hasBody: Bool = true, _ context: ChannelHandlerContext) {
+        let message = answer.encoded(hasBody: hasBody, isLast: isLast, context.channel.allocator)
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { result in
             if case .success = result { self.sent() } else { self.close() }
         }
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: promise)
+        context.writeAndFlush(wrapOutboundOut(message), promise: promise)
     }
 
     private func sent() {

@@ -110,16 +110,14 @@ struct ConnectionServer: Service {
             .bind(host: address.host, port: address.port).get()
     }
 
-    /// TLS, the gate, the HTTP/1.1 codec, the handler.
+    /// TLS, the gate, the reader of HTTP/1.1, the handler.
     func setUp(_ channel: any Channel) throws {
         guard let connection = connections.connection(of: channel) else { throw ChannelError.ioOnClosedChannel }
         let pipeline = channel.pipeline.syncOperations
         if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls.context)) }
         let gate = InputGate()
         try pipeline.addHandler(gate)
-        try pipeline.configureHTTPServerPipeline(
-            withPipeliningAssistance: false, withErrorHandling: false, withOutboundHeaderValidation: false,
-            withEncoderConfiguration: .init(), withDecoderLimitConfiguration: .requests)
+        try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: .requests)))
         try pipeline.addHandler(
             ConnectionHandler(
                 respond: respond, loop: loops.loop(for: channel.eventLoop), gate: gate, connection: connection,
