@@ -295,3 +295,23 @@ def test_administrators_see_no_code_and_no_whole_number(realm):
     """Nor in the view of transactions."""
     _, _, number, code = coded(realm)
     assert realm.world.admin.rows_of("possessions", code) == realm.world.admin.rows_of("possessions", number) == []
+
+
+def test_a_message_over_the_limit_of_its_number_is_not_sent(realm):
+    """429; it is not counted in the transaction, which goes on later."""
+    number = new_number()
+    phones = [realm.srv.phone(realm.srv.unify(number)) for _ in range(2)]
+    for phone in phones:
+        phone.call("open")
+    realm.limit("phone-otp", "target", 1, per="1 hour", burst=1)
+    try:
+        phones[0].call("send", channel="otp")
+        answer = phones[1].ask("send", channel="otp")
+        assert answer.status == 429 and answer.json()["policy"] == "phone-otp" and answer.header("retry-after"), answer
+        assert phones[1].call("open")["sendsLeft"] == 3 and phones[1].call("open")["state"] == "open"
+    finally:
+        realm.limit("phone-otp", "target", 1_000_000, per="1 minute", burst=1_000_000)
+    realm.phones.wait(number)
+    assert len(realm.phones.to(number)) == 1
+    phones[1].call("send", channel="otp")
+    assert phones[1].call("check", otp=realm.phones.wait(number, 2)["code"]) == {"state": "passed"}

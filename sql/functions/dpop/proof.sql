@@ -39,10 +39,10 @@ RETURN decode(NULLIF(current_setting('postern.proof_key', true), ''), 'hex');
 COMMENT ON FUNCTION postern.proof_key IS 'Thumbprint of the key whose proof came with this statement; NULL: none came';
 GRANT EXECUTE ON FUNCTION postern.proof_key TO postern_app;
 
--- fresh; used; old: from before the store was emptied, so the database cannot know. An iat may be a minute ahead of the moment in
--- which its proof is used. A proof whose request runs its statement again (mark) is fresh again. Each slot has a
--- statement of its own, because to find the partition of a row costs more than to insert it. The function behind the
--- view pg_sequences reads the sequence (NULL: not called), because a query of it costs as much as the insert.
+-- fresh; used; old: from before the store was emptied, so the database cannot know. An iat may be a minute ahead of the
+-- moment in which its proof is used. A proof whose request runs its statement again (mark) is fresh again. Each slot
+-- has a statement of its own, because to find the partition of a row costs more than to insert it. The function behind
+-- the view pg_sequences reads the sequence (NULL: not called), because a query of it costs as much as the insert.
 CREATE OR REPLACE FUNCTION postern.mark_proof(p_realm uuid, p_proof bytea) RETURNS text
 LANGUAGE plpgsql
 AS $$
