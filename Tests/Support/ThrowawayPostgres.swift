@@ -27,8 +27,10 @@ public final class ThrowawayPostgres: Sendable {
         directory = "/tmp/postern-test-\(getpid())-\(String(UInt32.random(in: .min ... .max), radix: 36))"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         if geteuid() == 0 { try await Self.run("/bin/chown", ["postgres", directory]) }
+        // All tests of a suite run at once with a pool or two each, and one that has half of its connections waits for
+        // the others.
         let lines = [
-            "listen_addresses = ''", "unix_socket_directories = '\(directory)'", "max_connections = 60",
+            "listen_addresses = ''", "unix_socket_directories = '\(directory)'", "max_connections = 500",
             "fsync = off", "full_page_writes = off", "shared_buffers = 32MB", "autovacuum = off",
             "logging_collector = off", "log_min_messages = fatal",
         ]

@@ -61,8 +61,8 @@ struct OutboxFixture: Sendable {
         try await withThrowingTaskGroup { group in
             group.addTask { await fixture.administrator.run() }
             group.addTask { await fixture.application.run() }
-            while fixture.administrator.poolCounts.free == 0 || fixture.application.poolCounts.free == 0 {
-                try await Task.sleep(for: .milliseconds(2))
+            try await eventually {
+                fixture.administrator.poolCounts.free > 0 && fixture.application.poolCounts.free > 0
             }
             try await fixture.administrator.execute(
                 Statement(
