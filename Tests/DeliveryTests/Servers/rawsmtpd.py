@@ -1,12 +1,13 @@
 """An SMTP server that misbehaves on purpose. Reports every line it reads as a JSON line on stdout.
 
 Modes: hang-greeting, trickle, refuse-greeting, hang-after-data, drop-after-data, drop-in-data, no-starttls,
-starttls-fails, hang-at-quit, close-after-mail, stall-after-mail (four seconds later closes a connection that was used, and never greets the next), bye-after-mail, reject-data (554 after the message), mail-5xx. Any other name: it behaves.
+starttls-fails, hang-at-quit, close-after-mail, stall-after-mail (four seconds later closes a connection that was used, and never greets the next, of which it says how long it lasted), bye-after-mail, reject-data (554 after the message), mail-5xx. Any other name: it behaves.
 """
 import asyncio
 import json
 import os
 import sys
+import time
 
 os.closerange(3, 256)  # what other children of the test talk through
 mode = sys.argv[1]
@@ -46,7 +47,9 @@ async def serve(reader, writer):
                 await writer.drain()
                 await asyncio.sleep(0.3)
         if mode == "stall-after-mail" and connections > 1:
+            began = time.monotonic()
             await reader.read()
+            report("gone", connection=number, seconds=time.monotonic() - began)
             return
         if mode == "refuse-greeting":
             await say("554 go away")

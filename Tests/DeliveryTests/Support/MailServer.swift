@@ -18,6 +18,7 @@ final class MailServer: Sendable {
         let ok: Bool?
         let path: String?
         let headers: [String: String]?
+        let seconds: Double?
 
         /// The received message.
         var message: String {
