@@ -77,12 +77,12 @@ def test_a_process_makes_no_system_call_that_the_unit_forbids(world, tmp_path):
 #: In a namespace and on a file system of its own above this machine's: $1 a folder, $2 the package.
 INSTALLATION = """
 mount -t tmpfs tmpfs "$1"
-mkdir "$1/upper" "$1/work" "$1/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
-mount -t proc proc "$1/root/proc"
-cp "$2" "$1/root/postern.deb"
-printf '#!/bin/sh\nexit 101\n' > "$1/root/usr/sbin/policy-rc.d"; chmod +x "$1/root/usr/sbin/policy-rc.d"
-exec chroot "$1/root" env DEBIAN_FRONTEND=noninteractive sh -ec '
+mkdir "$1/upper" "$1/work" "$1/system"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/system"
+mount -t proc proc "$1/system/proc"
+cp "$2" "$1/system/postern.deb"
+printf '#!/bin/sh\nexit 101\n' > "$1/system/usr/sbin/policy-rc.d"; chmod +x "$1/system/usr/sbin/policy-rc.d"
+exec chroot "$1/system" env DEBIAN_FRONTEND=noninteractive sh -ec '
     dpkg --install /postern.deb
     stat -c "%U %G %a" /etc/postern | grep -qx "root postern 750"
     getent passwd postern | grep -q /usr/sbin/nologin

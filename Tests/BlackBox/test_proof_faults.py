@@ -9,7 +9,7 @@ import pytest
 from harness import wire
 from harness.approvals import Device, approved, ask, error, poll, switch_on
 from harness.dpop import DPoPApp
-from harness.load import is_unavailable
+from harness.load import Workers, is_unavailable
 from harness.node import Node
 from harness.phones import Phones, new_number
 from harness.possession import Backend, Phone, possession
@@ -189,26 +189,12 @@ def test_a_full_disk_counts_and_sends_nothing(fragile_world, realm):
     assert phone.call("check", otp=realm.phones.wait(number)["code"]) == {"state": "passed"}
 
 
-class Traffic:
+class Traffic(Workers):
     """Every flow in a circle, each in a thread; what was acknowledged is kept."""
 
     def __init__(self, realm):
         self.realm, self.passed, self.redeemed, self.problems, self.unavailable = realm, [], [], [], 0
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(flow,), daemon=True) for flow in (self._prove, self._prove, self._approve, self._assert)]
-
-    def start(self):
-        """Begins."""
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def stop(self):
-        """Ends."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(30)
-            assert not thread.is_alive(), "a request never came back"
+        super().__init__([(self._run, flow) for flow in (self._prove, self._prove, self._approve, self._assert)])
 
     def _run(self, flow):
         while not self._stop.is_set():

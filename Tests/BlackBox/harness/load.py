@@ -19,25 +19,13 @@ def is_unavailable(answer):
     )
 
 
-class Load:
-    """Threads that refresh their own families, redeem prepared codes and introspect, and write down what they are told."""
+class Workers:
+    """Threads that work until `_stop` is set."""
 
-    def __init__(self, app, api, families, codes):
-        self._app, self._api = app, api
+    def __init__(self, work):
+        """`work`: a function and its arguments for each."""
         self._stop = threading.Event()
-        self._lock = threading.Lock()
-        self.families = [dict(family, in_doubt=False) for family in families]
-        self.access_tokens = [family["access_token"] for family in families]
-        self.redeemed = {}
-        self.doubtful = set()
-        self.codes = list(codes)
-        self.violations = []
-        self.unavailable = 0
-        self.successes = []
-        self.slowest = 0.0
-        workers = [(self._refresh, index) for index in range(len(families))]
-        workers += [(self._redeem, index) for index in range(4)] + [(self._introspect, 0)]
-        self._threads = [threading.Thread(target=work, args=(index,), daemon=True) for work, index in workers]
+        self._threads = [threading.Thread(target=function, args=arguments, daemon=True) for function, *arguments in work]
 
     def start(self):
         """Begins."""
@@ -51,6 +39,25 @@ class Load:
         for thread in self._threads:
             thread.join(30)
             assert not thread.is_alive(), "a request never came back"
+
+
+class Load(Workers):
+    """Threads that refresh their own families, redeem prepared codes and introspect, and write down what they are told."""
+
+    def __init__(self, app, api, families, codes):
+        super().__init__([(self._refresh, index) for index in range(len(families))]
+                         + [(self._redeem, index) for index in range(4)] + [(self._introspect, 0)])
+        self._app, self._api = app, api
+        self._lock = threading.Lock()
+        self.families = [dict(family, in_doubt=False) for family in families]
+        self.access_tokens = [family["access_token"] for family in families]
+        self.redeemed = {}
+        self.doubtful = set()
+        self.codes = list(codes)
+        self.violations = []
+        self.unavailable = 0
+        self.successes = []
+        self.slowest = 0.0
 
     def first_success_after(self, moment, timeout=10.0):
         """Waits for the first success that was asked for after a moment; returns how long after it came."""
