@@ -453,7 +453,7 @@ def proofs_kept(world, owner):
     realm = owner.app.host.split(".")[0]
     tables = [name for name, in world.cluster.sql(
         "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE n.nspname = 'postern' AND c.relkind = 'r' AND c.relpersistence = 'u' AND c.relname LIKE '%proof%'")]
+        " WHERE n.nspname = 'postern' AND c.relkind = 'r' AND c.relpersistence = 'u' AND c.relname LIKE 'used\\_proof%'")]
     assert tables, "no unlogged table of proofs"
     return sum(int(world.cluster.value(f"SELECT count(*) FROM {table} WHERE realm_id = (SELECT id FROM postern.realm WHERE slug = '{realm}')")) for table in tables)
 

@@ -31,15 +31,6 @@ class TwoPatroniClusters(TwoClusters):
         self.south = PatroniCluster(f"{name}-south")
         self.postgres = ""
 
-    def open(self):
-        """As docs/operate.md has it after `migrate`: what an unlogged sequence begins with is on the standby's disk."""
-        super().open()
-        for cluster in (self.north, self.south):
-            primary = cluster.primary()
-            for member in sorted(cluster.members, key=lambda one: one is not primary):
-                cluster.at(member, "CHECKPOINT")
-        return self
-
     def heal(self):
         """Both have a primary and a standby again."""
         for cluster in (self.north, self.south):

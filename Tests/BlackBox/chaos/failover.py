@@ -2,6 +2,7 @@
 
 import time
 
+from harness.dpop import DPoPApp
 from harness.node import Node
 from harness.patroni import PatroniCluster
 
@@ -124,15 +125,21 @@ class FailoverRun(Run):
         """Failovers."""
         return Failovers(self.world.cluster)
 
+    def _prepare(self):
+        super()._prepare()
+        self._bound = DPoPApp(self.realm.app())
+        self._tokens = self._bound.bound(self.realm.user())
+
     def before(self, what):
         """From here on the time without a success counts."""
         self.load.fleet.forget_gaps()
 
     def after(self, what):
-        """Notes how long no refresh succeeded, and has two members again."""
+        """Notes how long no refresh succeeded, that a session with a bound key goes on, and has two members again."""
         longest = max(gap for name, gap in self.load.fleet.gaps.items() if name.startswith("refresh"))
         self.away.setdefault(what, []).append(round(longest, 2))
         self.faults.heal()
+        self._tokens = self._bound.refreshed(self._tokens["refresh_token"])
         if what != "frozen_agent" and longest > self._longest:
             self.findings.append(f"round {self.done}: {what}: no refresh for {longest:.1f} s")
 

@@ -39,63 +39,68 @@ RETURN decode(NULLIF(current_setting('postern.proof_key', true), ''), 'hex');
 COMMENT ON FUNCTION postern.proof_key IS 'Thumbprint of the key whose proof came with this statement; NULL: none came';
 GRANT EXECUTE ON FUNCTION postern.proof_key TO postern_app;
 
--- fresh; used; old: from before the store was emptied, so the database cannot know. An iat may be a minute ahead of the
+-- fresh; used; old: from before the store began, so the database cannot know. An iat may be a minute ahead of the
 -- moment in which its proof is used. A proof whose request runs its statement again (mark) is fresh again. Each slot
--- has a statement of its own, because to find the partition of a row costs more than to insert it. The function behind
--- the view pg_sequences reads the sequence (NULL: not called), because a query of it costs as much as the insert.
+-- has a statement of its own, because to find the partition of a row costs more than to insert it.
 CREATE OR REPLACE FUNCTION postern.mark_proof(p_realm uuid, p_proof bytea) RETURNS text
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_time double precision := ('x' || encode(substr(p_proof, 65, 8), 'hex'))::bit(64)::bigint / 1000.0;
-    v_leeway integer := 60 * (1 - (get_byte(p_proof, 80) & 1));
-    v_slot integer := floor(v_time / 300)::bigint % 10;
+    v_time bigint := ('x' || encode(substr(p_proof, 65, 8), 'hex'))::bit(64)::bigint;
+    v_before bigint := v_time - 60000 * (1 - (get_byte(p_proof, 80) & 1));
+    v_slot integer := v_time / 300000 % 10;
     v_id bytea := substr(p_proof, 33, 32);
     v_mark bytea := substr(p_proof, 73, 8);
+    v_used_by bytea;
 BEGIN
-    IF (v_time > pg_sequence_last_value('postern.used_proof_since'::regclass) / 1000.0 + v_leeway) IS NOT TRUE THEN
-        RETURN 'old';
-    END IF;
     CASE v_slot
         WHEN 0 THEN
-            INSERT INTO postern.used_proof_0 (realm_id, slot, id, mark) VALUES (p_realm, 0, v_id, v_mark)
+            INSERT INTO postern.used_proof_0 (realm_id, slot, id, mark)
+            SELECT p_realm, 0, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 1 THEN
-            INSERT INTO postern.used_proof_1 (realm_id, slot, id, mark) VALUES (p_realm, 1, v_id, v_mark)
+            INSERT INTO postern.used_proof_1 (realm_id, slot, id, mark)
+            SELECT p_realm, 1, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 2 THEN
-            INSERT INTO postern.used_proof_2 (realm_id, slot, id, mark) VALUES (p_realm, 2, v_id, v_mark)
+            INSERT INTO postern.used_proof_2 (realm_id, slot, id, mark)
+            SELECT p_realm, 2, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 3 THEN
-            INSERT INTO postern.used_proof_3 (realm_id, slot, id, mark) VALUES (p_realm, 3, v_id, v_mark)
+            INSERT INTO postern.used_proof_3 (realm_id, slot, id, mark)
+            SELECT p_realm, 3, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 4 THEN
-            INSERT INTO postern.used_proof_4 (realm_id, slot, id, mark) VALUES (p_realm, 4, v_id, v_mark)
+            INSERT INTO postern.used_proof_4 (realm_id, slot, id, mark)
+            SELECT p_realm, 4, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 5 THEN
-            INSERT INTO postern.used_proof_5 (realm_id, slot, id, mark) VALUES (p_realm, 5, v_id, v_mark)
+            INSERT INTO postern.used_proof_5 (realm_id, slot, id, mark)
+            SELECT p_realm, 5, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 6 THEN
-            INSERT INTO postern.used_proof_6 (realm_id, slot, id, mark) VALUES (p_realm, 6, v_id, v_mark)
+            INSERT INTO postern.used_proof_6 (realm_id, slot, id, mark)
+            SELECT p_realm, 6, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 7 THEN
-            INSERT INTO postern.used_proof_7 (realm_id, slot, id, mark) VALUES (p_realm, 7, v_id, v_mark)
+            INSERT INTO postern.used_proof_7 (realm_id, slot, id, mark)
+            SELECT p_realm, 7, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 8 THEN
-            INSERT INTO postern.used_proof_8 (realm_id, slot, id, mark) VALUES (p_realm, 8, v_id, v_mark)
+            INSERT INTO postern.used_proof_8 (realm_id, slot, id, mark)
+            SELECT p_realm, 8, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         ELSE
-            INSERT INTO postern.used_proof_9 (realm_id, slot, id, mark) VALUES (p_realm, 9, v_id, v_mark)
+            INSERT INTO postern.used_proof_9 (realm_id, slot, id, mark)
+            SELECT p_realm, 9, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
     END CASE;
     IF FOUND THEN
         RETURN 'fresh';
     END IF;
-    IF EXISTS (SELECT FROM postern.used_proof AS x
-                WHERE x.realm_id = p_realm AND x.slot = v_slot AND x.id = v_id AND x.mark = v_mark) THEN
-        RETURN 'fresh';
-    END IF;
-    RETURN 'used';
+    SELECT x.mark INTO v_used_by
+      FROM postern.used_proof AS x WHERE x.realm_id = p_realm AND x.slot = v_slot AND x.id = v_id;
+    RETURN CASE WHEN v_used_by IS NULL THEN 'old' WHEN v_used_by = v_mark THEN 'fresh' ELSE 'used' END;
 END
 $$;
 COMMENT ON FUNCTION postern.mark_proof IS 'Uses up a proof of possession: fresh, used before, or older than the store';
@@ -142,14 +147,14 @@ COMMENT ON FUNCTION postern.spend_proof IS
 GRANT EXECUTE ON FUNCTION postern.spend_proof TO postern_app;
 
 -- After PD002: the store remembers from now on. Says since when, in seconds since the epoch: nonces of later are taken.
+-- Two that begin at once: the second waits for the row of the first.
 CREATE OR REPLACE FUNCTION postern.begin_proof_store() RETURNS double precision
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    RETURN (SELECT CASE WHEN s.is_called THEN s.last_value
-                        ELSE setval('postern.used_proof_since', (date_part('epoch', clock_timestamp()) * 1000)::bigint)
-                        END / 1000.0
-              FROM postern.used_proof_since AS s);
+    INSERT INTO postern.proof_store (since) VALUES ((date_part('epoch', clock_timestamp()) * 1000)::bigint)
+        ON CONFLICT DO NOTHING;
+    RETURN (SELECT s.since / 1000.0 FROM postern.proof_store AS s);
 END
 $$;
 COMMENT ON FUNCTION postern.begin_proof_store IS

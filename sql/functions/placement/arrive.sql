@@ -92,9 +92,8 @@ BEGIN
         p_last -> 'realm' || jsonb_build_object('config_version', nextval('postern.config_version')));
     PERFORM postern.put_proofs(p_last -> 'proofs');
     -- What the other cluster has forgotten is not known here either.
-    IF v_since > postern.begin_proof_store() * 1000 THEN
-        PERFORM setval('postern.used_proof_since', v_since);
-    END IF;
+    PERFORM postern.begin_proof_store();
+    UPDATE postern.proof_store AS s SET since = v_since WHERE s.since < v_since;
     IF (p_last ->> 'last_event')::bigint >= (SELECT s.last_value FROM postern.audit_event_id_seq AS s) THEN
         RAISE EXCEPTION 'ids of events here are not above those of the other cluster: begin the move anew';
     END IF;
