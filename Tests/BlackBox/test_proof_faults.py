@@ -286,7 +286,7 @@ def test_while_postgresql_is_away_only_503_and_no_pass_is_lost(fragile_world, re
     assert (away.status, away.json()["code"]) == (503, 8000) and away.header("retry-after").isdigit(), away
     # A message whose lease was committed while its answer was lost goes out when the lease is over.
     for number in traffic.late:
-        realm.phones.wait(number, timeout=90)
+        realm.phones.wait(number, timeout=120)
     # What a crash cuts off leaves a request that is not shown in time.
     assert not [problem for problem in traffic.problems if "nothing is shown" not in problem], traffic.problems[:3]
     assert traffic.unavailable, "the fault was not noticed"
