@@ -73,23 +73,17 @@ public final class AddressProofs: Sendable {
         locale: String?, realm: Realm, source: String
     ) async throws -> Begun {
         let client = request.client
-        let presented = authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
-        let handle = AuthSessionHandle(emailKey: address.key, channel: address.channel)
-        let code = OneTimeCode.random(digits: realm.policy.otpDigits)
-        let payload = MailPayload(
-            realmName: realm.displayName, originHost: Realm.host(ofOrigin: realm.issuer),
-            content: .otp(code: code, minutes: (realm.policy.otpLifetime + 59) / 60))
-        let asked = SignInRequest(
-            realm: realm, id: handle.id, resendOf: presented?.emailKey == address.key ? presented?.id : nil,
-            address: address, firstName: nil, lastName: nil, client: client, source: source, hint: nil, locale: locale)
+        let sent = AddressCode(
+            to: address, authSession: authSession, client: client, locale: locale, realm: realm, source: source,
+            keyring: keyring)
         let beginning = AddressProofStore.Beginning(
-            asked.record(lifetime: realm.policy.otpLifetime),
+            sent.record,
             sealedAddress: try ProvenAddress.sealed(
                 address.text, realm: realm.id, client: client.key, keyring: keyring),
-            salt: randomBytes(16), keyed: Self.keyed(code, realm, client, address.key, keyring.newest),
-            message: try payload.sealed(under: keyring, realm: realm.id))
+            salt: randomBytes(16), keyed: Self.keyed(sent.code, realm, client, address.key, keyring.newest),
+            message: try sent.message(under: keyring))
         let begun = try await RequestAdmission(limiter).admit(
-            asked, address.policy(or: .nativeOTP), mayBeUnknown: true
+            sent.request, address.policy(or: .nativeOTP), mayBeUnknown: true
         ) { permits in
             try await store.begin(beginning, browser: browser?.asked(by: request), permits: permits)
         }
@@ -98,7 +92,7 @@ public final class AddressProofs: Sendable {
         case .sendLimit: throw SignInRequests.SendLimit()
         case .handle(let id, let isSent):
             if isSent { wakeDelivery() }
-            return .sent(authSession: try handle.with(id: id).text(realm: realm.id, keyring: keyring))
+            return .sent(authSession: try sent.handle.with(id: id).text(realm: realm.id, keyring: keyring))
         }
     }
 

@@ -48,21 +48,16 @@ public struct Identifiers: Sendable {
         _ address: MessageAddress, authSession: String?, locale: String?, realm: Realm, user: UUIDValue,
         client: Client, source: String
     ) async throws -> Receipt {
-        let presented = authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
-        let handle = AuthSessionHandle(emailKey: address.key, channel: address.channel)
-        let code = OneTimeCode.random(digits: realm.policy.otpDigits)
-        let payload = MailPayload(
-            realmName: realm.displayName, originHost: Realm.host(ofOrigin: realm.issuer),
-            content: .otp(code: code, minutes: (realm.policy.otpLifetime + 59) / 60))
-        let request = SignInRequest(
-            realm: realm, id: handle.id, resendOf: presented?.emailKey == address.key ? presented?.id : nil,
-            address: address, firstName: nil, lastName: nil, client: client, source: source, hint: nil,
-            locale: locale)
+        let sent = AddressCode(
+            to: address, authSession: authSession, client: client, locale: locale, realm: realm, source: source,
+            keyring: keyring)
         let beginning = IdentifierStore.Beginning(
-            request.record(lifetime: realm.policy.otpLifetime), user: user, salt: randomBytes(16),
-            keyed: Self.keyed(code, realm, address.key, keyring.newest),
-            message: try payload.sealed(under: keyring, realm: realm.id))
-        let begun = try await RequestAdmission(limiter).admit(request, address.policy(or: .nativeOTP)) { permits in
+            sent.record, user: user, salt: randomBytes(16),
+            keyed: Self.keyed(sent.code, realm, address.key, keyring.newest),
+            message: try sent.message(under: keyring))
+        let begun = try await RequestAdmission(limiter).admit(
+            sent.request, address.policy(or: .nativeOTP)
+        ) { permits in
             try await store.begin(beginning, permits: permits)
         }
         switch begun {
@@ -71,7 +66,7 @@ public struct Identifiers: Sendable {
         case .handle(let id, let sendsLeft, let isSent):
             if isSent { wakeDelivery() }
             return Receipt(
-                authSession: try handle.with(id: id).text(realm: realm.id, keyring: keyring),
+                authSession: try sent.handle.with(id: id).text(realm: realm.id, keyring: keyring),
                 expiresIn: realm.policy.otpLifetime, resendAfter: realm.policy.resendCooldown, sendsLeft: sendsLeft)
         }
     }

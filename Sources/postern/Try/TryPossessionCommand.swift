@@ -35,7 +35,7 @@ struct TryPossessionCommand: AsyncParsableCommand {
         (options.scope, options.dpop) = ("", false)
         try await HeadlessApp.use(options) { backend in
             say("1. The backend takes a token of its service account.\n")
-            let token = try await backend.decodeTokens(
+            let token = try backend.decodeTokens(
                 try await backend.post(
                     "/token",
                     form: [

@@ -70,8 +70,8 @@ BEGIN
             v_step := make_interval(secs => p_per[i] / p_permits[i]);
             -- A bucket above its maximum was filled under another limit or another clock: it counts as empty. (By
             -- clock_timestamp() and not by now(): after a wait for this row, now() is earlier than the value just
-            -- written. One second is for rounding.)
-            v_overfull := p_burst[i] * v_step + interval '1 second';
+            -- written. A tenth of a second is for rounding.)
+            v_overfull := p_burst[i] * v_step + interval '100 milliseconds';
             -- All wanted permits in one statement, which waits for the row lock.
             INSERT INTO postern.rate_bucket AS b (realm_id, key, tat)
             SELECT v_realm, p_keys[i], now() + v_wanted * v_step WHERE v_wanted <= p_burst[i]

@@ -1,0 +1,33 @@
+import Persistence
+
+/// A code that proves an address and opens no session: the request for it as it is recorded, and its message.
+struct AddressCode {
+    let handle: AuthSessionHandle
+    let code: String
+    let request: SignInRequest
+
+    /// - Parameter authSession: a handle to send again for; it counts when it is of the same address.
+    init(
+        to address: MessageAddress, authSession: String?, client: Client, locale: String?, realm: Realm,
+        source: String, keyring: Keyring
+    ) {
+        let presented = authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
+        handle = AuthSessionHandle(emailKey: address.key, channel: address.channel)
+        code = OneTimeCode.random(digits: realm.policy.otpDigits)
+        request = SignInRequest(
+            realm: realm, id: handle.id, resendOf: presented?.emailKey == address.key ? presented?.id : nil,
+            address: address, firstName: nil, lastName: nil, client: client, source: source, hint: nil, locale: locale)
+    }
+
+    /// As the store takes the request.
+    var record: SignInRequestStore.Request { request.record(lifetime: request.realm.policy.otpLifetime) }
+
+    /// The message with the code, sealed for the queue.
+    func message(under keyring: Keyring) throws -> SealedMail {
+        let realm = request.realm
+        let payload = MailPayload(
+            realmName: realm.displayName, originHost: Realm.host(ofOrigin: realm.issuer),
+            content: .otp(code: code, minutes: (realm.policy.otpLifetime + 59) / 60))
+        return try payload.sealed(under: keyring, realm: realm.id)
+    }
+}
