@@ -56,43 +56,43 @@ BEGIN
     CASE v_slot
         WHEN 0 THEN
             INSERT INTO postern.used_proof_0 (realm_id, slot, id, mark)
-            SELECT p_realm, 0, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 0, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 1 THEN
             INSERT INTO postern.used_proof_1 (realm_id, slot, id, mark)
-            SELECT p_realm, 1, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 1, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 2 THEN
             INSERT INTO postern.used_proof_2 (realm_id, slot, id, mark)
-            SELECT p_realm, 2, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 2, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 3 THEN
             INSERT INTO postern.used_proof_3 (realm_id, slot, id, mark)
-            SELECT p_realm, 3, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 3, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 4 THEN
             INSERT INTO postern.used_proof_4 (realm_id, slot, id, mark)
-            SELECT p_realm, 4, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 4, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 5 THEN
             INSERT INTO postern.used_proof_5 (realm_id, slot, id, mark)
-            SELECT p_realm, 5, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 5, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 6 THEN
             INSERT INTO postern.used_proof_6 (realm_id, slot, id, mark)
-            SELECT p_realm, 6, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 6, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 7 THEN
             INSERT INTO postern.used_proof_7 (realm_id, slot, id, mark)
-            SELECT p_realm, 7, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 7, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 8 THEN
             INSERT INTO postern.used_proof_8 (realm_id, slot, id, mark)
-            SELECT p_realm, 8, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 8, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         ELSE
             INSERT INTO postern.used_proof_9 (realm_id, slot, id, mark)
-            SELECT p_realm, 9, v_id, v_mark FROM postern.proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 9, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
     END CASE;
     IF FOUND THEN
@@ -152,9 +152,9 @@ CREATE OR REPLACE FUNCTION postern.begin_proof_store() RETURNS double precision
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    INSERT INTO postern.proof_store (since) VALUES ((date_part('epoch', clock_timestamp()) * 1000)::bigint)
+    INSERT INTO postern.schema_proof_store (since) VALUES ((date_part('epoch', clock_timestamp()) * 1000)::bigint)
         ON CONFLICT DO NOTHING;
-    RETURN (SELECT s.since / 1000.0 FROM postern.proof_store AS s);
+    RETURN (SELECT s.since / 1000.0 FROM postern.schema_proof_store AS s);
 END
 $$;
 COMMENT ON FUNCTION postern.begin_proof_store IS

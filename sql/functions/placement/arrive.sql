@@ -93,7 +93,7 @@ BEGIN
     PERFORM postern.put_proofs(p_last -> 'proofs');
     -- What the other cluster has forgotten is not known here either.
     PERFORM postern.begin_proof_store();
-    UPDATE postern.proof_store AS s SET since = v_since WHERE s.since < v_since;
+    UPDATE postern.schema_proof_store AS s SET since = v_since WHERE s.since < v_since;
     IF (p_last ->> 'last_event')::bigint >= (SELECT s.last_value FROM postern.audit_event_id_seq AS s) THEN
         RAISE EXCEPTION 'ids of events here are not above those of the other cluster: begin the move anew';
     END IF;

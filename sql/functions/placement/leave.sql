@@ -169,7 +169,7 @@ BEGIN
         'realm', (SELECT to_jsonb(r) FROM postern.realm AS r WHERE r.id = p_realm),
         'proofs', (SELECT coalesce(jsonb_agg(to_jsonb(u)), '[]') FROM postern.used_proof AS u
                     WHERE u.realm_id = p_realm AND age(u.xmin) <= age(p_since)),
-        'proofs_since', (SELECT s.since FROM postern.proof_store AS s),
+        'proofs_since', (SELECT s.since FROM postern.schema_proof_store AS s),
         'last_event', postern.last_event());
 END
 $$;

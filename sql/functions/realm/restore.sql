@@ -47,7 +47,7 @@ BEGIN
         v_single_use := v_single_use + v_rows;
     END LOOP;
     -- Proofs of possession from before are older than the store of used proofs.
-    INSERT INTO postern.proof_store (since) VALUES (ceil(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+    INSERT INTO postern.schema_proof_store (since) VALUES (ceil(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
         ON CONFLICT (is_present) DO UPDATE SET since = EXCLUDED.since;
 
     FOR v_realm IN SELECT r.id FROM postern.realm AS r ORDER BY r.id LOOP

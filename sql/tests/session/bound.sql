@@ -89,7 +89,7 @@ SELECT is((SELECT concat_ws(' ', proof, active) FROM postern.live_session_by_pro
 -- A crash empties the tables of proofs.
 RESET ROLE;
 DELETE FROM postern.used_proof;
-DELETE FROM postern.proof_store;
+DELETE FROM postern.schema_proof_store;
 SET LOCAL ROLE app_login;
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e1')), 'old', 'what came before');
 SELECT is(pg_temp.refreshes('e', 0, pg_temp.proof('k', 'e2')), 'proof_old', 'rotates nothing');
