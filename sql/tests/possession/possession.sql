@@ -48,6 +48,9 @@ SET LOCAL ROLE app_login;
 SELECT is(pg_temp.starts('t1', '+4366412345678'), 'started', 'a backend starts');
 SELECT is(pg_temp.status('t1'), 'open +4366412345678', 'and sees how it stands');
 SELECT is(pg_temp.status('t1', 'srv2'), '', 'another client does not');
+SELECT is(pg_temp.after($$UPDATE postern.transaction SET kind = 'approval'$$, attempt), answer, attempt || ' of an approval')
+  FROM (VALUES ($$pg_temp.status('t1')$$, ''), ($$pg_temp.binds('t1', '+4366412345678')$$, 'unknown'),
+               ($$pg_temp.opens('t1')$$, 'unknown')) AS v (attempt, answer);
 SELECT is(pg_temp.sends('t1', '+4366412345678'), 'step', 'nothing is sent before the app says hello');
 SELECT is(pg_temp.opens('t1'), 'ok open', 'a new key proves nothing by itself');
 SELECT is(pg_temp.opens('t1', 'k2'), 'wrong_key', 'the first key pins the transaction');
@@ -230,6 +233,16 @@ SELECT is(pg_temp.signs_in('g4', 's9', by => 'key'), 'refused transaction', 'pas
 SELECT set_config('postern.level', '2', true) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's8'), 'unmet', 'a request for two factors spends nothing');
 SELECT set_config('postern.level', '', true) \g /dev/null
+SELECT is(pg_temp.after(change, $$pg_temp.signs_in('g4', 's10')$$), 'refused transaction', change) FROM unnest(ARRAY[
+    $$UPDATE postern.client SET enabled = false WHERE client_id = 'srv'$$,
+    $$UPDATE postern.client SET enabled = false WHERE client_id = 'app'$$,
+    $$UPDATE postern.client SET permissions = array_remove(permissions, 'gt:urn:postern:possession')$$,
+    $$UPDATE postern.user_account SET enabled = false$$,
+    $$UPDATE postern.realm SET enabled = false$$,
+    $$UPDATE postern.realm SET possession_enabled = false$$,
+    $$UPDATE postern.realm SET native_grants_enabled = false$$]) AS change;
+SELECT is(pg_temp.after('UPDATE postern.user_account SET has_totp = true', $$pg_temp.signs_in('g4', 's11')$$),
+    'second_factor_gone', 'a user with a second factor is asked for it');
 SELECT is(pg_temp.signs_in('g4', 's6'), 'ok', 'its user');
 SELECT is(pg_temp.sql($$SELECT proved_at = now() FROM postern.user_identifier WHERE value = '+4366412345678'$$), 'true',
     'has proven the number now');
