@@ -11,4 +11,20 @@ struct Postern: AsyncParsableCommand {
             DevCommand.self, ServeCommand.self, MigrateCommand.self, TryCommand.self, ExportCommand.self,
             DoctorCommand.self, KeysCommand.self, AuditCommand.self, RealmCommand.self,
         ])
+
+    /// As ArgumentParser's own; what was logged before a failure is written before the process ends.
+    static func main() async {
+        defer { LogWriter.shared.flush() }
+        do {
+            var command = try parseAsRoot()
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            LogWriter.shared.flush()
+            exit(withError: error)
+        }
+    }
 }

@@ -135,7 +135,6 @@ struct ServerRun: Redacted {
         groupConfiguration.maximumGracefulShutdownDuration =
             configuration.shutdownDelay + configuration.shutdownGrace
         let group = ServiceGroup(configuration: groupConfiguration)
-        defer { LogWriter.shared.flush() }
         do {
             try await group.run()
         } catch let error as IOError {
