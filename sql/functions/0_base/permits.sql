@@ -70,7 +70,8 @@ BEGIN
             v_step := make_interval(secs => p_per[i] / p_permits[i]);
             -- A bucket above its maximum was filled under another limit or another clock: it counts as empty. (By
             -- clock_timestamp() and not by now(): after a wait for this row, now() is earlier than the value just
-            -- written. A tenth of a second is for rounding.)
+            -- written. A tenth of a second, because a permit is given a millionth of a step early below, and a step is
+            -- a day at most: 86 ms. With less, a request in that moment would empty the bucket.)
             v_overfull := p_burst[i] * v_step + interval '100 milliseconds';
             -- All wanted permits in one statement, which waits for the row lock.
             INSERT INTO postern.rate_bucket AS b (realm_id, key, tat)

@@ -22,6 +22,14 @@ SELECT is(pg_temp.take('{n,z}', '{0,2}', 5, 60, 5), '0 2',
 SELECT is(pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() - interval '1 day' RETURNING 1$$), '1',
           'a long rest');
 SELECT is(pg_temp.take('{k}', '{9}', 5, 60, 5), '5', 'saves up no more than the burst');
+-- Above the maximum. By clock_timestamp(), as the function looks at it.
+SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = clock_timestamp() + interval '60.5 s'
+                      WHERE key = 'm' RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.take('{m}', '{1}', 5, 60, 5), '1', 'a clock that was put back by half a second refuses no permit');
+SELECT is(pg_temp.take('{d}', '{5}', 1, 86400, 5), '5', 'a permit a day, five at once');
+SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = clock_timestamp() + interval '5 days 86 ms'
+                      WHERE key = 'd' RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.take('{d}', '{1}', 1, 86400, 5), '0/86400.1', 'a permit given a moment early empties no bucket');
 SELECT set_config('postern.realm', pg_temp.other()::text, true) \g /dev/null
 SELECT is(pg_temp.take('{k}', '{1}', 5, 60, 5), '1', 'another realm has buckets of its own');
 SELECT results_eq($$SELECT outcome, limit_ord, round(retry_after), granted

@@ -108,7 +108,11 @@ SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event WHERE event = '
 -- What the backend says.
 SELECT is(pg_temp.binds('k-same', '+4366412345678'), 'step', 'no assertion of what the key passed');
 SELECT is(pg_temp.binds('n-new', '+4366499999999', 'srv2'), 'unknown', 'nor of another client');
+SELECT pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, email_key, consecutive)
+    VALUES (pg_temp.realm(), '+4366499999999', 7) RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.binds('n-new', '+4366499999999'), 'bound', 'another number than the started one may be bound');
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = '+4366499999999'$$), '7',
+    'what a backend says makes no wrong code forgotten');
 SELECT is(pg_temp.binds('n-new', '+4366499999999'), 'bound', 'the same again is the same');
 SELECT is(pg_temp.binds('n-new', '+4366488888888'), 'step', 'another one is too late');
 SELECT is(pg_temp.status('n-new'), 'passed +4366499999999', 'bound');
@@ -232,14 +236,11 @@ SELECT is(pg_temp.signs_in('g4', 's9', by => 'key'), 'refused transaction', 'pas
 SELECT set_config('postern.level', '2', true) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's8'), 'unmet', 'a request for two factors spends nothing');
 SELECT set_config('postern.level', '', true) \g /dev/null
-SELECT is(pg_temp.after(change, $$pg_temp.signs_in('g4', 's10')$$), 'refused transaction', change) FROM unnest(ARRAY[
-    $$UPDATE postern.client SET enabled = false WHERE client_id = 'srv'$$,
-    $$UPDATE postern.client SET enabled = false WHERE client_id = 'app'$$,
-    $$UPDATE postern.client SET permissions = array_remove(permissions, 'gt:urn:postern:possession')$$,
-    $$UPDATE postern.user_account SET enabled = false$$,
-    $$UPDATE postern.realm SET enabled = false$$,
-    $$UPDATE postern.realm SET possession_enabled = false$$,
-    $$UPDATE postern.realm SET native_grants_enabled = false$$]) AS change;
+SELECT is(pg_temp.after(change, $$pg_temp.signs_in('g4', 's10')$$), 'refused transaction', change)
+  FROM (SELECT * FROM pg_temp.closing('gt:urn:postern:possession', 'possession_enabled', 'native_grants_enabled')
+         UNION ALL SELECT unnest(ARRAY['UPDATE postern.user_account SET enabled = false',
+            $$UPDATE postern.client SET enabled = false WHERE client_id = 'srv'$$,
+            $$UPDATE postern.client SET enabled = false WHERE client_id = 'app'$$])) AS c (change);
 SELECT is(pg_temp.after('UPDATE postern.user_account SET has_totp = true', $$pg_temp.signs_in('g4', 's11')$$),
     'second_factor_gone', 'a user with a second factor is asked for it');
 SELECT is(pg_temp.signs_in('g4', 's6'), 'ok', 'its user');
