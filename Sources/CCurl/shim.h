@@ -20,6 +20,9 @@ static inline CURLcode postern_curl_set_pointer(CURL *curl, CURLoption option, v
 static inline CURLcode postern_curl_set_read(CURL *curl, curl_read_callback value) {
     return curl_easy_setopt(curl, CURLOPT_READFUNCTION, value);
 }
+static inline CURLcode postern_curl_set_seek(CURL *curl, curl_seek_callback value) {
+    return curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, value);
+}
 static inline CURLcode postern_curl_set_write(CURL *curl, curl_write_callback value) {
     return curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, value);
 }

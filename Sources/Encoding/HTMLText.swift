@@ -16,14 +16,34 @@ public enum HTMLText {
         text.withUTF8 { utf8 in
             // What needs no replacement is copied at once: the longest texts of a page are base64.
             var start = 0
-            for index in utf8.indices {
-                guard let replacement = replacement(for: utf8[index]) else { continue }
-                bytes.append(contentsOf: utf8[start..<index])
-                replacement.withUTF8Buffer { bytes.append(contentsOf: $0) }
-                start = index + 1
+            var index = 0
+            while index < utf8.count {
+                if index + 8 <= utf8.count, isPlain(UnsafeRawBufferPointer(utf8), at: index) {
+                    index += 8
+                    continue
+                }
+                if let replacement = replacement(for: utf8[index]) {
+                    bytes.append(contentsOf: utf8[start..<index])
+                    replacement.withUTF8Buffer { bytes.append(contentsOf: $0) }
+                    start = index + 1
+                }
+                index += 1
             }
             bytes.append(contentsOf: utf8[start...])
         }
+    }
+
+    /// Whether 8 bytes need no replacement; `#` counts as one that does.
+    @inline(__always)
+    private static func isPlain(_ utf8: UnsafeRawBufferPointer, at index: Int) -> Bool {
+        let block = utf8.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        // `"`, `&` and `'` differ from `'` in these bits alone, `<` from `>` in this one.
+        let quotes = (block | ones * 0x05) ^ ones * UInt64(UInt8(ascii: "'"))
+        let brackets = (block | ones * 0x02) ^ ones * UInt64(UInt8(ascii: ">"))
+        // The highest bit of a byte that is zero.
+        let found = (quotes &- ones) & ~quotes | (brackets &- ones) & ~brackets
+        return found & (ones * 0x80) == 0
     }
 
     @inline(__always)

@@ -46,9 +46,7 @@ public struct TokenService: Sendable {
         guard let grant = grants[GrantType(rawValue: grantType)] else {
             throw TokenError(.unsupportedGrantType, "The grant type is not supported.")
         }
-        guard !databaseClock.isWrong else {
-            throw .unavailable("the process clock differs from the database's by more than 60 s")
-        }
+        try databaseClock.require()
         let client = try await clients.authenticate(form, credentials, realm: realm, source: source)
         guard client.mayUse(grant.grantType) else {
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.")

@@ -19,10 +19,10 @@ public enum Language: String, Sendable, CaseIterable {
     public var direction: String { self == .arabic ? "rtl" : "ltr" }
 
     /// The language of a tag, by its primary subtag; `nil` when there are no texts in it (RFC 4647 §3.4).
-    public init?(tag: some StringProtocol) {
-        guard tag.utf8.count <= 35, let primary = tag.split(separator: "-").first?.lowercased(),
-            let language = Self.byPrimarySubtag[primary]
-        else { return nil }
+    public init?(tag: String) {
+        guard tag.utf8.count <= 35 else { return nil }
+        let primary = tag.utf8.prefix { $0 != UInt8(ascii: "-") }.map { $0 | 0x20 }
+        guard let language = Self.byPrimarySubtag[primary] else { return nil }
         self = language
     }
 
@@ -48,7 +48,7 @@ public enum Language: String, Sendable, CaseIterable {
     }
 
     private static let byPrimarySubtag = Dictionary(
-        uniqueKeysWithValues: allCases.map { (String($0.rawValue.prefix(2)), $0) })
+        uniqueKeysWithValues: allCases.map { (Array($0.rawValue.utf8.prefix(2)), $0) })
 
     private static func trimmed(_ text: Substring) -> String {
         String(text.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())

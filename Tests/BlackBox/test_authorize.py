@@ -331,8 +331,8 @@ def test_of_many_browsers_that_finish_one_pushed_request_one_gets_a_code(realm):
 def test_parallel_silent_requests_of_one_browser_all_get_codes(realm, signed_in):
     """Distinct ones."""
     with concurrent.futures.ThreadPoolExecutor(32) as pool:
-        codes = list(pool.map(lambda _: response(signed_in.authorize())["code"], range(100)))
-    assert len(set(codes)) == 100
+        codes = list(pool.map(lambda _: response(signed_in.authorize())["code"], range(200)))
+    assert len(set(codes)) == 200
 
 
 def test_pages_that_are_off_say_so(world):

@@ -296,6 +296,13 @@ def test_two_factors_cannot_be_met_without_a_second_one(bff, device):
     assert error(poll(bff, asked)) == error(poll(bff, asked)) == "unmet_authentication_requirements"
 
 
+def test_what_no_approval_can_meet_is_refused_alike_for_known_and_unknown(realm, bff, device):
+    """At once, and no device hears of it."""
+    known, unknown = (ask(bff, hint, acr_values="phr") for hint in (device.email, realm.new_email()))
+    assert (known.status, known.body) == (unknown.status, unknown.body) and error(known) == "unmet_authentication_requirements"
+    assert device.inbox() == []
+
+
 def test_a_proof_binds_the_approval_to_its_key(realm, app, device):
     """With another key, or none, the approval is not spent."""
     bound = DPoPApp(app)

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from harness import authenticator
 from harness.load import is_unavailable
 from harness.node import Node, run_postern
 from harness.shift import Shift
@@ -56,6 +57,19 @@ def test_a_wrong_clock_consumes_nothing(realm, node, shift, seconds):
     wait_for(lambda: node.ops("/readyz").status == 200)
     assert app.redeem(asked.code, handle=asked.handle).status == 200
     assert app.refresh(tokens["refresh_token"]).status == 200
+
+
+def test_a_ceremony_that_was_begun_under_a_wrong_clock_is_good_under_a_right_one(realm, node, shift):
+    """It ends by the database's clock, not by that of the node which began it."""
+    app = realm.app(node=node)
+    _, credential = app.enroll(app.sign_in(realm.user())["access_token"])
+    shift.by(-86_400)
+    try:
+        ceremony = app.ceremony()
+    finally:
+        shift.by(0)
+    wait_for(lambda: node.ops("/readyz").status == 200)
+    assert app.redeem_passkey(ceremony, authenticator.assertion(ceremony["options"], credential)).status == 200
 
 
 def test_less_than_a_minute_is_no_trouble(realm, node, shift):

@@ -50,7 +50,9 @@ def test_a_preflight_is_answered_to_the_web_origins_of_the_realm(realm, path):
     assert (answer.status, allowed(answer)) == (405, None)
 
 
-@pytest.mark.parametrize("path", ["/connect/par", "/connect/authorize", "/connect/introspect", "/connect/logout", "/magic-login"])
+@pytest.mark.parametrize("path", [
+    "/connect/par", "/connect/authorize", "/connect/introspect", "/connect/logout", "/magic-login", "/sign-in", "/sign-in/wait", "/undo/AAAA",
+])
 def test_other_paths_are_for_no_web_page(realm, path):
     """No CORS header, also not for a listed origin."""
     answer = preflight(realm, path, OURS)

@@ -10,7 +10,7 @@ from harness import jose
 from harness.app import bearer
 from harness.dpop import (
     INVALID, NONCE_DUE, ProofKey, assert_bound, assert_invalid, assert_nonce_due, assert_token_refused)
-from harness.trusted import DEVICES, Device, with_devices
+from harness.trusted import DEVICES, Device, enrolled, owner_of, with_devices
 from harness.world import World
 
 NOT_TRUSTED = {"error": "invalid_grant", "error_description": "The device is not trusted."}
@@ -31,16 +31,7 @@ def _realm(world):
 
 @pytest.fixture(name="owner")
 def _owner(realm):
-    """A user, signed in a moment ago: address and access token."""
-    email = realm.user()
-    return email, realm.app().sign_in(email)["access_token"]
-
-
-def enrolled(realm, token, **members):
-    """A device of the token's user."""
-    device = Device(realm.app())
-    assert device.enrol(token, **members).status == 200
-    return device
+    return owner_of(realm)
 
 
 def trusted(world, realm, email, token):

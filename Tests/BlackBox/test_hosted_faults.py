@@ -4,11 +4,13 @@ import time
 
 import pytest
 
-from harness import wire
+from harness import jose, wire
 from harness.codeflow import Flow, hosted, refused
 from harness.control import Control
 from harness.pages_client import PageBrowser
 from harness.sign_in_pages import Session
+from test_hosted_pages import at
+from test_totp import Protected
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +104,31 @@ def test_a_form_that_met_no_database_succeeds_when_it_is_sent_again(realm, down)
     realm.world.settle()
 
 
+@pytest.mark.parametrize("step", ["link", "second-factor", "continue-as"])
+def test_a_later_step_that_met_no_database_goes_on_when_it_is_sent_again(realm, down, step):
+    """The form of the page that was shown: 503, then one effect."""
+    if step == "second-factor":
+        user, session = Protected(realm), Session(realm)
+        session.send(user.email)
+        session.browser.submit("continue", code=realm.world.mailbox.wait(user.email, 2, kind="code").code)
+        user.later()
+    else:
+        session = at(realm, step)
+    browser = session.browser
+    page, url, mails = browser.page, browser.url, len(realm.world.mailbox.mails)
+    assert page.step == step, browser.answer
+    action, values = ("code", {}) if step == "link" else ("continue", {"totp_code": user.code()} if step == "second-factor" else {})
+    with down:
+        browser.submit(action, **values)
+        assert_unavailable(browser.answer)
+    browser.page, browser.url = page, url
+    browser.submit(action, **({"totp_code": user.code()} if values else {}))
+    if step == "link":
+        assert browser.page.step == "code" and len(realm.world.mailbox.mails) <= mails + 1
+    else:
+        assert session.flow.exchange(browser.members["code"]).status == 200
+
+
 def test_sign_out_without_a_database_ends_nothing_and_says_so(realm, down):
     """And works afterwards."""
     session = Session(realm)
@@ -169,3 +196,24 @@ def test_a_page_whose_time_is_over_begins_again_with_the_same_request(realm, fra
     session.sign_in(email)
     assert session.browser.members["state"] == "of this request"
     assert session.flow.exchange(session.browser.members["code"]).status == 200
+
+
+@pytest.mark.parametrize("ago, status, error", [(86_200, 200, None), (86_420, 400, "invalid_request")])
+def test_a_page_begins_again_for_a_day_and_not_longer(realm, fragile_world, ago, status, error):
+    """The new beginning has the nonce of the old one; after that the app has to begin."""
+    lasts(fragile_world, realm, f"-{ago} seconds")
+    session, email = Session(realm, nonce="of this request"), realm.user()
+    tx = session.browser.page.fields["tx"]
+    lasts(fragile_world, realm, "30 minutes")
+    browser = session.browser.open(f"/sign-in?tx={tx}")
+    assert (browser.answer.status, browser.page.step, browser.page.error) == (status, "expired" if status == 200 else "error", error)
+    fields = {"Sec-Fetch-Site": "same-origin", **browser.cookie_header()}
+    posted = session.flow.app.post("/sign-in", {"tx": tx, "action": "continue", "address": email}, fields)
+    assert (posted.status, posted.header("location") is None) == ((303, False) if status == 200 else (400, True)), posted
+    assert not fragile_world.mailbox.to(email)
+    if status == 200:
+        browser.open(f"/sign-in?tx={tx}").submit("restart")
+        session.sign_in(email)
+        assert jose.parts(session.flow.exchange(browser.members["code"]).json()["id_token"])[1]["nonce"] == "of this request"
+    else:
+        Control(realm).check()

@@ -41,6 +41,7 @@ def targets(served):
     owner = app.userinfo(tokens["access_token"]).json()["sub"]
     address = world.cluster.value(f"SELECT email FROM postern.user_account WHERE id = '{owner}'")
     undo = re.search(r"http://[^/\s]+(/undo/[A-Za-z0-9_-]+)", world.mailbox.wait(address, kind="notice").text).group(1)
+    world.settle_messages()
     return {
         "link": link.target, "undo": undo, "authorize": served.url()[len(served.origin):],
         "authorize with a hint": served.url(login_hint=email)[len(served.origin):],

@@ -54,6 +54,7 @@ FIRES = {
     "PosternSweeperStopped": {'postern_sweep_last_success_timestamp_seconds{instance="a"}': "1x400"},
     "PosternSpansLost": {'postern_trace_spans_total{instance="a",outcome="dropped"}': "0x20 1x19"},
     "PosternSeriesRefused": {'postern_metrics_series_refused_total{instance="a"}': "0x25 1x9"},
+    "PosternClockDrifts": {'postern_clock_difference_seconds{instance="a"}': "-6x400"},
     "PosternPoolExhausted": {'postern_pool_connections{instance="a",state="free"}': "0x400"},
     "PosternPoolReconnects": {'postern_pool_connections{instance="a",state="connecting"}': "1x400"},
     "PosternRequestsWaitForPool": {'postern_pool_waiting{instance="a"}': "11x400"},

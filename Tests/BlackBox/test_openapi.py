@@ -13,12 +13,11 @@ from harness.dpop import ProofKey
 from harness.holder import signed_in
 from harness.pages_client import PageBrowser
 from harness.phones import Phones, new_number
-from harness.possession import Backend, possession
+from harness.possession import Backend, checked, coded, opened, possession
 from harness.realm import call
 from harness.trusted import Device, with_devices
 from test_cotter import PERMISSIONS, REDIRECT, Cotter
 from test_cotter_events import backend
-from test_possession import begin, coded
 from test_possession_keys import prove
 from test_possession_link import TARGET, linked, post, target_of
 
@@ -470,7 +469,7 @@ def walk_possession(world):
     status = srv.status(prove(realm, number, key))
     assert srv.call("/v3/device/revoke", deviceId=status.deviceId).success
     expect(srv.ask("/v3/device/revoke", deviceId=status.deviceId), 404)
-    started, phone = begin(realm, kind="none")
+    started, phone = opened(realm, kind="none")
     expect(srv.ask("/v3/unify-bind", correlationId=started.correlationId, phoneNumber=number), 200)
     expect(phone.ask("check", otp="000000"), 409, "transaction_over")
 

@@ -7,47 +7,25 @@ import pytest
 
 from harness.dpop import DPoPApp, ProofKey, assert_invalid, nonce_of
 from harness.phones import Phones, new_number
-from harness.possession import Backend, possession
+from harness.possession import Backend, coded, furnished, opened, possession
 
 TARGET = "https://app.example/done"
 
 
 @pytest.fixture(scope="module", name="realm")
 def _realm(world):
-    realm = possession(world.realm())
-    phones = Phones(realm)
-    realm.phones = phones
-    realm.srv = Backend(realm, "srv", "cap:assert-possession")
-    world.admin.call("put_web_origin", realm.slug, realm.client("srv"), "https://app.example")
-    world.settle()
+    realm = furnished(possession(world.realm()), "cap:assert-possession")
     yield realm
-    phones.close()
-
-
-def begin(realm, number=None, key=None, **members):
-    """A transaction that the app has opened; transaction and app."""
-    started = realm.srv.unify(number, **members)
-    phone = realm.srv.phone(started, key)
-    phone.opened = phone.call("open")
-    return started, phone
-
-
-def coded(realm, **members):
-    """One with a code on the phone; transaction, app, number, code."""
-    number = new_number()
-    started, phone = begin(realm, number, **members)
-    phone.sent = phone.call("send", channel="otp")
-    return started, phone, number, realm.phones.wait(number)["code"]
+    realm.phones.close()
 
 
 def test_a_code_proves_a_number(realm):
     """open, send, check; then the backend knows."""
     number = new_number()
-    started, phone = begin(realm, number)
-    opened = phone.opened
-    assert set(opened) == {"authId", "state", "phoneNumberNeeded", "channels", "sendsLeft", "expiresIn"}
-    assert (opened["state"], opened["phoneNumberNeeded"], opened["channels"], opened["sendsLeft"]) == ("open", False, ["otp"], 3)
-    assert 890 <= opened["expiresIn"] <= 900 and phone.call("open")["authId"] == opened["authId"]
+    started, phone = opened(realm, number)
+    assert set(phone.opened) == {"authId", "state", "phoneNumberNeeded", "channels", "sendsLeft", "expiresIn"}
+    assert (phone.opened["state"], phone.opened["phoneNumberNeeded"], phone.opened["channels"], phone.opened["sendsLeft"]) == ("open", False, ["otp"], 3)
+    assert 890 <= phone.opened["expiresIn"] <= 900 and phone.call("open")["authId"] == phone.opened["authId"]
     assert realm.phones.to(number) == []
     sent = phone.call("send", channel="otp")
     assert sent == {"state": "sent", "channel": "otp", "phoneNumber": number[:3] + "•" * (len(number) - 7) + number[-4:], "expiresIn": 120,
@@ -133,15 +111,15 @@ def test_steps_out_of_order(realm):
     phone.refused("send", 400, "channel_not_available", channel="link")
     phone.refused("send", 400, "channel_not_available", channel="pigeon")
     phone.refused("check", 403, "step_not_allowed", otp="1")
-    _, desktop = begin(realm, new_number(), kind="desktop", finalTargetUrl=TARGET)
+    _, desktop = opened(realm, new_number(), kind="desktop", finalTargetUrl=TARGET)
     desktop.refused("send", 400, "channel_not_available", channel="otp")
-    _, none = begin(realm, new_number(), kind="none")
+    _, none = opened(realm, new_number(), kind="none")
     none.refused("send", 403, "step_not_allowed", channel="otp")
 
 
 def test_numbers_that_the_app_names(realm):
     """Needed, refused, changed only where the client lets it, three at most."""
-    _, phone = begin(realm)
+    _, phone = opened(realm)
     assert phone.opened["phoneNumberNeeded"] is True
     for number in (None, ""):
         phone.refused("send", 400, "phone_number_needed", channel="otp", phoneNumber=number)
@@ -165,7 +143,7 @@ def test_numbers_that_the_app_names(realm):
 def test_messages_are_counted(realm):
     """Three, whatever for; the cooldown counts nothing; the newest code alone is right."""
     number = new_number()
-    started, phone = begin(realm, number, allowOTPRetry=True)
+    started, phone = opened(realm, number, allowOTPRetry=True)
     left = [phone.call("send", channel="otp")["sendsLeft"] for _ in range(3)]
     assert left == [2, 1, 0]
     realm.phones.wait(number, 3)
@@ -183,7 +161,7 @@ def test_the_cooldown(realm):
     possession(realm, resend_cooldown="60 seconds")
     try:
         number = new_number()
-        _, phone = begin(realm, number)
+        _, phone = opened(realm, number)
         assert phone.call("send", channel="otp")["resendAfter"] > 50
         assert phone.refused("send", 400, "resend_too_soon", channel="otp")["resendAfter"] > 50
         assert phone.call("open")["sendsLeft"] == 2 and len(realm.phones.to(number)) <= 1
@@ -213,7 +191,7 @@ def test_tries_are_counted(realm):
 def test_a_code_is_of_its_transaction(realm):
     """Another one's for the same number is wrong."""
     number = new_number()
-    phones = [begin(realm, number)[1] for _ in range(2)]
+    phones = [opened(realm, number)[1] for _ in range(2)]
     for phone in phones:
         phone.call("send", channel="otp")
     realm.phones.wait(number, 2)

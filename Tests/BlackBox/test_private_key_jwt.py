@@ -106,7 +106,7 @@ def test_introspection_and_revocation_take_it_too(holder):
 
 
 @pytest.mark.parametrize("path, accepted", [
-    ("/connect/introspect", 200), ("/connect/revoke", 200), ("/connect/par", 400),
+    ("/connect/introspect", 200), ("/connect/revoke", 200), ("/connect/par", 400), ("/connect/bc-authorize", 400),
 ])
 def test_the_audience_may_be_the_endpoint_that_is_asked(realm, holder, path, accepted):
     """RFC 9126 §2; not another endpoint, and not that of another realm. A push is malformed, which is told after authentication."""

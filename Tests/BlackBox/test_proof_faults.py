@@ -11,32 +11,21 @@ from harness.approvals import Device, approved, ask, error, poll, switch_on
 from harness.dpop import DPoPApp
 from harness.load import Workers, is_unavailable
 from harness.node import Node
-from harness.phones import Phones, new_number
-from harness.possession import Backend, Phone, possession
+from harness.phones import new_number
+from harness.possession import Phone, coded, furnished, possession, signs_in
 from harness.proxy import LosingProxy
+from harness.settings import FULL
 
 pytestmark = pytest.mark.slow
 GRANT = "urn:postern:possession"
 
 
-def furnished(world):
-    """A realm with approvals and possession."""
-    realm = possession(world.realm("faults"))
-    switch_on(realm, "app", "api", public_clients=True)
-    realm.phones = Phones(realm)
-    realm.srv = Backend(realm, "srv", "cap:assert-possession")
-    admin = world.admin
-    admin.call("put_web_origin", realm.slug, realm.client("srv"), "https://app.example")
-    admin.run(f"SELECT admin.grant_permission('{realm.slug}', '{realm.client('app')}', 'gt:{GRANT}');")
-    admin.call("put_possession_client", realm.slug, realm.client("srv"), login_client=realm.client("app"))
-    world.settle()
-    assert realm.srv.token
-    return realm
-
-
 @pytest.fixture(scope="module", name="realm")
 def _realm(fragile_world):
-    made = furnished(fragile_world)
+    made = possession(fragile_world.realm("faults"))
+    switch_on(made, "app", "api", public_clients=True)
+    signs_in(furnished(made, "cap:assert-possession"))
+    assert made.srv.token
     yield made
     made.phones.close()
 
@@ -63,16 +52,6 @@ def count(realm, event, key, value):
         f"SELECT count(*) FROM postern.audit_event WHERE event = '{event}' AND detail ->> '{key}' = '{value}'"))
 
 
-def coded(realm, node=None, **members):
-    """A transaction with a code on the phone."""
-    number = new_number()
-    started = realm.srv.unify(number, **members)
-    phone = realm.srv.phone(started, node=node)
-    phone.call("open")
-    phone.call("send", channel="otp")
-    return number, started, phone, realm.phones.wait(number)["code"]
-
-
 # -- a lost answer ------------------------------------------------------------------------------
 
 
@@ -95,7 +74,7 @@ def test_a_lost_answer_to_an_approval(realm, proxy, lossy):
 
 def test_a_lost_answer_to_a_check(realm, proxy, lossy):
     """503; the state is the truth, and the code is not compared again."""
-    number, started, phone, code = coded(realm, lossy, allowOTPRetry=True)
+    started, phone, number, code = coded(realm, lossy, allowOTPRetry=True)
     proxy.lose("\0check_possession")
     first = phone.ask("check", otp=code)
     assert proxy.armed == 0 and first.status in (200, 503), first
@@ -140,7 +119,7 @@ def test_a_lost_answer_to_the_poll_of_an_approval(realm, proxy, lossy):
 
 def test_a_lost_answer_to_a_sign_in_by_a_number(realm, proxy, lossy):
     """One session at most."""
-    number, started, phone, code = coded(realm)
+    started, phone, number, code = coded(realm)
     user = realm.world.admin.call("put_user", realm.slug, phone=number)
     phone.call("check", otp=code)
     client = DPoPApp(realm.app(node=lossy), phone.key)
@@ -333,11 +312,11 @@ def test_a_killed_server_under_a_waiting_device(fragile_world, realm):
 
 
 def test_sigterm_answers_who_waits_and_finishes_what_is_sent(fragile_world, realm):
-    """A hundred waits and twenty messages in hand: 200 each, exit code 0, and every message that was promised arrives."""
+    """A hundred waits and fifty messages in hand: 200 each, exit code 0, and every message that was promised arrives."""
     node = fragile_world.start_node(POSTERN_SHUTDOWN_GRACE="10")
-    number = [new_number() for _ in range(20)]
+    number = [new_number() for _ in range(50)]
     phones = [realm.srv.phone(realm.srv.unify(one), node=node) for one in number]
-    held = [realm.srv.phone(realm.srv.unify(new_number()), node=node) for _ in range(100)]
+    held = [realm.srv.phone(realm.srv.unify(new_number()), node=node) for _ in range(1000 if FULL else 100)]
     for phone in phones + held:
         phone.call("open")
     answers, threads = [], []

@@ -44,6 +44,29 @@ struct HTTPCallerTests {
         }
     }
 
+    @Test func `a call that may be repeated uses the connection of the one before, and a new one when that was closed`()
+        async throws
+    {
+        try await MailServer.http { server in
+            let caller = HTTPCaller(sessions: 1)
+            func post(_ path: String, mayRepeat: Bool = true) async -> HTTPAnswer {
+                var call = call(server, path)
+                call.mayRepeat = mayRepeat
+                return await caller.post(call, before: .now + .seconds(30))
+            }
+            let accepted = HTTPAnswer.answered(status: 202, body: [], isWhole: true, retryAfter: nil)
+            for _ in 0..<3 { #expect(await post("open") == accepted) }
+            #expect(await post("open", mayRepeat: false) == accepted)
+            for _ in 0..<3 { #expect(await post("shut") == accepted) }
+            let events = await server.allEvents()
+            let requests = events.filter { $0.event == "request" }
+            #expect(requests.count == 7)
+            #expect(requests.allSatisfy { $0.text == #"{"a":1}"# })
+            // One for three calls and the next; one for the call that is not to be repeated; one for each after a close.
+            #expect(events.filter { $0.event == "accepted" }.count == 4)
+        }
+    }
+
     @Test(arguments: ["close", "hang", "trickle", "garbage"])
     func `without an answer to a whole request nobody knows`(_ path: String) async throws {
         try await MailServer.http { server in

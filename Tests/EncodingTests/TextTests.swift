@@ -35,5 +35,12 @@ struct TextTests {
 
     @Test func `text cannot leave its place in HTML`() {
         #expect(HTMLText.escape("<b a=\"\u{301}\">&") == "&lt;b a=&quot;\u{301}&quot;&gt;&amp;")
+        // Each of them at each place of a block, and none of their neighbours.
+        for (character, escaped) in ["\"": "&quot;", "&": "&amp;", "'": "&#39;", "<": "&lt;", ">": "&gt;"] {
+            for place in 0..<17 {
+                let before = String(repeating: "#", count: place)
+                #expect(HTMLText.escape(before + character + "=?%(;0123456789") == before + escaped + "=?%(;0123456789")
+            }
+        }
     }
 }

@@ -37,6 +37,19 @@ struct DPoPNoncesTests {
         #expect(nonces.time(of: nonce, realm: ProofDraft.realmID, at: Self.now) == Self.now + 0.062)
     }
 
+    @Test func `a nonce that answers a lost store is of a later millisecond than the store, whatever rounding does`()
+        throws
+    {
+        let verifier = DPoPVerifier(nonces: nonces) { Self.now }
+        let realm = try realm(DPoPPolicy())
+        for milliseconds in 1...2000 {
+            let since = Self.now + Double(milliseconds) / 1000
+            let nonce = try #require(due(.failure(verifier.nonceDue("lost", realm: realm, after: since)))?.nonce)
+            let time = try #require(nonces.time(of: nonce, realm: ProofDraft.realmID, at: since))
+            #expect((time * 1000).rounded() == (since * 1000).rounded() + 1)
+        }
+    }
+
     @Test(
         "without a nonce, iat is of this minute",
         arguments: [(0.0, true), (60, true), (-60, true), (61, false), (-61, false), (600, false)])

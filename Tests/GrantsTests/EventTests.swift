@@ -72,16 +72,16 @@ struct EventTests {
     }
 
     @Test(arguments: [
-        (200, "", WebhookStore.Outcome.delivered), (202, "", .delivered), (204, "", .delivered),
+        (200, "", WebhookStore.Failure?.none), (202, "", nil), (204, "", nil),
         (400, #"{"err":"invalid_key"}"#, .refused("invalid_key")),
         (400, #"{"err":"eyJhbGciOiJ\n"}"#, .refused("other")),
         (400, "<html>", .failed("HTTP 400", retryAfter: 1)), (400, #"{"err":7}"#, .failed("HTTP 400", retryAfter: 1)),
         (301, "", .failed("HTTP 301", retryAfter: 1)), (401, "", .failed("HTTP 401", retryAfter: 1)),
         (201, "", .failed("HTTP 201", retryAfter: 1)),
     ])
-    func `an answer decides what is recorded`(_ status: Int, _ body: String, _ outcome: WebhookStore.Outcome) {
+    func `an answer decides what is recorded`(_ status: Int, _ body: String, _ outcome: WebhookStore.Failure?) {
         #expect(
-            WebhookAnswer.answered(status: status, body: Array(body.utf8), retryAfter: nil).outcome(attempt: 1)
+            WebhookAnswer.answered(status: status, body: Array(body.utf8), retryAfter: nil).failure(attempt: 1)
                 == outcome)
     }
 
@@ -89,6 +89,6 @@ struct EventTests {
         #expect((1...12).map(WebhookAnswer.pause) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
         #expect(WebhookAnswer.pause(afterAttempt: .max) == 300 && WebhookAnswer.pause(afterAttempt: .min) == 1)
         let asked = WebhookAnswer.answered(status: 503, body: [], retryAfter: .seconds(86_400))
-        #expect(asked.outcome(attempt: 1) == .failed("HTTP 503", retryAfter: 3600))
+        #expect(asked.failure(attempt: 1) == .failed("HTTP 503", retryAfter: 3600))
     }
 }

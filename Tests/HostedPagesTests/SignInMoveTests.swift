@@ -25,7 +25,7 @@ struct SignInMoveTests {
         _ step: SignInStep, _ rules: SignInRules? = nil, _ pairs: (String, String)...
     ) throws -> (SignInMove, SignInTransaction) {
         var transaction = transaction(step)
-        transaction.ceremony = "pcm_x"
+        transaction.ceremony = [1, 2, 3]
         let form = try #require(FormParameters(pairs.map { (name: $0.0, value: $0.1) }))
         let move = try transaction.move(form, rules ?? self.rules)
         return (move, transaction)

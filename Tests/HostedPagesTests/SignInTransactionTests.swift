@@ -20,7 +20,7 @@ struct SignInTransactionTests {
         transaction.fault = .wrongCode
         transaction.link = .pending
         (transaction.address, transaction.handle) = ("ada@example.com", "pas_handle")
-        (transaction.code, transaction.ceremony, transaction.ownSession) = ("123456", "pcm_x", "pss_y")
+        (transaction.code, transaction.ceremony, transaction.ownSession) = ("123456", [1, 2, 3], "pss_y")
         transaction.session = [1, 2, 3, 4, 5, 6, 7, 8]
         (transaction.sends, transaction.addresses, transaction.wrongCodes) = (1, 2, 3)
         transaction.facts = [.registers, .byLink]
@@ -79,7 +79,7 @@ struct SignInTransactionTests {
         transaction.request = [UInt8](repeating: 1, count: SignInTransaction.maximumRequest)
         transaction.address = String(repeating: "a", count: 254)
         transaction.handle = String(repeating: "h", count: 430)
-        transaction.ceremony = ""
+        transaction.ceremony = []
         #expect(try transaction.text(realm: realm, host: "a.example", keyring: keyring).utf8.count <= 3072)
     }
 }

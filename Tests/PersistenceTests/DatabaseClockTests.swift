@@ -73,4 +73,15 @@ struct DatabaseClockTests {
         clocks.step(-3600)
         #expect(!clock.isWrong)
     }
+
+    @Test(arguments: [0.0, 40, -86_400]) func `the time is the database's, also right after a step of our clock`(
+        step: Double
+    ) {
+        #expect(clock.now == clocks.wall, "the own clock before the first reading")
+        see(difference: 20)
+        clocks.pass(5)
+        let time = clocks.wall - 20
+        clocks.step(step)
+        #expect(clock.now == time)
+    }
 }

@@ -1,10 +1,10 @@
 import CCurl
 
 extension CurlHandle {
-    /// Makes one call on a connection of its own.
+    /// Makes one call, on a connection of its own unless it may be repeated.
     ///
-    /// A kept connection would save a handshake, and libcurl sends a request again by itself when it finds the kept
-    /// connection closed: that would be a second message that no limit counts.
+    /// A kept connection saves a handshake, but libcurl sends a request again by itself when it finds the kept
+    /// connection closed: that could be a second message that no limit counts.
     /// - Parameter caFile: authorities in place of the system's.
     borrowing func post(
         _ call: HTTPCall, _ transfer: HTTPTransfer, scheme: String, caFile: String?, within total: Duration
@@ -19,6 +19,9 @@ extension CurlHandle {
         curl_easy_reset(raw)
         let userData = Unmanaged.passUnretained(transfer).toOpaque()
         var isSet = connects(to: call.url, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
+        isSet = isSet && set(CURLOPT_FRESH_CONNECT, call.mayRepeat ? 0 : 1)
+        isSet = isSet && set(CURLOPT_FORBID_REUSE, call.mayRepeat ? 0 : 1)
+        isSet = isSet && set(CURLOPT_MAXCONNECTS, 1)
         isSet = isSet && set(CURLOPT_POST, 1)
         isSet = isSet && set(CURLOPT_POSTFIELDSIZE, call.body.count)
         isSet = isSet && set(CURLOPT_TIMEOUT_MS, total.milliseconds)
@@ -26,6 +29,8 @@ extension CurlHandle {
         isSet = isSet && postern_curl_set_list(raw, CURLOPT_HTTPHEADER, headers) == CURLE_OK
         isSet = isSet && postern_curl_set_read(raw, HTTPTransfer.readCallback) == CURLE_OK
         isSet = isSet && postern_curl_set_pointer(raw, CURLOPT_READDATA, userData) == CURLE_OK
+        isSet = isSet && postern_curl_set_seek(raw, HTTPTransfer.seekCallback) == CURLE_OK
+        isSet = isSet && postern_curl_set_pointer(raw, CURLOPT_SEEKDATA, userData) == CURLE_OK
         isSet = isSet && postern_curl_set_write(raw, HTTPTransfer.writeCallback) == CURLE_OK
         isSet = isSet && postern_curl_set_pointer(raw, CURLOPT_WRITEDATA, userData) == CURLE_OK
         isSet = isSet && set(CURLOPT_NOPROGRESS, 0)
@@ -57,8 +62,6 @@ extension CurlHandle {
             && set(CURLOPT_FOLLOWLOCATION, 0)
             && set(CURLOPT_PROXY, "")  // never from the environment
             && set(CURLOPT_NOSIGNAL, 1)
-            && set(CURLOPT_FRESH_CONNECT, 1)
-            && set(CURLOPT_FORBID_REUSE, 1)
             && set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
             && set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
             && set(CURLOPT_SSL_VERIFYPEER, 1)

@@ -10,6 +10,9 @@ public struct HTTPCall: Sendable {
     public var connect = Duration.seconds(2)
     /// For everything.
     public var total = Duration.seconds(5)
+    /// Whether the endpoint takes the same call twice, as receivers of events do: it is then made on a connection that
+    /// an earlier one left open.
+    public var mayRepeat = false
 
     /// A call with this body.
     public init(url: String, headers: [(name: String, value: String)], body: [UInt8]) {

@@ -4,6 +4,8 @@ import CCurl
 actor HTTPSession {
     private let caFile: String?
     private nonisolated let executor = BlockingExecutor(label: "postern.http")
+    /// With the connection of the last call that may be repeated.
+    private var kept: CurlHandle?
 
     /// With less time than this left, a call is not begun.
     private static let shortestTry = Duration.milliseconds(100)
@@ -19,13 +21,16 @@ actor HTTPSession {
     ) -> HTTPAnswer {
         let left = min(call.total, deadline - .now)
         guard !abandoned.isRaised, left >= Self.shortestTry else { return .failed(.cancelled) }
-        guard let scheme = call.scheme, let handle = CurlHandle() else { return .failed(.connection) }
+        guard let scheme = call.scheme, let handle = call.mayRepeat ? kept.take() ?? CurlHandle() : CurlHandle() else {
+            return .failed(.connection)
+        }
         let transfer = HTTPTransfer(call.body, abandoned: abandoned)
         let code = handle.post(call, transfer, scheme: scheme, caFile: caFile, within: left)
         let status = handle.reply
         if status >= 200 {
-            return .answered(
-                status: status, body: transfer.answer, isWhole: code == CURLE_OK, retryAfter: handle.retryAfter)
+            let retryAfter = handle.retryAfter
+            if call.mayRepeat, code == CURLE_OK { kept = consume handle }
+            return .answered(status: status, body: transfer.answer, isWhole: code == CURLE_OK, retryAfter: retryAfter)
         }
         return transfer.hasFinished ? .inDoubt : .failed(Self.failure(code))
     }

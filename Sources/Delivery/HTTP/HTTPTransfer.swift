@@ -24,6 +24,14 @@ final class HTTPTransfer {
         return count
     }
 
+    /// The call goes out once more, on another connection.
+    private func rewind(to offset: Int) -> Bool {
+        guard body.indices.contains(offset) || offset == body.count else { return false }
+        self.offset = offset
+        hasFinished = false
+        return true
+    }
+
     /// - Returns: whether there may be more.
     private func keep(_ bytes: UnsafeRawBufferPointer) -> Bool {
         answer += bytes.prefix(HTTPCall.longestAnswer - answer.count)
@@ -35,6 +43,13 @@ final class HTTPTransfer {
         guard let buffer, let userData else { return Int(CURL_READFUNC_ABORT) }
         let transfer = Unmanaged<HTTPTransfer>.fromOpaque(userData).takeUnretainedValue()
         return transfer.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
+    }
+
+    /// `CURLOPT_SEEKFUNCTION`; the user data is an `HTTPTransfer`.
+    static let seekCallback: curl_seek_callback = { userData, offset, origin in
+        guard let userData, origin == SEEK_SET else { return CURL_SEEKFUNC_FAIL }
+        let transfer = Unmanaged<HTTPTransfer>.fromOpaque(userData).takeUnretainedValue()
+        return transfer.rewind(to: Int(offset)) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
     }
 
     /// `CURLOPT_WRITEFUNCTION`; the user data is an `HTTPTransfer`. Fewer bytes than given end the transfer.

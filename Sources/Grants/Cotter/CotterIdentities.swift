@@ -44,7 +44,7 @@ public struct CotterIdentities: Sendable {
     ) async throws -> CotterIdentity {
         let context = RequestContext(realm: realm, client: try realm.cotterClient(key), source: source)
         let client = context.client
-        try requireClock()
+        try databaseClock.require()
         let now = issuer.clock()
         let signingKey = try await issuer.signingKeys.current(for: realm, algorithm: .es256, now: now)
         let identityKey = try await issuer.signingKeys.current(for: realm, algorithm: .edDSA, now: now)
@@ -88,7 +88,7 @@ public struct CotterIdentities: Sendable {
         _ refreshToken: String, key: String?, realm: Realm, source: String, userAgent: String?
     ) async throws -> [UInt8] {
         let client = try realm.cotterClient(key)
-        try requireClock()
+        try databaseClock.require()
         let signingKey = try await issuer.signingKeys.current(for: realm, algorithm: .es256, now: issuer.clock())
         let form = FormParameters([("refresh_token", refreshToken)]) ?? FormParameters()
         let request = TokenRequest(
@@ -114,11 +114,5 @@ public struct CotterIdentities: Sendable {
     /// The keys of the tokens of this wire (RFC 7517 §5): ES256 alone, the one that signs first.
     public func keys(of realm: Realm) async throws(TokenError) -> [UInt8] {
         try await issuer.signingKeys.jwks(for: realm, algorithm: .es256, now: issuer.clock())
-    }
-
-    private func requireClock() throws(TokenError) {
-        guard !databaseClock.isWrong else {
-            throw .unavailable("the process clock differs from the database's by more than 60 s")
-        }
     }
 }

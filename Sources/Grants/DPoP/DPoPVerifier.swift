@@ -62,9 +62,10 @@ public struct DPoPVerifier: Sendable {
     /// What answers a proof that a nonce can mend: `use_dpop_nonce` with a new one.
     /// - Parameters:
     ///   - reason: for the log.
-    ///   - earliest: a time, in seconds since the epoch, that the nonce must not be older than.
-    public func nonceDue(_ reason: String, realm: Realm, notBefore earliest: Double = 0) -> DPoPRefusal {
-        .nonceDue(reason: reason, nonce: nonces.make(realm: realm.id, at: max(clock(), earliest)))
+    ///   - earliest: a whole millisecond, in seconds since the epoch; the nonce is of a later one.
+    public func nonceDue(_ reason: String, realm: Realm, after earliest: Double = 0) -> DPoPRefusal {
+        // The middle of the next millisecond, for its beginning as a Double can lie in the one before.
+        .nonceDue(reason: reason, nonce: nonces.make(realm: realm.id, at: max(clock(), earliest + 0.0015)))
     }
 
     /// The nonce that a client uses next, so that it need not be refused for one.

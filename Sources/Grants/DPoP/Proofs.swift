@@ -85,7 +85,7 @@ public struct Proofs: Sendable {
             // Of the crash, PostgreSQL's own clock knows best.
             let since = try await store.begin(for: realm.id)
             throw TokenError(
-                verifier.nonceDue("older than the store of used proofs", realm: realm, notBefore: since + 0.001))
+                verifier.nonceDue("older than the store of used proofs", realm: realm, after: since))
         }
     }
 }

@@ -22,16 +22,25 @@ public final class EventSender: Sendable {
     private struct State {
         /// The webhook of each call under way.
         var busy: [UUIDValue] = []
+        /// What arrived and is not recorded yet.
+        var arrived: [WebhookStore.Due] = []
+        /// Whether events were taken since the last look at the audit log.
+        var hasTaken = false
         /// When the log last named what events wait for.
         var namedAt: ContinuousClock.Instant?
     }
 
     /// Calls under way at a time.
-    public static let concurrency = 32
+    public static let concurrency = 64
     /// Of one webhook: a receiver that hangs leaves three quarters to the others.
-    private static let share: Int32 = 8
+    private static let share: Int32 = 16
     private static let batch: Int32 = 500
     private static let interval = Duration.seconds(1)
+    /// Between two looks at the audit log while there are events, so that they leave as evenly as they come.
+    private static let shortInterval = Duration.milliseconds(100)
+    /// Between two rounds: what ends meanwhile is recorded, and what follows is taken, by one statement each, so that
+    /// events cost PostgreSQL little beside the requests that they come from.
+    private static let pause = Duration.milliseconds(15)
     /// An open transaction is normal for so many seconds.
     private static let patience = 10.0
 
@@ -53,8 +62,14 @@ public final class EventSender: Sendable {
             tasks.addTask { await self.collect() }
             tasks.addTask {
                 await withDiscardingTaskGroup { calls in
-                    await self.wakes.forEach(atLeastEvery: Self.interval) { await self.take(&calls) }
+                    await self.wakes.forEach(atLeastEvery: Self.interval) {
+                        await self.record()
+                        await self.take(&calls)
+                        try? await Task.sleep(for: Self.pause)
+                    }
                 }
+                // Of the calls that ended after the last round.
+                await self.record()
             }
             // The collection sleeps; the other ends with the last call.
             await tasks.next()
@@ -71,15 +86,19 @@ public final class EventSender: Sendable {
     private func collect() async {
         while !Task.isCancelled {
             var isFull = false
+            let hasTaken = state.withLock { state in
+                defer { state.hasTaken = false }
+                return state.hasTaken
+            }
             do {
                 let collected = try await store.collect(batch: Self.batch)
                 isFull = collected.isFull
-                if isFull { wakes.signal() }
+                if isFull || hasTaken { wakes.signal() }
                 await name(waiting: collected.waiting)
             } catch {
                 logger.debug("events wait: the database is not available", metadata: ["error": "\(error)"])
             }
-            if !isFull { try? await Task.sleep(for: Self.interval) }
+            if !isFull { try? await Task.sleep(for: hasTaken ? Self.shortInterval : Self.interval) }
         }
     }
 
@@ -89,7 +108,10 @@ public final class EventSender: Sendable {
         guard room > 0 else { return }
         do {
             let due = try await store.take(Int32(room), share: Self.share, busy: busy)
-            state.withLock { $0.busy += due.map(\.webhook) }
+            state.withLock { state in
+                state.busy += due.map(\.webhook)
+                state.hasTaken = state.hasTaken || !due.isEmpty
+            }
             for event in due {
                 calls.addTask {
                     await self.send(event)
@@ -104,6 +126,23 @@ public final class EventSender: Sendable {
         }
     }
 
+    /// Records what arrived since the last round.
+    private func record() async {
+        let arrived = state.withLock { state in
+            defer { state.arrived.removeAll() }
+            return state.arrived
+        }
+        guard !arrived.isEmpty, !Task.isCancelled else { return }
+        do {
+            for _ in 0..<(try await store.settle(delivered: arrived)) { count("delivered") }
+        } catch {
+            // They are sent again when their lease ends.
+            logger.warning(
+                "events that arrived cannot be recorded",
+                metadata: ["events": "\(arrived.count)", "error": "\(error)"])
+        }
+    }
+
     private func send(_ due: WebhookStore.Due) async {
         let answer: WebhookAnswer
         do {
@@ -112,10 +151,12 @@ public final class EventSender: Sendable {
             answer = .failed("signing")
         }
         if case .failed = answer, Task.isCancelled { return }
-        let outcome = answer.outcome(attempt: due.attempts + 1)
+        guard let failure = answer.failure(attempt: due.attempts + 1) else {
+            return state.withLock { $0.arrived.append(due) }
+        }
         do {
-            guard let failures = try await store.settle(due, outcome) else { return }
-            report(outcome, of: due, failures: failures)
+            guard let failures = try await store.settle(due, failure) else { return }
+            report(failure, of: due, failures: failures)
         } catch {
             // It is sent again when its lease ends.
             logger.warning(
@@ -123,20 +164,19 @@ public final class EventSender: Sendable {
         }
     }
 
-    private func report(_ outcome: WebhookStore.Outcome, of due: WebhookStore.Due, failures: Int32) {
-        switch outcome {
-        case .delivered: count("delivered")
+    private func report(_ failure: WebhookStore.Failure, of due: WebhookStore.Due, failures: Int32) {
+        switch failure {
         case .refused(let code):
             count("refused")
             logger.warning("a receiver refused an event", metadata: Self.metadata(of: due, ["error": "\(code)"]))
-        case .failed(let failure, _):
+        case .failed(let kind, _):
             count("failed")
             // Once per event, and not at all while the webhook fails for all.
             if due.attempts == 0, failures <= 5 {
-                logger.notice("an event was not taken", metadata: Self.metadata(of: due, ["error": "\(failure)"]))
+                logger.notice("an event was not taken", metadata: Self.metadata(of: due, ["error": "\(kind)"]))
             }
             if failures == 5 {
-                logger.warning("a webhook fails", metadata: Self.metadata(of: due, ["error": "\(failure)"]))
+                logger.warning("a webhook fails", metadata: Self.metadata(of: due, ["error": "\(kind)"]))
             }
         }
     }

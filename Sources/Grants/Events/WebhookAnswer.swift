@@ -8,10 +8,10 @@ public enum WebhookAnswer: Sendable, Equatable {
     /// It was not reached, or did not answer. The text is a class of failure.
     case failed(String)
 
-    /// What to record. - Parameter attempt: the number of this try, from 1.
-    func outcome(attempt: Int) -> WebhookStore.Outcome {
+    /// What to record; `nil`: the receiver has it. - Parameter attempt: the number of this try, from 1.
+    func failure(attempt: Int) -> WebhookStore.Failure? {
         switch self {
-        case .answered(200, _, _), .answered(202, _, _), .answered(204, _, _): return .delivered
+        case .answered(200, _, _), .answered(202, _, _), .answered(204, _, _): return nil
         case .answered(let status, let body, let retryAfter):
             if status == 400, let code = Self.errorCode(body) { return .refused(code) }
             let wanted = min(retryAfter?.components.seconds ?? 0, 3600)

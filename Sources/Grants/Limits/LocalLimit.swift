@@ -56,10 +56,11 @@ public final class LocalLimit: Sendable {
     private func take(_ key: Key, _ limit: RateLimit, _ now: ContinuousClock.Instant) -> Double {
         let step = Duration.seconds(limit.per / Double(limit.permits))
         return whole.withLock { whole in
-            let next = max(whole[key] ?? now, now) + step
+            let known = whole[key]
+            let next = max(known ?? now, now) + step
             let excess = (next - (now + step * limit.burst)) / .seconds(1)
             guard excess <= 1e-9 else { return excess }
-            if whole[key] == nil, whole.count >= Self.maximumEntries {
+            if known == nil, whole.count >= Self.maximumEntries {
                 whole = whole.filter { $0.value > now }
                 if whole.count >= Self.maximumEntries { whole.removeAll(keepingCapacity: true) }
             }

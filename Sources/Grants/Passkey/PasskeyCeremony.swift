@@ -2,8 +2,8 @@ import Encoding
 
 package import Persistence
 
-/// A WebAuthn ceremony between begin and redemption: a sealed blob held by the app; nothing is stored in the database
-/// (docs/decisions/0000, F10).
+/// A WebAuthn ceremony between begin and redemption: a sealed blob held by the app, or part of the sealed state of a
+/// page; nothing is stored in the database (docs/decisions/0000, F10).
 ///
 /// Text: `pcm_` + base64url of the sealed fields. Bound to realm, kind, client and RP-ID, an enrolment also to its
 /// session. Single use comes from inserting ``id`` when it is presented.
@@ -74,8 +74,14 @@ package struct PasskeyCeremony: Sendable, Equatable {
     init?(_ presented: String, realm: UUIDValue, keyring: Keyring) {
         guard presented.utf8.count <= 1024, presented.hasPrefix(Self.prefix),
             let sealed = Base64.urlDecode(presented.dropFirst(Self.prefix.count)),
-            let fields = try? keyring.open(sealed, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm)),
-            fields.count > Self.fixedCount,
+            let fields = try? keyring.open(sealed, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm))
+        else { return nil }
+        self.init(encoded: fields)
+    }
+
+    /// Reads ``encoded``; `nil` for anything else.
+    package init?(encoded fields: [UInt8]) {
+        guard fields.count > Self.fixedCount,
             fields[0] == Self.versionWithoutKey || fields[0] == Self.version && fields.count > Self.fixedCount + 32,
             let kind = Kind(rawValue: fields[1]),
             let client = UUIDValue(bytes: fields[18..<34]), let session = UUIDValue(bytes: fields[34..<50]),
@@ -89,7 +95,8 @@ package struct PasskeyCeremony: Sendable, Equatable {
             thumbprint: fields[0] == Self.version ? Array(fields[90..<122]) : nil)
     }
 
-    package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
+    /// The ceremony in bytes, for a state that is sealed as a whole.
+    package var encoded: [UInt8] {
         var fields: [UInt8] = []
         fields.reserveCapacity(256)
         fields.append(thumbprint == nil ? Self.versionWithoutKey : Self.version)
@@ -97,7 +104,11 @@ package struct PasskeyCeremony: Sendable, Equatable {
         for part in [id, client.bytes, session.bytes, bigEndianBytes(Int64(expiresAt)), challenge] { fields += part }
         if let thumbprint { fields += thumbprint }
         fields += rpID.utf8
-        guard let sealed = try? keyring.seal(fields, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm)) else {
+        return fields
+    }
+
+    package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
+        guard let sealed = try? keyring.seal(encoded, for: .passkeyCeremony, realm: realm, aad: Self.aad(realm)) else {
             throw .unavailable("seal")
         }
         return Self.prefix + Base64.urlEncode(sealed)

@@ -25,10 +25,9 @@ public struct Passkeys: Sendable {
     public struct Options: Sendable {
         /// Names the ceremony.
         public let ceremonyID: String
-        /// Its options alone.
-        public let options: [UInt8]
+        private let options: [UInt8]
 
-        init(ceremonyID: String, options: [UInt8]) {
+        fileprivate init(ceremonyID: String, options: [UInt8]) {
             self.ceremonyID = ceremonyID
             self.options = options
         }
@@ -40,6 +39,13 @@ public struct Passkeys: Sendable {
             object.member("options", json: options)
             return object.finish()
         }
+    }
+
+    /// A ceremony with its options, for a page: the page's own state holds the ceremony, sealed with the rest.
+    package struct Begun: Sendable {
+        package let ceremony: PasskeyCeremony
+        /// JSON.
+        package let options: [UInt8]
     }
 
     /// The client that wants to begin a sign-in. - Throws: `unauthorized_client`, `invalid_request` for another App's.
@@ -61,14 +67,16 @@ public struct Passkeys: Sendable {
         try await limiter.count(.passkeyBegin, subjects, realm: realm, spending: proof)
         let ceremony = PasskeyCeremony.login(
             client: client.key, rpID: rpID, expiresAt: expiry(realm), thumbprint: proof?.thumbprint)
-        return Options(
-            ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
-            options: Self.requestOptions(ceremony, realm))
+        return try handed(Begun(ceremony: ceremony, options: Self.requestOptions(ceremony, realm)), realm)
+    }
+
+    private func handed(_ begun: Begun, _ realm: Realm) throws(TokenError) -> Options {
+        Options(ceremonyID: try begun.ceremony.text(realm: realm.id, keyring: keyring), options: begun.options)
     }
 
     /// PublicKeyCredentialRequestOptionsJSON, WebAuthn L3 §5.1.10
     private static func requestOptions(_ ceremony: PasskeyCeremony, _ realm: Realm) -> [UInt8] {
-        var options = JSONWriter()
+        var options = JSONWriter(reserving: 256)
         options.member("challenge", Base64.urlEncode(ceremony.challenge))
         options.member("timeout", realm.policy.ceremonyLifetime * 1000)
         options.member("rpId", ceremony.rpID)
@@ -105,18 +113,20 @@ public struct Passkeys: Sendable {
     }
 
     /// A sign-in on a page. Nothing is counted: the page is shown to everybody, and the assertion counts.
-    public func beginOnPage(realm: Realm, client: Client, rpID: String) throws(TokenError) -> Options {
+    package func beginOnPage(realm: Realm, client: Client, rpID: String) -> Begun {
         let ceremony = PasskeyCeremony.login(
             client: client.key, rpID: rpID, expiresAt: expiry(realm), onPage: true)
-        return Options(
-            ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
-            options: Self.requestOptions(ceremony, realm))
+        return Begun(ceremony: ceremony, options: Self.requestOptions(ceremony, realm))
     }
 
     /// Begins an enrolment for the user of a live session. - Returns: `nil` when the user is gone.
-    public func beginEnrolment(
-        realm: Realm, rpID: String, owner: Owner
-    ) async throws -> Options? {
+    public func beginEnrolment(realm: Realm, rpID: String, owner: Owner) async throws -> Options? {
+        guard let begun = try await enrolment(realm: realm, rpID: rpID, owner: owner) else { return nil }
+        return try handed(begun, realm)
+    }
+
+    /// The same on a page. - Returns: `nil` when the user is gone.
+    package func enrolment(realm: Realm, rpID: String, owner: Owner) async throws(StoreError) -> Begun? {
         guard let user = try await store.enrolmentOptions(realm: realm.id, user: owner.user, rpID: rpID)
         else {
             return nil
@@ -124,9 +134,7 @@ public struct Passkeys: Sendable {
         let ceremony = PasskeyCeremony.enrolment(
             client: owner.client.key, session: owner.session, rpID: rpID, expiresAt: expiry(realm),
             onPage: owner.pageOrigin != nil)
-        return Options(
-            ceremonyID: try ceremony.text(realm: realm.id, keyring: keyring),
-            options: Self.creationOptions(ceremony, user, realm))
+        return Begun(ceremony: ceremony, options: Self.creationOptions(ceremony, user, realm))
     }
 
     /// PublicKeyCredentialCreationOptionsJSON, WebAuthn L3 §5.1.9
@@ -180,9 +188,18 @@ public struct Passkeys: Sendable {
         ceremonyID: String, attestation: [UInt8], displayName: String?, realm: Realm, owner: Owner,
         source: String
     ) async throws -> UUIDValue {
+        try await enrol(
+            PasskeyCeremony(ceremonyID, realm: realm.id, keyring: keyring), attestation: attestation,
+            displayName: displayName, realm: realm, owner: owner, source: source)
+    }
+
+    /// The same with a ceremony that was opened; `nil`: none.
+    package func enrol(
+        _ ceremony: PasskeyCeremony?, attestation: [UInt8], displayName: String?, realm: Realm, owner: Owner,
+        source: String
+    ) async throws -> UUIDValue {
         let client = owner.client
-        guard let ceremony = PasskeyCeremony(ceremonyID, realm: realm.id, keyring: keyring),
-            ceremony.kind == (owner.pageOrigin == nil ? .enrolment : .pageEnrolment),
+        guard let ceremony, ceremony.kind == (owner.pageOrigin == nil ? .enrolment : .pageEnrolment),
             ceremony.client == client.key, ceremony.session == owner.session,
             ceremony.rpID == realm.rpID(for: client),
             try await store.spend(realm: realm.id, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt))

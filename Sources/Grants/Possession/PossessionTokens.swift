@@ -7,22 +7,23 @@ public import Persistence
 public struct PossessionTokens: Sendable {
     private let keys: SigningKeys
     private let nonces: DPoPNonces
-    private let clock: @Sendable () -> Double
+    private let databaseClock: DatabaseClock
 
     static let type = "postern-possession+jwt"
     /// Seconds that a token and its transaction live.
     public static let lifetime = 900
 
-    /// Signs with the realm's key. - Parameter clock: seconds since the epoch.
-    public init(keys: SigningKeys, nonces: DPoPNonces, clock: @escaping @Sendable () -> Double) {
+    /// Signs with the realm's key. - Parameter databaseClock: a node whose clock is wrong refuses to sign.
+    public init(keys: SigningKeys, nonces: DPoPNonces, databaseClock: DatabaseClock) {
         self.keys = keys
         self.nonces = nonces
-        self.clock = clock
+        self.databaseClock = databaseClock
     }
 
     /// A token with a nonce for the app's first proof.
     func token(authID: UUIDValue, realm: Realm) async throws(TokenError) -> String {
-        let now = clock()
+        try databaseClock.require()
+        let now = databaseClock.now
         let key = try await keys.current(for: realm, client: nil, now: now)
         var claims = JSONWriter()
         claims.member("iss", realm.issuer)
@@ -37,7 +38,7 @@ public struct PossessionTokens: Sendable {
     /// The transaction that a token names; `nil` for a text that this realm did not sign as such a token, or that is
     /// too old.
     public func authID(of token: String, realm: Realm) -> UUIDValue? {
-        let now = clock()
+        let now = databaseClock.now
         guard token.utf8.count <= 4096 else { return nil }
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3,

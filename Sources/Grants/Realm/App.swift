@@ -91,11 +91,11 @@ extension Realm {
     /// The origin of one of the realm's hosts: under the issuer's scheme and port.
     public func origin(ofHost host: String) -> String {
         // Bytes: each request with a page or a proof asks for it.
-        let issuer = issuer, bytes = issuer.utf8, colon = UInt8(ascii: ":")
+        let bytes = Array(issuer.utf8), colon = UInt8(ascii: ":")
         guard let scheme = bytes.firstIndex(of: colon), bytes[scheme...].starts(with: "://".utf8) else { return issuer }
-        let authority = bytes.index(scheme, offsetBy: 3)
-        let port = bytes[authority...].firstIndex(of: colon).map { issuer[$0...] } ?? ""
-        return issuer[..<authority] + host + port
+        let authority = scheme + 3
+        let port = bytes[authority...].firstIndex(of: colon) ?? bytes.endIndex
+        return String(decoding: bytes[..<authority] + host.utf8 + bytes[port...], as: UTF8.self)
     }
 
     /// The RP-ID to expect on the host before a client is named: the one all passkey clients of the App share, else the
@@ -120,8 +120,9 @@ extension Realm {
 
     private static func usable(_ rpID: String?) -> String? {
         guard let rpID else { return nil }
-        let labels = rpID.split(separator: ".")
-        let isDomain = labels.count > 1 && labels.last?.contains(where: \.isLetter) == true
+        // Bytes: each page asks for it. Other scripts than Latin have no bytes of ASCII.
+        let top = rpID.utf8.reversed().prefix { $0 != UInt8(ascii: ".") }
+        let isDomain = top.count + 1 < rpID.utf8.count && top.contains { $0 > UInt8(ascii: "9") }
         return isDomain || rpID == "localhost" ? rpID : nil
     }
 

@@ -30,7 +30,10 @@ struct BrowserCookies: Sendable {
     /// A name for a browser that showed none, with the header that gives it.
     func newBrowser() -> (hash: [UInt8], header: String) {
         let value = randomBytes(32)
-        return (Self.hash(value), "\(browserName)=\(Base64.urlEncode(value)); Max-Age=86400\(attributes)")
+        var header = browserName
+        header.reserveCapacity(160)
+        for part in ["=", Base64.urlEncode(value), "; Max-Age=86400", attributes] { header += part }
+        return (Self.hash(value), header)
     }
 
     /// - Parameter seconds: how long the session may be idle.
@@ -38,7 +41,9 @@ struct BrowserCookies: Sendable {
         "\(sessionName)=\(session.text); Max-Age=\(seconds)\(attributes)"
     }
 
-    private static func hash(_ value: [UInt8]) -> [UInt8] { Array(SHA256.hash(data: value)) }
+    private static func hash(_ value: [UInt8]) -> [UInt8] {
+        SHA256.hash(data: value).withUnsafeBytes { Array($0) }
+    }
 }
 
 extension Answer {

@@ -80,6 +80,13 @@ final class PageShells: Sendable {
         let look: PageLook.Identity
         let fills: [String]
         let shape: [PageValues.Member]
+
+        /// By few of them: every page is looked up, and few keys share these.
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(look)
+            hasher.combine(title)
+            hasher.combine(shape.count)
+        }
     }
 
     private let known = Mutex<[Key: PageShell]>([:])

@@ -119,9 +119,11 @@ struct SignInFlow: Sendable {
     ) async throws -> Outcome {
         var transaction = transaction
         do {
+            let ceremony = PasskeyCeremony(encoded: transaction.ceremony)
+            let handed = try ceremony?.text(realm: context.realm.id, keyring: parts.keyring) ?? ""
             return try await prove(
                 SignIn(by: parts.passkey, parts.signIn),
-                Self.form([("ceremony_id", transaction.ceremony), ("assertion", assertion)], [:]), .passkey,
+                Self.form([("ceremony_id", handed), ("assertion", assertion)], [:]), .passkey,
                 transaction, context)
         } catch let error as TokenError where error.code == .invalidGrant {
             transaction.fault = .passkeyFailed
@@ -186,7 +188,7 @@ struct SignInFlow: Sendable {
         transaction.session = Array(cookie.hash.prefix(8))
         transaction.facts.insert(.proved)
         // Nothing of a factor that was redeemed is carried on.
-        (transaction.code, transaction.handle, transaction.ceremony, transaction.held) = ("", "", "", nil)
+        (transaction.code, transaction.handle, transaction.ceremony, transaction.held) = ("", "", [], nil)
         guard context.realm.hosted.singleSignOnIdle > 0 else {
             transaction.ownSession = cookie.text
             return try await next(answer, transaction, context, cookie: nil, hasProved: true)
@@ -231,7 +233,7 @@ struct SignInFlow: Sendable {
         var transaction = transaction
         do {
             _ = try await parts.passkeys.enrol(
-                ceremonyID: transaction.ceremony, attestation: Array(attestation.utf8), displayName: nil,
+                PasskeyCeremony(encoded: transaction.ceremony), attestation: Array(attestation.utf8), displayName: nil,
                 realm: context.realm,
                 owner: Passkeys.Owner(
                     client: context.request.client, session: live.id, user: live.user, pageOrigin: context.origin),

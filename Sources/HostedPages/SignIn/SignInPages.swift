@@ -68,9 +68,9 @@ struct SignInPages: Sendable {
             }
             values.set("fixed", .flag(rules.fixedAddress != nil))
             if rules.offersPasskeys, let rpID = rules.rpID {
-                let begun = try parts.passkeys.beginOnPage(
+                let begun = parts.passkeys.beginOnPage(
                     realm: context.realm, client: context.request.client, rpID: rpID)
-                transaction.ceremony = begun.ceremonyID
+                transaction.ceremony = begun.ceremony.encoded
                 values.set("passkey", .flag(true))
                 values.set("options", .value(String(decoding: begun.options, as: UTF8.self)))
                 values.set("script", .value(assets.name(of: .passkey)))
@@ -92,13 +92,13 @@ struct SignInPages: Sendable {
         case .offerPasskey:
             values.set("script", .value(assets.name(of: .passkey)))
             if let live, let rpID = rules.rpID,
-                let begun = try await parts.passkeys.beginEnrolment(
+                let begun = try await parts.passkeys.enrolment(
                     realm: context.realm, rpID: rpID,
                     owner: Passkeys.Owner(
                         client: context.request.client, session: live.id, user: live.user,
                         pageOrigin: context.origin))
             {
-                transaction.ceremony = begun.ceremonyID
+                transaction.ceremony = begun.ceremony.encoded
                 values.set("options", .value(String(decoding: begun.options, as: UTF8.self)))
             }
         case .consent:

@@ -64,7 +64,7 @@ struct SignInRoutes: Sendable {
     private func bytes(of request: AuthorizationRequest, _ context: SignInContext) async throws -> [UInt8] {
         let encoded = request.encoded
         guard encoded.count > SignInTransaction.maximumRequest else { return encoded }
-        if let id = request.pushedID { return [Self.storedMark] + id }
+        if let id = request.pushedID { return [Self.storedMark] + id + request.client.key.bytes }
         let uri = try await parts.authorizations.store(
             request, realm: context.realm, source: context.exchange.source)
         let form = FormParameters([("client_id", request.client.clientID), ("request_uri", uri)]) ?? FormParameters()

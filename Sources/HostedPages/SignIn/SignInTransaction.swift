@@ -22,8 +22,8 @@ struct SignInTransaction: Sendable, Equatable {
     var handle = ""
     /// The code that was right, where the second factor is still due.
     var code = ""
-    /// The passkey ceremony that the page shows.
-    var ceremony = ""
+    /// The passkey ceremony that the page shows (``PasskeyCeremony/encoded``).
+    var ceremony: [UInt8] = []
     /// The session cookie that the browser showed when this began, or got in the course of it: 8 bytes of its hash.
     var session: [UInt8] = []
     /// The session cookie of a realm without single sign-on, which no browser keeps.
@@ -109,7 +109,7 @@ struct SignInTransaction: Sendable, Equatable {
             let facts = reader.byte(), let link = reader.byte(), let request = reader.field(),
             let session = reader.field(),
             let address = reader.text(), let handle = reader.text(), let code = reader.text(),
-            let ceremony = reader.text(), let ownSession = reader.text()
+            reader.field() != nil, let ownSession = reader.text()
         else { return nil }
         self.init(
             request: Array(request), browser: Array(browser), expiresAt: Int(truncatingIfNeeded: expiresAt), step: step)
@@ -119,8 +119,9 @@ struct SignInTransaction: Sendable, Equatable {
         self.link = LinkState(rawValue: link)
         self.session = Array(session)
         (self.address, self.handle, self.code) = (address, handle, code)
-        (self.ceremony, self.ownSession) = (ceremony, ownSession)
+        self.ownSession = ownSession
         held = reader.field().flatMap { HeldNumber($0) }
+        ceremony = Array(reader.field() ?? [])
     }
 
     /// The value of `tx`. Its length tells the length of what was typed to 256 bytes only.
@@ -141,8 +142,10 @@ struct SignInTransaction: Sendable, Equatable {
         }
         append(request)
         append(session)
-        for text in [address, handle, code, ceremony, ownSession] { append(text.utf8) }
+        // The empty field was that of a ceremony sealed apart: a server of that time reads what else there is.
+        for text in [address, handle, code, "", ownSession] { append(text.utf8) }
         append(held?.encoded ?? [])
+        append(ceremony)
         fields += [UInt8](repeating: 0, count: (Self.unit - fields.count % Self.unit) % Self.unit)
         guard
             let sealed = try? keyring.seal(

@@ -41,7 +41,8 @@ public final class DatabaseClock: Sendable {
 
     /// By cluster.
     private let known = Mutex<[Int: Known]>([:])
-    private let clock: @Sendable () -> Double
+    /// This machine's clock, seconds since the epoch.
+    public let machine: @Sendable () -> Double
     private let monotonic: @Sendable () -> ContinuousClock.Instant
 
     /// - Parameters:
@@ -51,7 +52,7 @@ public final class DatabaseClock: Sendable {
         clock: @escaping @Sendable () -> Double,
         monotonic: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
     ) {
-        self.clock = clock
+        machine = clock
         self.monotonic = monotonic
     }
 
@@ -64,13 +65,22 @@ public final class DatabaseClock: Sendable {
     /// Our clock less the database's, in seconds, of the cluster where it is farthest off; `nil` before the first
     /// reading.
     public var difference: Double? {
-        let differences = known.withLock { Array($0.values) }.map { known in
-            // What our clock should show if it had only run on since.
-            let expected = known.reading.answered + known.at.duration(to: monotonic()) / .seconds(1)
-            return known.reading.difference + (clock() - expected)
+        let (now, monotonic) = (machine(), monotonic())
+        return known.withLock { known in
+            var farthest: Double?
+            for known in known.values {
+                // What our clock should show if it had only run on since.
+                let expected = known.reading.answered + known.at.duration(to: monotonic) / .seconds(1)
+                let difference = known.reading.difference + (now - expected)
+                if abs(difference) >= abs(farthest ?? 0) { farthest = difference }
+            }
+            return farthest
         }
-        return differences.max { abs($0) < abs($1) }
     }
+
+    /// The database's time as far as it is known: what is handed out ends, and what is presented is judged, by one
+    /// clock on every node. Seconds since the epoch.
+    public var now: Double { machine() - (difference ?? 0) }
 
     /// Whether the last reading showed too large a difference.
     public var wasSeenWrong: Bool {

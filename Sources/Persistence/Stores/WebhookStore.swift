@@ -55,10 +55,8 @@ public struct WebhookStore: Sendable {
         public let attempts: Int
     }
 
-    /// What came of a try.
-    public enum Outcome: Sendable, Equatable {
-        /// The receiver has it.
-        case delivered
+    /// Why a receiver does not have an event.
+    public enum Failure: Sendable, Equatable {
         /// The receiver will never take it, and gave this code.
         case refused(String)
         /// To be tried again; the text is a class of failure and never a text of the receiver.
@@ -105,12 +103,21 @@ public struct WebhookStore: Sendable {
             Self.calls.take, ["limit": limit, "share": share, "busy": busy])
     }
 
-    /// Records how a try went.
+    /// Records that events arrived. - Returns: for how many the lease still held.
+    public func settle(delivered: [Due]) async throws(StoreError) -> Int32 {
+        try await database.one(
+            Self.calls.settleDelivered,
+            [
+                "realms": delivered.map(\.realm), "webhooks": delivered.map(\.webhook),
+                "subjects": delivered.map(\.subject), "leases": delivered.map(\.lease), "events": delivered.map(\.id),
+            ])
+    }
+
+    /// Records a try that failed.
     /// - Returns: failures of the webhook in a row; `nil` when the lease had ended or the webhook is gone.
-    public func settle(_ due: Due, _ outcome: Outcome) async throws(StoreError) -> Int32? {
+    public func settle(_ due: Due, _ failure: Failure) async throws(StoreError) -> Int32? {
         let (word, error, wait): (String, String?, Int32) =
-            switch outcome {
-            case .delivered: ("delivered", nil, 0)
+            switch failure {
             case .refused(let code): ("refused", code, 0)
             case .failed(let failure, let seconds): ("failed", failure, seconds)
             }
@@ -153,6 +160,8 @@ public struct WebhookStore: Sendable {
                 detail: try row("detail"), address: try row("address"), isTestIdentity: try row("test_identity"),
                 attempts: try row("attempts"))
         }
+        let settleDelivered = FunctionCall<Int32>(
+            "settle_delivered", ["realms", "webhooks", "subjects", "leases", "events"], effect: .once, payer: .server)
         let settle = FunctionCall<Int32?>(
             "settle_event", ["realm", "webhook", "subject", "lease", "event", "outcome", "error", "wait"],
             effect: .once)

@@ -11,15 +11,16 @@ struct PossessionParts {
     init(
         _ database: Database, signingKeys: SigningKeys, realms: RealmDirectory, limiter: RateLimiter, keyring: Keyring,
         post: @escaping PossessionSignals.Post, wakeDelivery: @escaping @Sendable () -> Void,
-        clock: @escaping @Sendable () -> Double
+        databaseClock: DatabaseClock
     ) {
         let store = PossessionStore(database)
-        tokens = PossessionTokens(keys: signingKeys, nonces: DPoPNonces(keyring: keyring), clock: clock)
+        tokens = PossessionTokens(keys: signingKeys, nonces: DPoPNonces(keyring: keyring), databaseClock: databaseClock)
         backend = Possessions(store: store, tokens: tokens, limiter: limiter, keyring: keyring)
         steps = PossessionSteps(
             store: store,
             signals: PossessionSignals(
-                hooks: HookTokens(keys: signingKeys, realms: realms, clock: clock), keyring: keyring, post: post),
+                hooks: HookTokens(keys: signingKeys, realms: realms, clock: { databaseClock.now }), keyring: keyring,
+                post: post),
             limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery)
         factor = PossessionFactor(store: store, tokens: tokens)
     }

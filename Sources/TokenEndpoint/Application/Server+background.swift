@@ -43,7 +43,7 @@ extension Server {
                 database: common.database, part: part, realms: realms.clusters[part.index], waiting: common.waiting,
                 databaseClock: common.databaseClock, logger: logger
             )
-            .listener(clock: clock),
+            .listener(clock: common.databaseClock.machine),
             SignInRequestService(
                 worker: SignInRequestWorker(
                     requests: SignInRequestStore(database), factors: common.factors, wake: common.wakes.worker,

@@ -25,16 +25,17 @@ extension Server {
         _ configuration: ServerConfiguration, database: Database, keyring: Keyring, parts: ServerParts,
         metrics: Metrics = Metrics(), tracer: OTLPTracer? = nil, logger: Logger
     ) throws -> Application {
-        let clock: @Sendable () -> Double = { Date().timeIntervalSince1970 }
-        let databaseClock = DatabaseClock(clock: clock)
+        let databaseClock = DatabaseClock(clock: { Date().timeIntervalSince1970 })
+        let clock: @Sendable () -> Double = { databaseClock.now }
         let sessions = SessionStore(database)
         let accounts = ServiceAccountStore(database)
         let codes = CodeStore(database)
         let signInRequests = SignInRequestStore(database)
         let signingKeys = SigningKeys(store: SigningKeyStore(database), keyring: keyring)
-        let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: clock)
+        let issuer = TokenIssuer(keyring: keyring, signingKeys: signingKeys, clock: databaseClock.machine)
         let transport = TransportMetrics(metrics.registry)
         metrics.watch(database)
+        metrics.watch(databaseClock)
         let limiter = limiter(PermitStore(database), metrics, logger)
         let turns = Turns()
         let wakes = database.parts.map { _ in Wakes() }
@@ -60,11 +61,12 @@ extension Server {
             sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring, observe: metrics.count)
         let proofs = Proofs(
             verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database))
+        let door = DeviceDoor(proofs: DeviceProofs(proofs))
         let realms = RealmDirectory(
             database.parts.map { ClusterRealms(source: ConfigurationStore($0.database)) })
         let possession = PossessionParts(
             database, signingKeys: signingKeys, realms: realms, limiter: limiter, keyring: keyring,
-            post: parts.postSignal, wakeDelivery: wakeDelivery, clock: clock)
+            post: parts.postSignal, wakeDelivery: wakeDelivery, databaseClock: databaseClock)
         let approvalStore = ApprovalStore(database)
         let backchannelGrant = BackchannelGrant(store: approvalStore, signIn, issuer: issuer)
         let backchannel = BackchannelRequests(
@@ -135,12 +137,12 @@ extension Server {
             + CotterEventRoutes(
                 events: CotterEvents(
                     requests: backchannel, store: approvalStore, grant: backchannelGrant, issuer: issuer),
+                databaseClock: databaseClock,
                 countMissingKey: transport.countMissingAPIKey
             ).routes
             + BackchannelRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
             + ApprovalRoutes(
-                approvals: Approvals(store: approvalStore, limiter: limiter),
-                door: DeviceDoor(proofs: DeviceProofs(proofs)), waiting: waiting
+                approvals: Approvals(store: approvalStore, limiter: limiter), door: door, waiting: waiting
             ).routes
             + pages.routes
             + SignInRequestRoutes(
@@ -151,7 +153,7 @@ extension Server {
             + PasskeyRoutes(passkeys: passkeys, proofs: proofs, bearer: bearer).routes
             + DeviceRoutes(
                 devices: Devices(store: deviceKeys, limiter: limiter, keyring: keyring, clock: clock),
-                door: DeviceDoor(proofs: DeviceProofs(proofs)), bearer: bearer
+                door: door, bearer: bearer
             ).routes
             + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
             + AccountRoutes(account: OwnAccount(AccountStore(database)), bearer: bearer).routes
@@ -167,8 +169,7 @@ extension Server {
             + SignOutRoutes(signOut: signOut, limit: limit, pages: pages).routes
             + ProveRoutes(possessions: possession.backend, service: service, verifier: verifier, clock: clock).routes
             + PossessionRoutes(
-                steps: possession.steps, tokens: possession.tokens, door: DeviceDoor(proofs: DeviceProofs(proofs)),
-                room: waiting
+                steps: possession.steps, tokens: possession.tokens, door: door, room: waiting
             ).routes
             + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + parts.routes

@@ -1,10 +1,12 @@
 import Encoding
 import Grants
 import HTTPTypes
+import Persistence
 
 /// Cotter's events (docs/wire.md), for backends. Without approvals there is none of it.
 struct CotterEventRoutes: Sendable {
     let events: CotterEvents
+    let databaseClock: DatabaseClock
     /// Told of a request without its key, which a proxy may have dropped: its name has underscores.
     let countMissingKey: @Sendable () -> Void
 
@@ -67,6 +69,7 @@ struct CotterEventRoutes: Sendable {
             let client = try? exchange.realm.authenticate(form, PresentedCredentials(header: .none)),
             client.hasCotterEvents, exchange.realm.admits(client)
         else { throw CotterRefusal.apiKey }
+        try databaseClock.require()
         return client
     }
 }

@@ -17,6 +17,9 @@ extension Metrics {
         .counter("postern_code_brake_refusals_total", "Tries refused while a realm's limit of wrong codes is used up."),
         .gauge("postern_key_line_in_use", "What each line of the key file protects."),
         .gauge("postern_pool_connections", "Database connections, by state."),
+        .gauge(
+            "postern_clock_difference_seconds",
+            "This machine's clock less the database's, beyond what the round trip explains."),
         .gauge("postern_pool_waiting", "Requests that wait for a database connection."),
         .histogram(
             "postern_batch_size", "Callers that shared a statement, by what was batched.",

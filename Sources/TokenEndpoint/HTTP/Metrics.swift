@@ -149,6 +149,11 @@ public final class Metrics: Sendable {
         }
     }
 
+    /// Shows how far this machine's clock is from the database's.
+    func watch(_ clock: DatabaseClock) {
+        watch { clock.difference.map { [MetricSample("postern_clock_difference_seconds", $0)] } ?? [] }
+    }
+
     /// Shows which configuration this node serves: equal values on all nodes mean that a change has arrived everywhere.
     func watch(_ realms: RealmDirectory) {
         watch {

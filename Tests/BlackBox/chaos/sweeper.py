@@ -48,12 +48,21 @@ def left(cluster):
     return int(cluster.value("SELECT count(*) FROM postern.mail_outbox WHERE created_at < now() - interval '7 days'"))
 
 
+def begun(cluster, longest=60):
+    """Waits until the sweeper, which looks every five seconds, has moved on."""
+    query = "SELECT block FROM postern.sweep_cursor WHERE table_name = 'mail_outbox'"
+    block, ends = cluster.value(query), time.monotonic() + longest
+    while cluster.value(query) == block:
+        assert time.monotonic() < ends, f"the sweeper did nothing for {longest} s"
+        time.sleep(0.02)
+
+
 def main():
     """Windows in turn: the sweeper stands still, the sweeper runs, it stands still again."""
     parser = argparse.ArgumentParser(prog="scripts/bench sweeper", description=(
         "Refreshes, userinfo, introspection and discovery while the sweeper is held back by its own lock, and while it deletes expired rows. "
         "`off` and `control` are both without it: their difference is what the figures cannot show."))
-    parser.add_argument("--rows", type=int, default=2_000_000, help="expired rows at the start (default 2,000,000)")
+    parser.add_argument("--rows", type=int, default=3_000_000, help="expired rows at the start (default 3,000,000)")
     parser.add_argument("--turns", type=int, default=5, help="windows of each kind (default 5)")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a window (default 3)")
     options = parser.parse_args()
@@ -75,13 +84,11 @@ def main():
                 windows.measure("off", options.seconds)
                 before = left(world.cluster)
                 held.end()
-                while left(world.cluster) == before:  # it looks every five seconds
-                    time.sleep(0.05)
-                began = left(world.cluster)
+                begun(world.cluster)
                 windows.measure("on", options.seconds)
-                deleted += began - (after := left(world.cluster))
-                assert after, "no expired row is left before the window has ended: more --rows, or fewer --turns"
                 held = world.cluster.hold("SELECT pg_advisory_lock(postern.lock_of_sweep());")
+                deleted += before - (after := left(world.cluster))
+                assert after, "no expired row is left before the window has ended: more --rows, or fewer --turns"
                 windows.measure("control", options.seconds)
         finally:
             held.end()

@@ -1,5 +1,7 @@
 """A world whose time passes when a test says so, for the server and its PostgreSQL alike."""
 
+import time
+
 from .dpop import DPoPApp
 from .shift import Shift
 from .world import World
@@ -19,6 +21,10 @@ class MovingWorld(World):
         """Lets time pass, and waits until the node has seen that its database went along."""
         self.shift.pass_by(seconds)
         self.node.wait_ready()
+        deadline = time.monotonic() + 10
+        while abs(self.node.metric("postern_clock_difference_seconds")) > 1:
+            assert time.monotonic() < deadline, "the node does not see that its database went along"
+            time.sleep(0.05)
 
     def app(self, realm, name="app", wrong=0, **how):
         """A client with a key whose clock is wrong by some seconds."""

@@ -6,6 +6,7 @@ import types
 from . import service, wire
 from .dpop import DPoPApp, ProofKey
 from .ledger import LEDGER
+from .phones import Phones, new_number
 
 TEXT, FLAG, OBJECT = str, bool, dict
 #: What an SDK expects of each answer: required members, then optional ones.
@@ -53,6 +54,10 @@ class Backend:
             assert answer.status == 200, answer
             self._token = LEDGER.add("access_token", answer.json()["access_token"])
         return self._token
+
+    def renew(self):
+        """Has it ask for a new access token with the next call."""
+        self._token = None
 
     def ask(self, path, document=None, **members):
         """A call; the raw answer."""
@@ -115,3 +120,36 @@ def possession(realm, **settings):
     realm.world.admin.call("set_possession", realm.slug, **{"enabled": True, "resend_cooldown": "0 seconds", **settings})
     realm.world.settle()
     return realm
+
+
+def furnished(realm, *permissions, **phones):
+    """A realm that proves numbers, with its phones, a backend `srv` with these permissions, and the origin of that backend's pages."""
+    realm.phones, realm.srv = Phones(realm, **phones), Backend(realm, "srv", *permissions)
+    realm.world.admin.call("put_web_origin", realm.slug, realm.client("srv"), "https://app.example")
+    realm.world.settle()
+    return realm
+
+
+def signs_in(realm):
+    """Proven numbers of the backend sign in to the realm's app."""
+    admin = realm.world.admin
+    admin.call("grant_permission", realm.slug, realm.client("app"), variadic=["gt:urn:postern:possession"])
+    admin.call("put_possession_client", realm.slug, realm.client("srv"), login_client=realm.client("app"))
+    realm.world.settle()
+    return realm
+
+
+def opened(realm, number=None, kind="mobile", key=None, node=None, **members):
+    """A transaction that the app has opened; transaction and app."""
+    started = realm.srv.unify(number, kind, **members)
+    phone = realm.srv.phone(started, key, node)
+    phone.opened = phone.call("open")
+    return started, phone
+
+
+def coded(realm, node=None, **members):
+    """A transaction with a code on the phone: transaction, app, number, code."""
+    number = new_number()
+    started, phone = opened(realm, number, node=node, **members)
+    phone.sent = phone.call("send", channel="otp")
+    return started, phone, number, realm.phones.wait(number)["code"]

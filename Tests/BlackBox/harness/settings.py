@@ -26,6 +26,8 @@ SCHEMATHESIS = Path(os.environ.get("POSTERN_SCHEMATHESIS", REPOSITORY / ".build/
 COTTER = Path(os.environ.get("POSTERN_COTTER", REPOSITORY / ".build/cotter"))
 POSTGRES_BIN = Path(os.environ.get("POSTERN_PG_BIN", "/usr/lib/postgresql/15/bin"))
 
+#: Whether the binary was built with a sanitizer, which takes several times the memory.
+SANITIZED = os.environ.get("POSTERN_SANITIZED", "") not in ("", "0")
 FULL = os.environ.get("POSTERN_FULL", "") not in ("", "0")
 ROUNDS = int(os.environ.get("POSTERN_ROUNDS", "200" if FULL else "20"))
 FAULT_ROUNDS = int(os.environ.get("POSTERN_FAULT_ROUNDS", "20" if FULL else "1"))

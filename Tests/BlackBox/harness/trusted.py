@@ -95,3 +95,16 @@ def with_devices(realm, **settings):
         realm.world.admin.run(f"SELECT admin.grant_permission('{realm.slug}', '{realm.client(name)}', 'gt:urn:postern:device');")
     realm.world.settle()
     return realm
+
+
+def enrolled(realm, token, **members):
+    """A device of the token's user."""
+    device = Device(realm.app())
+    assert device.enrol(token, **members).status == 200
+    return device
+
+
+def owner_of(realm):
+    """A user, signed in a moment ago: address and access token."""
+    email = realm.user()
+    return email, realm.app().sign_in(email)["access_token"]

@@ -95,6 +95,13 @@ class World:
                 assert time.monotonic() < deadline, f"configuration {served} instead of {stamp}"
                 time.sleep(0.02)
 
+    def settle_messages(self, timeout=10.0):
+        """Waits until every message is sent or dead: a mail server has a message before the sender records that it was sent."""
+        deadline = time.monotonic() + timeout
+        while queued := self.cluster.sql("SELECT template, recipient, attempts FROM postern.mail_outbox WHERE state = 'queued'"):
+            assert time.monotonic() < deadline, f"messages still in the queue: {queued}"
+            time.sleep(0.02)
+
     @staticmethod
     def pause():
         """Waits until the nodes have forgotten the refusals that they remember, and reported what they count."""

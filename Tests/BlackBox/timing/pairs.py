@@ -8,7 +8,7 @@ from harness import authenticator
 from harness.app import PASSKEY
 from harness.jose import unb64url
 
-from . import dpop_pairs, driver, page_pairs  # noqa: F401  # their pairs are registered
+from . import approval_pairs, dpop_pairs, driver, page_pairs  # noqa: F401  # their pairs are registered
 from .accounts import MAGIC
 from .registry import PAIRS, pair
 

@@ -3,7 +3,8 @@
 httpd.py [CERTIFICATE KEY]. Paths: /STATUS answers with it; /a.b.c answers the first request with a, the second with b,
 every later one with c. Words in place of a status: big (201 and 1 MiB), retry (429, Retry-After: 7), redirect (301 to
 /200), close (no answer), hang, drip (headers, then 1 byte a second), trickle (1 byte of the status line a second),
-garbage (no HTTP), allow, deny, text ("allow": "yes"), late (allow after 2 s).
+garbage (no HTTP), allow, deny, text ("allow": "yes"), late (allow after 2 s), open (202, and the connection stays), shut (as
+if, but it is closed).
 """
 import asyncio
 import json
@@ -25,6 +26,14 @@ def answer(status, body, *headers):
 
 
 async def serve(reader, writer):
+    report("accepted")
+    while await respond(reader, writer):
+        pass
+
+
+async def respond(reader, writer):
+    """One request. Returns whether there may be another on the connection."""
+    stays = False
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         path = head[0].split(" ")[1]
@@ -59,6 +68,9 @@ async def serve(reader, writer):
             if word == "late":
                 await asyncio.sleep(2)
             writer.write(answer(200, b'{"allow":true}'))
+        elif word in ("open", "shut"):
+            stays = word == "open"
+            writer.write(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
         elif word == "deny":
             writer.write(answer(200, b'{"allow":false}'))
         elif word == "text":
@@ -69,7 +81,9 @@ async def serve(reader, writer):
     except (ConnectionError, asyncio.IncompleteReadError):
         report("broken")
     finally:
-        writer.close()
+        if not stays:
+            writer.close()
+    return stays
 
 
 async def main():

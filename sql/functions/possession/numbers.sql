@@ -79,12 +79,15 @@ BEGIN
          WHERE k.realm_id = p_realm AND k.phone = p_key;
         DELETE FROM postern.phone_identity AS i WHERE i.realm_id = p_realm AND i.phone = p_key;
     END IF;
+    -- A request that no worker has resolved yet names its user by the hint alone.
+    UPDATE postern.transaction AS t SET hint = NULL, binding_message = NULL
+     WHERE t.realm_id = p_realm AND t.kind = 'approval' AND lower(t.hint COLLATE "C") = p_key;
     DELETE FROM postern.code_guard AS g WHERE g.realm_id = p_realm AND g.email_key = p_key;
     DELETE FROM postern.mail_outbox AS m WHERE m.realm_id = p_realm AND lower(m.recipient COLLATE "C") = p_key;
 END
 $$;
 COMMENT ON FUNCTION postern.erase_traces IS
-    'Removes the transactions, keys, proveId, messages and wrong codes of an address or number';
+    'Removes the transactions, keys, proveId, hints, messages and wrong codes of an address or number';
 
 CREATE OR REPLACE FUNCTION admin.erase_phone(realm text, phone text)
 RETURNS void

@@ -2,7 +2,8 @@
 SET LOCAL ROLE postern_owner;
 
 -- p_risk, p_swapped: what providers said of this number; p_swapped NULL: nobody was asked. Everything is looked at
--- again under the row's lock, permits last, and the message is counted before it is queued. Outcomes: sent, failed (a
+-- again under the row's lock, permits last, and the message is counted before it is queued. What waited for the lock
+-- began before the message that it finds, so its age is told by the clock. Outcomes: sent, failed (a
 -- provider refuses), settled (a test number with a certain end), step (not open), too_soon, send_limit, phone_limit,
 -- no_change (another number is not allowed), rate_limited.
 CREATE OR REPLACE FUNCTION postern.send_possession(
@@ -34,7 +35,7 @@ BEGIN
             OR postern.state_of(v_before) NOT IN ('open', 'sent') THEN 'step'
         WHEN v_changes AND v_before.phone IS NOT NULL AND NOT v_settings.may_change THEN 'no_change'
         WHEN v_changes AND v_before.numbers >= 3 THEN 'phone_limit'
-        WHEN v_before.sent_at + v_settings.possession_resend_cooldown > now() THEN 'too_soon'
+        WHEN v_before.sent_at + v_settings.possession_resend_cooldown > clock_timestamp() THEN 'too_soon'
         WHEN v_before.sends >= v_settings.sends THEN 'send_limit' END;
     IF outcome = 'send_limit' THEN
         UPDATE postern.transaction AS t SET detail = t.detail || '{"send_refused": true}'

@@ -132,6 +132,8 @@ DECLARE
     v_user uuid := postern.admin_user(v_realm, email);
 BEGIN
     DELETE FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.id = v_user;
+    -- A device of the user that waits for requests is one no more.
+    PERFORM postern.wake(v_realm, 'user', v_user);
     PERFORM postern.admin_audit(v_realm, 'user_deleted', user_id => v_user);
 END
 $$;

@@ -75,6 +75,8 @@ BEGIN
     UPDATE postern.session AS s SET revoked_at = now()
      WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL;
     GET DIAGNOSTICS v_ended = ROW_COUNT;
+    -- Devices that wait for requests look again: those of a disabled user are refused.
+    PERFORM postern.wake(p_realm, 'user', p_user);
     RETURN v_ended;
 END
 $$;

@@ -82,6 +82,8 @@ BEGIN
         PERFORM postern.end_access(p_realm, p_user);
     ELSE
         DELETE FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
+        -- A device of the user that waits for requests is one no more.
+        PERFORM postern.wake(p_realm, 'user', p_user);
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
     VALUES (p_realm, CASE WHEN postern.is_test_identity(p_user) THEN 'test_identity_emptied' ELSE 'account_deleted' END,

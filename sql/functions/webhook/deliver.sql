@@ -103,9 +103,54 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.event_address IS 'The address that an event is about, while the user has it';
 
--- Records a try. p_outcome: delivered; refused (for good, p_error is the receiver's code); failed (it is tried again
--- after p_wait seconds, p_error is a class of failure). Returns how often the webhook has failed for different subjects
--- in a row; NULL when the lease has ended meanwhile, or the webhook is gone.
+-- Records that events arrived; the arrays have an entry for each. Returns for how many the lease still held. Rows are
+-- locked in one order by every server.
+CREATE OR REPLACE FUNCTION postern.settle_delivered(
+    p_realms uuid[], p_webhooks uuid[], p_subjects text[], p_leases uuid[], p_events bigint[])
+RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_held postern.webhook_subject[];
+    v_next bigint[];
+BEGIN
+    -- What a crash loses is sent again.
+    PERFORM set_config('synchronous_commit', 'off', true);
+    v_held := ARRAY(
+        SELECT s FROM unnest(p_realms, p_webhooks, p_subjects, p_leases) AS e (realm_id, webhook, subject, lease)
+          JOIN postern.webhook_subject AS s ON s.realm_id = e.realm_id AND s.webhook = e.webhook
+           AND s.subject = e.subject AND s.lease = e.lease
+         ORDER BY s.realm_id, s.webhook, s.subject FOR NO KEY UPDATE OF s);
+    DELETE FROM postern.webhook_delivery AS d
+     USING unnest(p_realms, p_webhooks, p_leases, p_events) AS e (realm_id, webhook, lease, event),
+           unnest(v_held) AS s
+     WHERE s.lease = e.lease AND d.realm_id = e.realm_id AND d.webhook = e.webhook AND d.event = e.event;
+    -- Statements of their own, which see what was queued until the rows were locked.
+    v_next := ARRAY(SELECT postern.next_event(s.realm_id, s.webhook, s.subject)
+                      FROM unnest(v_held) WITH ORDINALITY AS s ORDER BY s.ordinality);
+    DELETE FROM postern.webhook_subject AS s USING unnest(v_held) WITH ORDINALITY AS h
+     WHERE s.realm_id = h.realm_id AND s.webhook = h.webhook AND s.subject = h.subject AND v_next[h.ordinality] IS NULL;
+    UPDATE postern.webhook_subject AS s SET lease = NULL, due_at = now()
+      FROM unnest(v_held) WITH ORDINALITY AS h
+     WHERE s.realm_id = h.realm_id AND s.webhook = h.webhook AND s.subject = h.subject
+       AND v_next[h.ordinality] IS NOT NULL;
+    -- At most once in ten seconds while all is well: the row is one for all subjects.
+    UPDATE postern.webhook AS w SET failures = 0, last_failing = NULL, resume_at = NULL, delivered_at = now()
+      FROM (SELECT x.realm_id, x.id FROM postern.webhook AS x
+             WHERE (x.realm_id, x.id) IN (SELECT h.realm_id, h.webhook FROM unnest(v_held) AS h)
+               AND (x.failures > 0 OR coalesce(x.delivered_at < now() - interval '10 seconds', true))
+             ORDER BY x.realm_id, x.id FOR NO KEY UPDATE) AS f
+     WHERE w.realm_id = f.realm_id AND w.id = f.id;
+    RETURN cardinality(v_held);
+END
+$$;
+COMMENT ON FUNCTION postern.settle_delivered IS 'Records that events arrived';
+GRANT EXECUTE ON FUNCTION postern.settle_delivered TO postern_app;
+
+-- Records a try. p_outcome: refused (for good, p_error is the receiver's code); failed (it is tried again after p_wait
+-- seconds, p_error is a class of failure); delivered, by servers that do not know settle_delivered. Returns how often
+-- the webhook has failed for different subjects in a row; NULL when the lease has ended meanwhile, or the webhook is
+-- gone.
 CREATE OR REPLACE FUNCTION postern.settle_event(
     p_realm uuid, p_webhook uuid, p_subject text, p_lease uuid, p_event bigint, p_outcome text, p_error text,
     p_wait integer)

@@ -29,7 +29,8 @@ SELECT is(pg_temp.take('{m}', '{1}', 5, 60, 5), '1', 'a clock that was put back 
 SELECT is(pg_temp.take('{d}', '{5}', 1, 86400, 5), '5', 'a permit a day, five at once');
 SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = clock_timestamp() + interval '5 days 86 ms'
                       WHERE key = 'd' RETURNING 1$$) \g /dev/null
-SELECT is(pg_temp.take('{d}', '{1}', 1, 86400, 5), '0/86400.1', 'a permit given a moment early empties no bucket');
+-- The wait counts from the transaction's start, so it grows with the time that the test took.
+SELECT matches(pg_temp.take('{d}', '{1}', 1, 86400, 5), '^0/864\d\d\.', 'a permit given a moment early empties no bucket');
 SELECT set_config('postern.realm', pg_temp.other()::text, true) \g /dev/null
 SELECT is(pg_temp.take('{k}', '{1}', 5, 60, 5), '1', 'another realm has buckets of its own');
 SELECT results_eq($$SELECT outcome, limit_ord, round(retry_after), granted

@@ -100,7 +100,7 @@ SELECT is(pg_temp.polls('r2'), 'refused disabled', 'also after the user was enab
 -- Uniform: whoever is meant, the asker sees the same.
 SELECT pg_temp.passes('1 hour') \g /dev/null
 SELECT is(pg_temp.asks('n' || n, hint) || ' ' || pg_temp.polls('n' || n), 'asked pending', 'asked: ' || hint)
-  FROM unnest('{nobody@example.com,+4915112345678,bob@example.com,8a6d3d4e-0000-4000-8000-000000000000}'::text[])
+  FROM unnest('{unknown@example.com,+4915112345678,bob@example.com,8a6d3d4e-0000-4000-8000-000000000000}'::text[])
        WITH ORDINALITY AS h (hint, n);
 SELECT is(pg_temp.audited('n1') || ', ' || pg_temp.audited('n3'), 'approval_requested, approval_requested',
           'the audit log says that they were asked');
@@ -123,15 +123,37 @@ SELECT is((SELECT concat_ws(' ', e.is_new, e.is_approved) FROM postern.approval_
 
 -- A user's end leaves nothing of the user, and tells the asker nothing.
 SELECT pg_temp.asks('r4', source => '192.0.2.4') \g /dev/null
+SELECT pg_temp.asks('r7', 'ADA@example.com', source => '192.0.2.7', resolve => false) \g /dev/null
 RESET ROLE;
 SELECT admin.delete_user('a', 'ada@example.com') \g /dev/null
 SET ROLE app_login;
 SELECT is(pg_temp.polls('r4'), 'pending', 'a request of a deleted user is pending');
 SELECT is(pg_temp.sql($$SELECT concat_ws(' ', user_id, hint, is_shown) FROM postern.transaction
                          WHERE id = pg_temp.rid('r4')$$), 'f', 'and holds nothing');
+SELECT is(pg_temp.polls('r7') || ' ' || coalesce(pg_temp.sql($$SELECT hint FROM postern.transaction
+                                                                WHERE id = pg_temp.rid('r7')$$), 'none'), 'pending none',
+          'nor does one that no worker has looked at');
+SELECT postern.resolve_approvals(32, NULL) \g /dev/null
+SELECT is(pg_temp.sql($$SELECT concat_ws(' ', user_id, is_shown, resolved_at IS NOT NULL) FROM postern.transaction
+                         WHERE id = pg_temp.rid('r7')$$), 'f t', 'in which the worker finds no user');
 SELECT pg_temp.passes('26 hours') \g /dev/null
 SELECT ok(postern.sweep(100000) > 0, 'the sweeper comes a day later');
 SELECT is(pg_temp.sql('SELECT count(*) FROM postern.transaction'), '0', 'and leaves no request');
+-- The statement that takes a request does not read the tables of people. It writes a transaction, which is counted, so
+-- the counters work.
+CREATE FUNCTION pg_temp.reads() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT string_agg(s.relname || ' ' || s.seq_scan + coalesce(s.idx_scan, 0), ', ' ORDER BY s.relname)
+      FROM pg_stat_xact_all_tables AS s WHERE s.schemaname = 'postern'
+       AND s.relname IN ('user_account', 'user_identifier', 'session', 'device_key', 'passkey') $$;
+SELECT set_config('test.reads', pg_temp.reads(), true),
+       set_config('test.rows', pg_temp.sql('SELECT count(*) FROM postern.transaction'), true) \g /dev/null
+SELECT is(string_agg(pg_temp.asks('t' || n, hint, source => '192.0.2.9', resolve => false), ','), 'asked,asked,asked',
+          'asked') FROM unnest('{bob@example.com,unknown@example.com,+4915112345678}'::text[]) WITH ORDINALITY AS h (hint, n);
+SELECT is(pg_temp.reads(), current_setting('test.reads'), 'no user, session or device was looked at');
+SELECT isnt(pg_temp.sql('SELECT count(*) FROM postern.transaction'), current_setting('test.rows'), 'though it was kept');
+SELECT postern.resolve_approvals(32, NULL) \g /dev/null
+SELECT isnt(pg_temp.reads(), current_setting('test.reads'), 'a worker looks, and is counted');
+SELECT pg_temp.sql($$DELETE FROM postern.transaction WHERE source = '192.0.2.9' RETURNING ''$$) \g /dev/null
 -- What waits for a worker is counted with its age.
 CREATE FUNCTION pg_temp.waiting() RETURNS TABLE (realm text, queued bigint, oldest double precision) LANGUAGE sql AS $$
     SELECT f.realm, f.queued, f.oldest FROM postern.queue_figures(20) AS f

@@ -27,6 +27,9 @@ SELECT alike(pg_temp.sends('none', '+4366412345678', key => 'none'), 'step%', 'n
 SELECT pg_temp.starts('many', '+4366412345678'), pg_temp.opens('many', 'many') \g /dev/null
 SELECT alike(pg_temp.sends('many', '+436641234567' || n, key => 'many'),
              CASE WHEN n < 3 THEN 'sent%' ELSE 'phone_limit%' END, 'number ' || n) FROM generate_series(1, 3) AS n;
+SELECT pg_temp.stands('lock', 'otp', 'sent_at = clock_timestamp()') \g /dev/null
+SELECT is(pg_temp.sends('lock', '+4366412345678', key => 'lock'), 'sent 3',
+    'without a cooldown also after a message that is newer than the statement');
 RESET ROLE;
 SELECT admin.set_possession('a', resend_cooldown => '60 seconds') \g /dev/null
 SET LOCAL ROLE app_login;

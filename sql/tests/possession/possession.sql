@@ -34,7 +34,13 @@ SELECT alike(pg_temp.refusal(s), '22023 %| %', s) FROM unnest(ARRAY[
     $$SELECT admin.put_test_number('a', '+4366400000001', 'srv', 'pass', '123456')$$,
     $$SELECT admin.put_test_number('a', '+4366400000001', 'srv', 'pass', expires_at => now() + interval '31 days')$$,
     $$SELECT admin.delete_test_number('a', '+4366400000001')$$,
-    $$SELECT admin.set_possession('a', otp_digits => 9)$$,
+    $$SELECT admin.put_provider('a', 'SMS', 'https://risk.example/')$$,
+    $$SELECT admin.put_provider('a', 'push', 'https://risk.example/')$$,
+    $$SELECT admin.put_provider('a', 'risk', 'https://risk.example/', 'strict')$$,
+    $$SELECT admin.set_possession('a', otp_digits => 9)$$, $$SELECT admin.set_possession('a', otp_digits => 3)$$,
+    $$SELECT admin.set_possession('a', otp_lifetime => '59 seconds')$$,
+    $$SELECT admin.set_possession('a', link_lifetime => '59 seconds')$$,
+    $$SELECT admin.set_possession('a', resend_cooldown => '121 seconds')$$,
     $$SELECT admin.set_possession('a', otp_lifetime => '601 seconds')$$]) AS s;
 SELECT is(pg_temp.refusal($$SELECT admin.put_provider('a', 'risk', 'http://127.0.0.1:8080/risk')$$), 'accepted',
     'a provider on this machine');

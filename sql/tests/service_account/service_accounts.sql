@@ -60,6 +60,13 @@ SELECT admin.put_client('a', 'robot', display_name => 'Robot'),
        admin.grant_permission('a', 'robot', 'scp:email') \g /dev/null
 SELECT is(encode(token_salt, 'hex'), current_setting('test.salt'), 'other changes leave it')
   FROM postern.service_account;
+SELECT admin.rotate_client_secret('a', 'robot', '1 hour') \g /dev/null
+SELECT is(encode(token_salt, 'hex'), current_setting('test.salt'), 'nor does a secret beside the former one')
+  FROM postern.service_account;
+SELECT admin.rotate_client_secret('a', 'robot') \g /dev/null
+SELECT isnt(encode(token_salt, 'hex'), current_setting('test.salt'), 'a secret that ends the former one ends its tokens')
+  FROM postern.service_account;
+SELECT set_config('test.salt', encode(token_salt, 'hex'), true) FROM postern.service_account \g /dev/null
 SELECT admin.revoke_permission('a', 'robot', 'gt:client_credentials') \g /dev/null
 SELECT isnt(encode(token_salt, 'hex'), current_setting('test.salt'), 'a lost permission does not')
   FROM postern.service_account;

@@ -32,7 +32,7 @@ check "the event is queued once" 1 "$(q -c "SELECT count(*) FROM admin.webhook_d
 q -c "CREATE TABLE taken_event AS SELECT * FROM postern.take_events(10, 10, '{}') WHERE name = 'crm'"
 q -c "$audit"
 other_collects 2
-PGAPPNAME=settles q -o /dev/null -c "SELECT postern.settle_event(realm_id, webhook, subject, lease, event_id, 'delivered', NULL, 0) FROM taken_event" &
+PGAPPNAME=settles q -o /dev/null -c "SELECT postern.settle_delivered(array_agg(realm_id), array_agg(webhook), array_agg(subject), array_agg(lease), array_agg(event_id)) FROM taken_event" &
 settles=$!
 while kill -0 "$settles" 2>/dev/null && [ "$(q -c "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'settles' AND wait_event_type = 'Lock'")" = 0 ]; do :; done
 other_says "COMMIT"

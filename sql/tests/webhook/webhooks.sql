@@ -58,8 +58,12 @@ CREATE TEMP TABLE lost ON COMMIT DROP AS TABLE taken;
 SELECT pg_temp.later(), pg_temp.forget(), pg_temp.take() \g /dev/null
 SELECT is(postern.settle_event(l.realm_id, l.webhook, l.subject, l.lease, l.event_id, 'delivered', NULL, 0), NULL,
           'a lease that another server took over settles nothing') FROM lost AS l WHERE l.webhook = pg_temp.hook();
+SELECT is(postern.settle_delivered(array_agg(l.realm_id), array_agg(l.webhook), array_agg(l.subject), array_agg(l.lease),
+                                   array_agg(l.event_id)), 0, 'nor does it in a group') FROM lost AS l;
 SELECT is(pg_temp.settle(:first, 'refused'), 0, 'refused for good');
-SELECT is(pg_temp.settle(:bobs), 0, 'done');
+SELECT is(postern.settle_event(t.realm_id, t.webhook, t.subject, t.lease, t.event_id, 'delivered', NULL, 0), 0,
+          'delivered by a server that records one at a time')
+  FROM taken AS t WHERE t.event_id = :bobs AND t.webhook = pg_temp.hook();
 SELECT is(pg_temp.sql($$SELECT set_aside || ' ' || pending FROM admin.webhooks WHERE realm = 'a' AND name = 'crm'$$),
           '1 0', 'it is set aside');
 SELECT pg_temp.later() \g /dev/null
@@ -109,8 +113,39 @@ SELECT pg_temp.later('1 minute'), pg_temp.forget(), pg_temp.take() \g /dev/null
 SELECT is((SELECT pg_temp.settle(event_id, 'delivered') FROM taken), 0, 'a success');
 SELECT is((SELECT count(*)::int FROM postern.take_events(100, 8, '{}')), 8, 'ends all that');
 
--- What ends.
+-- Many at once: of two users, one of whom has a second event, which comes with a lease that is over; and of a third one
+-- whose lease another server has.
 RESET ROLE;
+DELETE FROM postern.webhook_delivery; DELETE FROM postern.webhook_subject; DELETE FROM taken;
+INSERT INTO postern.audit_event (realm_id, event, user_id)
+SELECT pg_temp.realm(), 'sign_in', md5(x)::uuid FROM unnest('{one,one,two,three}'::text[]) AS x;
+SELECT pg_temp.committed('16') \g /dev/null
+UPDATE postern.webhook_cursor SET xid = '15' WHERE webhook = pg_temp.hook();
+SET LOCAL ROLE app_login;
+SELECT postern.collect_events(500), pg_temp.take() \g /dev/null
+UPDATE taken SET lease = gen_random_uuid() WHERE subject = md5('three')::uuid::text;
+RESET ROLE;
+INSERT INTO taken (realm_id, webhook, subject, lease, event_id)
+SELECT d.realm_id, d.webhook, d.subject, gen_random_uuid(), max(d.event)
+  FROM postern.webhook_delivery AS d WHERE d.subject = md5('one')::uuid::text GROUP BY 1, 2, 3;
+SELECT admin.put_webhook('a', 'audit', 'http://localhost:1/y') \g /dev/null
+INSERT INTO postern.webhook_delivery (realm_id, webhook, subject, event, xid, event_at)
+SELECT d.realm_id, pg_temp.hook('audit'), d.subject, d.event, d.xid, d.event_at
+  FROM postern.webhook_delivery AS d WHERE d.subject = md5('two')::uuid::text;
+SET LOCAL ROLE app_login;
+SELECT is(postern.settle_delivered(array_agg(realm_id), array_agg(webhook), array_agg(subject), array_agg(lease),
+                                   array_agg(event_id)), 2, 'events are recorded in groups') FROM taken;
+RESET ROLE;
+SELECT is((SELECT count(*)::int FROM postern.webhook_delivery AS d WHERE d.webhook = pg_temp.hook('audit')), 1,
+          'another webhook has the event to send still');
+SELECT admin.delete_webhook('a', 'audit') \g /dev/null
+SELECT results_eq($$SELECT d.subject FROM postern.webhook_delivery AS d ORDER BY d.subject = md5('one')::uuid::text$$,
+                  ARRAY[md5('three')::uuid::text, md5('one')::uuid::text], 'of those that the leases are of');
+SELECT results_eq($$SELECT s.subject, s.lease IS NULL FROM postern.webhook_subject AS s ORDER BY 2$$,
+                  $$VALUES (md5('three')::uuid::text, false), (md5('one')::uuid::text, true)$$,
+                  'a user without more events has no lease, and the next one of another is due');
+
+-- What ends.
 UPDATE postern.webhook_delivery SET created_at = now() - interval '72 hours 1 second';
 UPDATE postern.webhook_subject SET due_at = now() - interval '1 day';
 SELECT is((SELECT pending || ' ' || (given_up > 0) FROM admin.webhooks WHERE realm = 'a'), '0 true', 'after 72 hours');
@@ -118,6 +153,7 @@ SET LOCAL ROLE app_login;
 SELECT is((SELECT count(*)::int FROM postern.take_events(100, 100, '{}')), 0, 'an event is given up');
 SELECT is(pg_temp.sql('SELECT count(*) FROM postern.webhook_subject'), '0', 'and its subject is free');
 RESET ROLE;
+DELETE FROM postern.audit_event WHERE xid = '16';
 SELECT is((SELECT count(*)::int FROM postern.audit_event AS t
             WHERE t.at < now() - interval '1 year'), 0, 'nothing of the audit log is that old here');
 SELECT is((SELECT condition FROM postern.sweep_rule WHERE table_name = 'audit_event'), 't.at < now() - interval ''1 year''',

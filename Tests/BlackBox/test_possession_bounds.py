@@ -1,0 +1,226 @@
+"""Proofs of numbers at their bounds: whose token, which number, which host; what is not kept; and what happens in the same moment."""
+
+import time
+import urllib.parse
+import uuid
+
+import pytest
+
+from harness import atrest, wire
+from harness.dpop import ProofKey
+from harness.ledger import LEDGER
+from harness.phones import new_number
+from harness.possession import Backend, Phone, furnished, opened, possession, signs_in
+from harness.volley import in_parallel
+from test_possession_races import at_once, phones_of
+
+TARGET = "https://app.example/done"
+ROUNDS = 5
+
+
+@pytest.fixture(scope="module", name="realm")
+def _realm(world):
+    realm = signs_in(furnished(possession(world.realm("possbounds")), "cap:assert-possession", default_region="US"))
+    realm.nodes = [world.node, world.start_node()]
+    yield realm
+    realm.phones.close()
+    realm.nodes[1].stop()
+
+
+def linked(realm):
+    """One with a link on the phone: transaction, app, path, the number to type."""
+    number = new_number()
+    started, phone = opened(realm, number, "desktop", finalTargetUrl=TARGET)
+    sent = phone.call("send", channel="link")
+    return started, phone, urllib.parse.urlsplit(realm.phones.wait(number)["link"]).path, sent["matchNumber"]
+
+
+def confirm(realm, path, number, node=None):
+    """The form of the page; the raw answer."""
+    headers = {"Content-Type": wire.FORM, "Origin": realm.issuer, "Sec-Fetch-Site": "same-origin"}
+    return realm.app(node=node).exchange("POST", path, headers, wire.form_body({"number": number}))
+
+
+# -- who may call -----------------------------------------------------------------------------------
+
+
+def test_tokens_that_are_not_this_backends(world, realm):
+    """Of another realm, of a disabled client, of a secret that was rotated, altered, of a user: 401 and 8002; the right one is taken."""
+    other = possession(world.realm("possother"))
+    foreign = Backend(other, "srv")
+    leaving, rotated = Backend(realm, "leaving"), Backend(realm, "rotated")
+    assert leaving.unify() and rotated.unify()
+    LEDGER.add("client_secret", world.admin.call("rotate_client_secret", realm.slug, realm.client("rotated")))
+    world.admin.call("put_client", realm.slug, realm.client("leaving"), enabled=False)
+    world.settle()
+    for token in (foreign.token, leaving.token, rotated.token, realm.srv.token[:-4] + "AAAA", "", realm.app().sign_in(realm.user())["access_token"]):
+        answer = realm.srv.app.post_json("/v3/unify", {"possessionType": "mobile"}, {"Authorization": f"Bearer {token}"})
+        assert (answer.status, answer.json()["code"]) == (401, 8002), answer
+        assert answer.header("www-authenticate").startswith("Bearer")
+    assert realm.srv.unify()
+
+
+def test_a_token_for_an_app_is_of_its_realm_and_no_access_token(world, realm):
+    """Every other endpoint refuses it, and introspection calls it inactive; the steps of its proof take it afterwards."""
+    other = possession(world.realm("posselse"))
+    started = realm.srv.unify(new_number())
+    phone = Phone(other, started.authToken)
+    answer = phone.ask("open")
+    assert (answer.status, answer.error) == (401, "invalid_token"), answer
+    assert realm.app("api").introspect(started.authToken).json() == {"active": False}
+    assert realm.app().userinfo(started.authToken).status == 401
+    assert realm.srv.phone(started).call("open")["state"] == "open"
+
+
+# -- numbers ----------------------------------------------------------------------------------------
+
+
+def test_three_spellings_are_one_number(realm):
+    """Each is the test number that was put once, and comes back as E.164."""
+    realm.world.admin.call("put_test_number", realm.slug, "+12025550143", realm.client("srv"), "pass")
+    for text in ("2025550143", "12025550143", "+12025550143"):
+        status = realm.srv.status(realm.srv.unify(text))
+        assert (status.success, status.phoneNumber, status.testNumber) == ("true", "+12025550143", True), text
+
+
+def test_numbers_that_are_not_served_start_nothing(world, realm):
+    """Denied, of another country, of special rate, and any where the realm has no policy or no region of its own."""
+    admin = world.admin
+    admin.call("put_phone_prefix", realm.slug, "+43681", "deny")
+    bare = possession(world.realm("possbare"))
+    nowhere = Backend(bare, "srv")
+    world.settle()
+    count = "SELECT count(*) FROM postern.transaction WHERE kind <> 'approval'"
+    before = world.cluster.value(count)
+    for backend, number in ((realm.srv, "+43681123456"), (realm.srv, "+4915112345678"), (realm.srv, "+19005550123"), (nowhere, "+436641234567"),
+                            (nowhere, "2025550143")):
+        answer = backend.ask("/v3/unify", possessionType="mobile", phoneNumber=number)
+        assert (answer.status, answer.json()["message"]) == (400, "field 'phoneNumber' is invalid"), (number, answer)
+    assert world.cluster.value(count) == before
+    phone = opened(realm)[1]
+    phone.refused("send", 400, "phone_number_invalid", channel="otp", phoneNumber="+43681123456")
+    assert realm.srv.unify("+436641234567")
+
+
+def test_what_a_backend_names_and_nobody_knows_is_no_oracle(realm):
+    """A start with an unknown proveId or deviceId is answered as one without: the phone is asked for later."""
+    answers = [realm.srv.ask("/v3/unify", possessionType="mobile", **{name: str(uuid.uuid4())}) for name in ("proveId", "deviceId")]
+    for answer in answers:
+        assert answer.status == 200 and set(answer.json()) == {"authToken", "correlationId", "success"}, answer
+        phone = Phone(realm, answer.json()["authToken"])
+        assert phone.call("open")["phoneNumberNeeded"] is True
+
+
+def test_what_is_not_taken_is_not_kept(world, realm):
+    """dob, ssn and the address for a risk provider: in no table, and in no log."""
+    marks = {"dob": "1815-12-10", "ssn": "078-05-1120"}
+    for name, value in marks.items():
+        assert realm.srv.ask("/v3/start", flowType="mobile", **{name: value}).status == 400
+    number, address = new_number(), "ada-of-the-risk-provider@mail.example"
+    realm.srv.unify(number, emailAddress=address, ipAddress="198.51.100.77")
+    dump, log = world.cluster.dump().decode(errors="replace"), "".join(node.log() for node in realm.nodes)
+    for text in (*marks.values(), address):
+        assert text not in dump and text not in log, text
+    assert not atrest.leaks({("address", address)}, dump + log)
+    assert number not in log
+
+
+# -- links ------------------------------------------------------------------------------------------
+
+
+def test_a_link_has_the_realms_origin_whoever_sends(realm):
+    """A forged Host or X-Forwarded-Host does not change the answer of a call."""
+    number = new_number()
+    _, phone = opened(realm, number, "desktop", finalTargetUrl=TARGET)
+    fields = {"Authorization": f"DPoP {phone.token}", "Content-Type": "application/json", "X-Forwarded-Host": "evil.example",
+              "Forwarded": "host=evil.example;proto=http", "X-Forwarded-Proto": "http"}
+    assert phone.app.exchange("POST", "/connect/possession/send", fields, b'{"channel":"link"}').status == 200
+    link = realm.phones.wait(number)["link"]
+    assert link.startswith(realm.issuer + "/p/") and "evil" not in str(realm.phones.wait(number))
+
+
+def test_a_link_ends_when_the_number_is_changed(realm):
+    """The page of the first one is dead, that of the second passes, and the backend reads the second number."""
+    admin = realm.world.admin
+    admin.call("put_possession_client", realm.slug, realm.client("srv"), phone_change=True)
+    try:
+        started, phone, path, number = linked(realm)
+        second = new_number()
+        sent = phone.call("send", channel="link", phoneNumber=second)
+        assert confirm(realm, path, number).status == 400
+        assert confirm(realm, urllib.parse.urlsplit(realm.phones.wait(second)["link"]).path, sent["matchNumber"]).status == 303
+        assert realm.srv.status(started).phoneNumber == second
+    finally:
+        admin.call("put_possession_client", realm.slug, realm.client("srv"), phone_change=False)
+
+
+def test_an_answer_on_the_phone_reaches_a_desktop_that_waits_at_another_node(realm):
+    """At once."""
+    started, phone, path, number = linked(realm)
+    there = realm.srv.phone(started, phone.key, realm.nodes[1])
+    there.app.nonce = phone.app.nonce
+
+    def press():
+        deadline = time.monotonic() + 10
+        while realm.nodes[1].metric("postern_held_requests") == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        answer, pressed = confirm(realm, path, number), time.monotonic()
+        assert answer.status == 303, answer
+        return pressed
+    (state, told), pressed = in_parallel(lambda work: work(), [lambda: (there.call("result", wait=25), time.monotonic()), press], threads=2)
+    assert state == {"state": "passed"} and told - pressed < 1.5, told - pressed
+
+
+# -- the same moment --------------------------------------------------------------------------------
+
+
+def test_one_of_many_sign_ins_by_a_proof_succeeds(realm):
+    """Over both nodes, each with a proof of its own: one session."""
+    for _ in range(ROUNDS):
+        number = new_number()
+        user = realm.world.admin.call("put_user", realm.slug, phone=number)
+        _, phone = opened(realm, number)
+        phone.call("send", channel="otp")
+        phone.call("check", otp=realm.phones.wait(number)["code"])
+        form = {"grant_type": "urn:postern:possession", "client_id": realm.client("app"), "auth_token": phone.token, "scope": "openid"}
+        answers = at_once([lambda p=p: p.app.token(form) for p in phones_of(realm, phone, 16)])
+        assert sorted(answer.status for answer in answers) == [200] + [400] * 15, answers
+        assert int(realm.world.cluster.value(f"SELECT count(*) FROM postern.session WHERE user_id = '{user}'")) == 1
+
+
+def test_right_and_wrong_numbers_on_one_page_at_once(realm):
+    """One of them decides; all others find a dead link."""
+    seen = set()
+    for _ in range(ROUNDS):
+        started, phone, path, number = linked(realm)
+        wrong = "10" if number != "10" else "11"
+        answers = at_once([lambda n=n: confirm(realm, path, (number, wrong)[n % 2], realm.nodes[n // 2 % 2]) for n in range(16)])
+        assert sorted(answer.status for answer in answers) == [303] + [400] * 15, answers
+        passed = "asc=true" in next(answer for answer in answers if answer.status == 303).header("location")
+        assert realm.srv.status(started).success == ("true" if passed else "false")
+        assert phone.call("result") == {"state": "passed" if passed else "failed"}
+        seen.add(passed)
+    assert seen
+
+
+def test_a_key_that_is_revoked_while_it_opens(realm):
+    """It passes as the bound key or is new, as its row says; afterwards it is new."""
+    for _ in range(ROUNDS):
+        number, key = new_number(), ProofKey()
+        first = realm.srv.unify(number)
+        phone = realm.srv.phone(first, key)
+        phone.call("open")
+        phone.call("send", channel="otp")
+        phone.call("check", otp=realm.phones.wait(number)["code"])
+        device = realm.srv.status(first).deviceId
+        second = realm.srv.unify(number)
+        there = realm.srv.phone(second, key, realm.nodes[1])
+        there.app.nonce = phone.app.nonce
+        answer, revoked = at_once([lambda t=there: t.ask("open"), lambda d=device: realm.srv.ask("/v3/device/revoke", deviceId=d)])
+        assert (answer.status, revoked.status) == (200, 200), (answer, revoked)
+        status = realm.srv.status(second).success
+        assert {"passed": "true", "open": "pending"}[answer.json()["state"]] == status
+        third = realm.srv.unify(number)
+        assert realm.srv.phone(third, key).call("open")["state"] == "open"
+        assert realm.srv.ask("/v3/device/revoke", deviceId=device).status == 404
