@@ -23,6 +23,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     static let idleTimeout = TimeAmount.seconds(30)
     /// How long the client may take to read the last answer after our side has closed.
     private static let closeTimeout = TimeAmount.seconds(2)
+    /// How long a connection without a request may stay when the server stops.
+    private static let lastRequestTime = TimeAmount.milliseconds(500)
     /// A request that arrives for longer is slow enough to be dropped when there are too many connections.
     private static let slowAfter = TimeAmount.seconds(1)
 
@@ -210,14 +212,20 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     /// The server stops: no further request.
+    /// The connection ends after the answer under way or the next. A request may be on its way, and a proxy that has sent
+    /// one does not send it elsewhere; so a connection without one ends a little later.
     private func quiesce() {
-        switch state {
-        case .idle: close()
-        case .receiving, .answering, .sending:
-            isLast = true
-            end.signal()
-        case .closed: break
+        isLast = true
+        end.signal()
+        guard isUnused else { return }
+        eventLoop.assumeIsolated().scheduleTask(in: Self.lastRequestTime) { [weak self] in
+            if let self, isUnused { close() }
         }
+    }
+
+    /// No byte of a request is there.
+    private var isUnused: Bool {
+        if case .idle = state { headSince == nil } else { false }
     }
 
     /// There are too many connections: one that waits for its client goes.

@@ -59,22 +59,17 @@ struct ConnectionServer: Service {
                 }
                 await connections.empty()
             } onGracefulShutdown: {
-                guard stopsAfter > .zero else { return stop(listener) }
-                connections.answerLastRequests()
+                if stopsAfter > .zero { connections.answerLastRequests() }
                 Task {
                     try? await Task.sleep(for: stopsAfter)
-                    stop(listener)
+                    await listener.drain()
+                    connections.drain()
                 }
             }
         } onCancel: {
             listener.stop()
             connections.closeAll()
         }
-    }
-
-    private func stop(_ listener: Listener) {
-        listener.stop()
-        connections.drain()
     }
 
     private func bindAgain(_ listener: Listener) async {
@@ -143,6 +138,9 @@ private final class Listener: Sendable {
         var isStopped = false
     }
 
+    /// Enough to accept what waits when no more comes.
+    private static let acceptTime = Duration.milliseconds(50)
+
     private let state = Mutex(State())
 
     /// `nil` when the server stops.
@@ -157,12 +155,24 @@ private final class Listener: Sendable {
         if isStopped { channel.close(promise: nil) }
     }
 
+    /// Accepts the connections that wait, and closes.
+    func drain() async {
+        guard let channel = markStopped() else { return }
+        await SocketFilter.refuseNewConnections(to: channel)
+        try? await Task.sleep(for: Self.acceptTime)
+        try? await channel.close()
+    }
+
+    /// Closes at once.
     func stop() {
-        let channel = state.withLock { state in
+        markStopped()?.close(promise: nil)
+    }
+
+    private func markStopped() -> (any Channel)? {
+        state.withLock { state in
             state.isStopped = true
             return state.channel
         }
-        channel?.close(promise: nil)
     }
 }
 
