@@ -41,6 +41,9 @@ class World:
             "POSTERN_DATABASE_URL": self.cluster.url("postgres"),
         })
         assert migrated.returncode == 0, f"migrate: {migrated.stdout}{migrated.stderr}"
+        # A number of six digits in a dump is a code then, and no row's number by chance.
+        self.cluster.sql("SELECT setval(s.oid::regclass, 1000000007) FROM pg_class AS s WHERE s.relkind = 'S' AND s.relpersistence = 'p' "
+                         "AND s.relnamespace = 'postern'::regnamespace")
         self.cluster.create_login("bb_serve", "postern_app")
         self.cluster.create_login(Admin.role, "postern_admin")
         self.key_file = write_key_file(self.cluster.root / "secret.key")
