@@ -212,8 +212,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     /// The server stops: no further request.
-    /// The connection ends after the answer under way or the next. A request may be on its way, and a proxy that has sent
-    /// one does not send it elsewhere; so a connection without one ends a little later.
+    /// The connection ends after the answer under way or the next. A request may be on its way, and a proxy that has
+    /// sent one does not send it elsewhere; so a connection without one ends a little later.
     private func quiesce() {
         isLast = true
         end.signal()

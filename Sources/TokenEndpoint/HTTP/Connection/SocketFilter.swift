@@ -2,9 +2,10 @@ import NIOCore
 
 /// A classic BPF program on a listening socket (socket(7), `SO_ATTACH_FILTER`), which lets no new connection begin.
 ///
-/// A client whose SYN is dropped sends it again after a second, and is then refused by the closed port, as one that comes
-/// later: a proxy takes another process, because it has sent no request yet. Without it the connections that wait to be
-/// accepted when the listener closes are reset, after their clients have sent a request that must not be sent twice.
+/// A client whose SYN is dropped sends it again after a second, and is then refused by the closed port, as one that
+/// comes later: a proxy takes another process, because it has sent no request yet. Without it the connections that wait
+/// to be accepted when the listener closes are reset, after their clients have sent a request that must not be sent
+/// twice.
 enum SocketFilter {
     /// `struct sock_filter` of linux/filter.h.
     private struct Instruction {
