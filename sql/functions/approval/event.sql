@@ -7,18 +7,32 @@ CREATE OR REPLACE FUNCTION postern.approval_event(p_realm uuid, p_client uuid, p
 RETURNS TABLE (id uuid, event_id integer, hint text, event text, ip text, created_at double precision,
                updated_at double precision, expires_at double precision, is_new boolean, is_approved boolean,
                is_redeemed boolean)
-LANGUAGE sql STABLE ROWS 1 SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    SELECT t.id, t.event_id, coalesce(t.hint, ''), t.event, t.detail ->> 'ip', date_part('epoch', t.created_at),
-           date_part('epoch', coalesce(t.decided_at, t.created_at)), date_part('epoch', t.expires_at),
-           t.state = 'open' AND t.expires_at > now(), t.state IN ('passed', 'redeemed'),
-           t.state = 'redeemed' OR t.expires_at <= now()
-      FROM postern.transaction AS t
-     WHERE t.realm_id = p_realm AND t.client = p_client AND t.kind = 'approval' AND t.event_id IS NOT NULL
-       AND CASE WHEN p_hint IS NULL THEN t.event_id = p_event_id AND t.expires_at > now() - interval '24 hours'
-                ELSE lower(t.hint COLLATE "C") = lower(p_hint COLLATE "C") AND t.state = 'open'
-                     AND t.expires_at > now() END
-     ORDER BY t.created_at DESC LIMIT 1
+#variable_conflict use_column
+DECLARE
+    v_event postern.transaction;
+BEGIN
+    -- Two statements: the plan of one that decides between two indexes at run time uses neither.
+    IF p_hint IS NULL THEN
+        SELECT t.* INTO v_event FROM postern.transaction AS t
+         WHERE t.realm_id = p_realm AND t.event_id = p_event_id AND t.client = p_client AND t.kind = 'approval'
+           AND t.expires_at > now() - interval '24 hours';
+    ELSE
+        SELECT t.* INTO v_event FROM postern.transaction AS t
+         WHERE t.realm_id = p_realm AND t.client = p_client AND t.kind = 'approval' AND t.event_id IS NOT NULL
+           AND lower(t.hint COLLATE "C") = lower(p_hint COLLATE "C") AND t.state = 'open' AND t.expires_at > now()
+         ORDER BY t.created_at DESC LIMIT 1;
+    END IF;
+    IF FOUND THEN
+        RETURN QUERY SELECT
+            v_event.id, v_event.event_id, coalesce(v_event.hint, ''), v_event.event, v_event.detail ->> 'ip',
+            date_part('epoch', v_event.created_at),
+            date_part('epoch', coalesce(v_event.decided_at, v_event.created_at)),
+            date_part('epoch', v_event.expires_at), v_event.state = 'open' AND v_event.expires_at > now(),
+            v_event.state IN ('passed', 'redeemed'), v_event.state = 'redeemed' OR v_event.expires_at <= now();
+    END IF;
+END
 $$;
 COMMENT ON FUNCTION postern.approval_event IS
     'A request for approval as Cotter''s wire shows it to its client: by number, or the newest undecided of a hint';
