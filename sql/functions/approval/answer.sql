@@ -63,13 +63,15 @@ $$;
 COMMENT ON FUNCTION postern.answer_approval IS 'Decides a request for approval, once, for a trusted device of its user';
 GRANT EXECUTE ON FUNCTION postern.answer_approval TO postern_app;
 
+-- Not by =: the index of the user's requests, of which there may be hundreds, looks as good as that of the one id.
 CREATE OR REPLACE FUNCTION postern.approval_shown_to(p_device postern.device_key, p_approval uuid)
 RETURNS SETOF postern.transaction
 LANGUAGE sql STABLE ROWS 1
 AS $$
     SELECT t.* FROM postern.transaction AS t
      WHERE t.realm_id = p_device.realm_id AND t.id = p_approval AND t.kind = 'approval' AND t.is_shown
-       AND t.user_id = p_device.user_id AND t.expires_at > now() AND (t.state = 'open' OR t.decision IS NOT NULL)
+       AND t.user_id IS NOT DISTINCT FROM p_device.user_id AND t.expires_at > now()
+       AND (t.state = 'open' OR t.decision IS NOT NULL)
 $$;
 COMMENT ON FUNCTION postern.approval_shown_to IS
     'A live request for approval that a device was shown, answered or not; no row for any other id';

@@ -21,7 +21,8 @@ BEGIN
     ELSE
         SELECT t.* INTO v_event FROM postern.transaction AS t
          WHERE t.realm_id = p_realm AND t.client = p_client AND t.kind = 'approval' AND t.event_id IS NOT NULL
-           AND lower(t.hint COLLATE "C") = lower(p_hint COLLATE "C") AND t.state = 'open' AND t.expires_at > now()
+           AND lower(t.hint COLLATE "C") = lower(p_hint COLLATE "C") AND t.created_at > postern.approvals_since()
+           AND t.state = 'open' AND t.expires_at > now()
          ORDER BY t.created_at DESC LIMIT 1;
     END IF;
     IF FOUND THEN

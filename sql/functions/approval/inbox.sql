@@ -46,7 +46,7 @@ BEGIN
       FROM postern.transaction AS t
       JOIN postern.client AS k ON k.realm_id = t.realm_id AND k.id = t.client AND k.enabled
      WHERE t.realm_id = p_realm AND t.user_id = v_device.user_id AND t.kind = 'approval' AND t.is_shown
-       AND t.state = 'open' AND t.expires_at > now();
+       AND t.created_at > postern.approvals_since() AND t.state = 'open' AND t.expires_at > now();
 END
 $$;
 COMMENT ON FUNCTION postern.approval_inbox IS 'The requests for approval that a trusted device may answer';

@@ -21,6 +21,14 @@ SELECT e, 'urn:postern:event:' || e
               'approval_number_mismatch}'::text[]) AS e
     ON CONFLICT (event) DO UPDATE SET type = excluded.type;
 
+-- A request lives for five minutes at most (admin.set_approvals, requested_expiry): with this a look-up by user or hint
+-- leaves out what is over. A user may have hundreds of ended requests of the day.
+CREATE OR REPLACE FUNCTION postern.approvals_since() RETURNS timestamptz
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN now() - interval '10 minutes';
+COMMENT ON FUNCTION postern.approvals_since IS
+    'No request for approval of before is open, or was answered in the last minute';
+
 -- Outcomes: asked, rate_limited. A request of the same client and source for the same hint ends, whoever is meant: so a
 -- replaced one looks alike for known and unknown. event_id: of a request that Cotter's wire can name (p_is_event).
 -- p_shows_source: whether devices are told p_source, because it is the asker's own.
@@ -43,7 +51,7 @@ BEGIN
     UPDATE postern.transaction AS t SET state = 'failed', reason = 'replaced', ended_at = now(), expires_at = now()
      WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.client = p_client
        AND lower(t.hint COLLATE "C") = lower(p_hint COLLATE "C") AND t.source = p_source
-       AND t.state = 'open' AND t.expires_at > now();
+       AND t.created_at > postern.approvals_since() AND t.state = 'open' AND t.expires_at > now();
     LOOP
         -- The first eight digits of such a UUID are random.
         event_id := CASE WHEN p_is_event

@@ -39,10 +39,12 @@ BEGIN
         WHEN g.quiet_until > now() THEN 'quiet'
         WHEN EXISTS (SELECT FROM postern.transaction AS t
                       WHERE t.realm_id = p_approval.realm_id AND t.user_id = p_user AND t.client = p_approval.client
+                        AND t.created_at > postern.approvals_since()
                         AND t.source = p_approval.source AND t.decision <> 'approve'
                         AND t.decided_at > greatest(now() - interval '60 seconds', g.resumed_at)) THEN 'refused'
         WHEN (SELECT count(*) FROM postern.transaction AS t
                WHERE t.realm_id = p_approval.realm_id AND t.user_id = p_user AND t.is_shown AND t.state = 'open'
+                 AND t.created_at > postern.approvals_since()
                  AND t.expires_at > now()
                  AND (t.client, t.source) <> (p_approval.client, p_approval.source)) >= 3 THEN 'full' END
       FROM (VALUES (1)) AS one
@@ -71,6 +73,7 @@ BEGIN
         -- By another hint for the same user. To its asker it stays as it is: who is meant shows nowhere.
         UPDATE postern.transaction AS t SET is_shown = false
          WHERE t.realm_id = v_realm AND t.user_id = v_user AND t.is_shown AND t.state = 'open'
+           AND t.created_at > postern.approvals_since()
            AND t.client = p_approval.client AND t.source = p_approval.source;
     END IF;
     UPDATE postern.transaction AS t SET resolved_at = now(), user_id = v_user, is_shown = v_hidden IS NULL

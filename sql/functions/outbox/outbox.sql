@@ -168,10 +168,11 @@ GRANT EXECUTE ON FUNCTION postern.message_failed TO postern_app;
 -- Per queue: the p_top realms whose oldest entry waits longest, and (realm NULL) all realms: what is queued, and the
 -- greatest age in seconds of what is due. mail, sms, voice, whatsapp, push: what no sender has taken yet; it is due
 -- unless it waits for another try. requests: requests for codes and links that no worker has decided. approvals:
--- requests for approval that no worker has resolved. logout-tokens: what clients were not told yet.
+-- requests for approval that no worker has resolved. logout-tokens: what clients were not told yet. Each has its index,
+-- which the planner would leave for transactions: to its statistics every proof of a number is unresolved, too.
 CREATE OR REPLACE FUNCTION postern.queue_figures(p_top integer)
 RETURNS TABLE (queue text, realm text, queued bigint, oldest double precision)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off
 AS $$
     WITH figure AS (
         SELECT replace(m.channel, 'email', 'mail') AS queue, m.realm_id, count(*) AS queued,

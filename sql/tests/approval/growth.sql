@@ -1,0 +1,67 @@
+\ir ../helpers/fixture.psql
+-- What a call reads does not grow with the transactions that are remembered, also by plans that are kept for any
+-- arguments.
+SELECT no_plan();
+\ir ../helpers/approvals.psql
+\ir ../helpers/growth.psql
+SET test.of_phones = false;
+SELECT admin.grant_permission('a', 'app', 'gt:urn:postern:device'), admin.put_client('a', 'srv') \g /dev/null
+SELECT pg_temp.device('t1'), pg_temp.device('t2'), postern.begin_proof_store() \g /dev/null
+SELECT pg_sleep(0.01) \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT pg_temp.asks('shown', is_event => true), pg_temp.asks('given', 'ADA@example.com', source => '192.0.2.2'),
+       pg_temp.answers('t1', 'given'), pg_temp.asks('new', source => '192.0.2.3', resolve => false) \g /dev/null
+SELECT set_config('test.event', pg_temp.sql(format($$SELECT event_id FROM postern.transaction WHERE id = %L$$,
+                                                   pg_temp.rid('shown'))), true) \g /dev/null
+RESET ROLE;
+CREATE FUNCTION pg_temp.number() RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT current_setting('test.event')::integer $$;
+-- A packed proof that is used here alone.
+CREATE FUNCTION pg_temp.nonce() RETURNS bytea LANGUAGE sql AS $$
+    SELECT pg_temp.h('t1') || pg_temp.h(gen_random_uuid()::text)
+           || int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) || '\x010203040506070803' $$;
+CREATE FUNCTION pg_temp.signs() RETURNS text LANGUAGE sql AS $$
+    SELECT concat_ws(' ', r.outcome, r.reason) FROM postern.redeem_device(
+        pg_temp.realm(), pg_temp.client(), 'gt:urn:postern:device', pg_temp.nonce(), gen_random_uuid(),
+        pg_temp.b16('s'), NULL, '{openid}', '{}', '{pop}', 900, 1209600, '192.0.2.1', '\x0a0b0c0d', '{}',
+        '{}', '{}', '{}', '{}', NULL, NULL, NULL) AS r $$;
+CREATE FUNCTION pg_temp.calls(device text, remove boolean) RETURNS text LANGUAGE sql AS $$
+    SELECT c.outcome FROM postern.call_of_device(pg_temp.realm(), pg_temp.uu(device), 'Phone', NULL, false, remove,
+                                                 '192.0.2.1', '{}', '{}', '{}', '{}', '{}') AS c $$;
+INSERT INTO step (name, answer, key, call) VALUES
+    ('ask_approval', 'asked%', NULL,
+        $$(postern.ask_approval(pg_temp.realm(), gen_random_uuid(), pg_temp.client(), 'user7@example.com', 'LOGIN',
+        NULL, '42', pg_temp.h('c'), true, false, NULL, '192.0.2.1', 120, '{}', '{}', '{}', '{}', '{}')).outcome$$),
+    ('resolve_approvals', '1', NULL, $$(postern.resolve_approvals(32, NULL)).resolved$$),
+    ('approval_inbox', 'shown', NULL, $$pg_temp.inbox('t1', 'shown')$$),
+    ('answer_approval', 'decided approve', NULL, $$pg_temp.answers('t1', 'shown')$$),
+    ('answer_approval', 'decided report', NULL, $$pg_temp.answers('t1', 'shown', 'report')$$),
+    ('poll_authentication', 'pending', NULL,
+        $$(postern.poll_authentication(pg_temp.realm(), pg_temp.client(), pg_temp.rid('shown'), 0)).outcome$$),
+    ('use_authentication', 'true', NULL, $$postern.use_authentication(pg_temp.realm(), pg_temp.rid('given'))$$),
+    ('redeem_authentication', 'ok', NULL, $$pg_temp.polls('given')$$),
+    ('approval_event', 'LOGIN', NULL,
+        $$(postern.approval_event(pg_temp.realm(), pg_temp.client(), pg_temp.number(), NULL)).event$$),
+    ('approval_event', 'LOGIN', NULL,
+        $$(postern.approval_event(pg_temp.realm(), pg_temp.client(), NULL, 'ADA@example.com')).event$$),
+    ('approval_event', '', NULL,
+        $$(SELECT event FROM postern.approval_event(pg_temp.realm(), pg_temp.client(), NULL, 'user7@example.com'))$$),
+    ('redeem_device', 'ok', 't1', $$pg_temp.signs()$$),
+    ('enter_device', 'found', 't1', $$(postern.enter_device(pg_temp.realm(), '{}', '{}', '{}', '{}', '{}')).outcome$$),
+    ('call_of_device', 'done', 't1', $$pg_temp.calls('t1', false)$$),
+    ('call_of_device', 'done', 't1', $$pg_temp.calls('t1', true)$$),
+    ('change_device', '%', NULL,
+        $$(postern.change_device(pg_temp.realm(), pg_temp.sub('ada@example.com'), pg_temp.uu('t1'), 'Phone', NULL,
+        false)).id$$),
+    ('list_devices', '2', NULL,
+        $$(SELECT count(*) FROM postern.list_devices(pg_temp.realm(), pg_temp.sub('ada@example.com'), NULL))$$),
+    ('remove_device', 'true', NULL,
+        $$postern.remove_device(pg_temp.realm(), NULL, pg_temp.sub('ada@example.com'), pg_temp.uu('t1'),
+        '192.0.2.1')$$),
+    ('has_factor', 'true', NULL,
+        $$postern.has_factor(pg_temp.realm(), pg_temp.sub('ada@example.com'), 'device', pg_temp.uu('t1'))$$),
+    ('queue_figures', '1', NULL,
+        $$(SELECT queued FROM postern.queue_figures(10) WHERE queue = 'approvals' AND realm = 'a')$$);
+\ir ../helpers/growth_measured.psql
+SELECT * FROM finish();
+ROLLBACK;
