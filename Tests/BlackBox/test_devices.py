@@ -366,6 +366,12 @@ def test_other_keys_and_clients_do_not_sign_in(realm, owner):
     other = realm.app("app-2")
     answer = device.sign_in(app=other, client_id=other.client_id)
     assert answer.json()["error"] == "unauthorized_client", answer
+    # One that may, for devices of its own alone.
+    other = realm.put_client("devices-too", "gt:urn:postern:device", "gt:refresh_token")
+    realm.world.settle()
+    answer = device.sign_in(app=other, client_id=other.client_id)
+    assert (answer.status, answer.json()) == (400, NOT_TRUSTED), answer
+    assert device.sign_in().status == 200
 
 
 def test_an_account_with_a_second_factor_is_asked_for_it(realm, owner):
