@@ -374,6 +374,19 @@ def test_other_keys_and_clients_do_not_sign_in(realm, owner):
     assert device.sign_in().status == 200
 
 
+def test_without_native_grants_no_device_signs_in(world):
+    """The grant does not exist; on again, the same device signs in."""
+    realm = with_devices(world.realm())
+    device = enrolled(realm, owner_of(realm)[1])
+    world.admin.call("set_native_grants", realm.slug, False)
+    world.settle()
+    answer = device.sign_in()
+    assert (answer.status, answer.json()["error"]) == (400, "unsupported_grant_type"), answer
+    world.admin.call("set_native_grants", realm.slug, True)
+    world.settle()
+    assert device.sign_in().status == 200
+
+
 def test_an_account_with_a_second_factor_is_asked_for_it(realm, owner):
     """The prompt spends no nonce."""
     device = enrolled(realm, owner[1])
