@@ -216,6 +216,17 @@ def test_a_request_of_a_client_that_is_gone_is_not_redeemed(world, realm, device
     assert poll(client, asked).status == 200
 
 
+def test_a_request_of_a_user_who_is_deleted_waits_for_its_end(world, realm, bff, device):
+    """Shown or not, to its asker it is pending like one for an address without an account, and then expired."""
+    asked, unknown = ask(bff, device.email).json(), ask(bff, realm.new_email()).json()
+    assert device.item()
+    world.admin.call("delete_user", realm.slug, device.email)
+    first = [poll(bff, one) for one in (asked, unknown)]
+    assert {(answer.status, answer.body) for answer in first} == {(400, first[0].body)} and error(first[0]) == "authorization_pending"
+    world.time_travel(121)
+    assert [error(poll(bff, one)) for one in (asked, unknown)] == ["expired_token"] * 2
+
+
 def test_hidden_requests_stay_hidden_until_an_administrator_ends_the_quiet(world, realm, bff, device):
     """From outside a hidden request is pending like any other, whatever its asker does; the next one is shown again."""
     item, _ = shown(bff, device)

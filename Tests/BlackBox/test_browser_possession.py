@@ -199,3 +199,43 @@ def test_a_mobile_link_comes_back_in_a_new_tab_of_the_same_browser_alone(backend
     assert tab.evaluate(finish % "location.href") == "passed"
     assert page.outcome()["value"]["state"] == "passed" and status()["success"] == "true"
     assert len(page.shown("finish")) == 1
+
+
+_WATCHED = """(() => {
+  const before = window.fetch;
+  window.sent = [];
+  window.fetch = (url, options) => {
+    if (options?.method === "POST") sent.push([new URL(url).pathname, options.body ?? "", Object.keys(options.headers).sort().join()]);
+    return before(url, options);
+  };
+})()"""
+
+
+def test_a_browser_whose_storage_was_wiped_is_a_new_one(backend, fresh):
+    """The backend names the key of before; possession is asked for again, and no trait of the browser stands in for the key."""
+    number = new_number()
+
+    def proves(page, sent, **members):
+        """One proof by a code: what the backend reads, and what the module said when it opened."""
+        token, status = backend.unify(number=number, **members)
+        page.evaluate(_WATCHED)
+        page.begin(OTP, token)
+        page.answer("start", None)
+        page.type_code(backend.code(number, sent))
+        assert page.outcome()["value"]["state"] == "passed"
+        said = page.evaluate("sent.filter(([path]) => path === '/connect/possession/open')")
+        return status()["deviceId"], said
+
+    page = Visitor(fresh).visit(backend.site)
+    first, said_first = proves(page, 1)
+    page.send("Storage.clearDataForOrigin", {"origin": backend.site.origin, "storageTypes": "all"})
+    page.visit(backend.site)
+    second, said_second = proves(page, 2, deviceId=first)
+    assert second != first and len(backend.phones.to(number)) == 2
+    assert said_first and all(one in said_first for one in said_second) and {body for _, body, _ in said_first} <= {"", "{}"}, (said_first, said_second)
+
+    # With its storage kept the browser is known, and no message is sent.
+    token, status = backend.unify(number=number, deviceId=second)
+    page.visit(backend.site).begin(OTP, token)
+    assert page.outcome()["value"]["state"] == "passed" and status()["deviceId"] == second
+    assert len(backend.phones.to(number)) == 2

@@ -44,7 +44,7 @@ def test_a_client_asks_and_everybody_is_answered_alike(realm, bff, email):
     for answer in answers:
         assert answer.status == 200 and "no-store" in answer.header("cache-control"), answer
         document = answer.json()
-        assert document.pop("auth_req_id").startswith("pbr_") and 10 <= int(document.pop("match_number")) <= 99
+        assert document.pop("auth_req_id").startswith("pbr_") and len(answer.json()["auth_req_id"]) <= 1024 and 10 <= int(document.pop("match_number")) <= 99
         assert document == {"expires_in": 120, "interval": 5}
         assert answer.seconds * 1000 >= UNIFORM_DEADLINE_MS - 1
     assert {frozenset(name.lower() for name, _ in answer.headers) for answer in answers} == {frozenset(name.lower() for name, _ in answers[0].headers)}
@@ -117,6 +117,9 @@ def test_a_confidential_client_may_do_without_the_number(world, realm, email):
     device = Device(plain, realm, email)
     asked = approved(plain, device)
     assert "match_number" not in asked
+    assert poll(plain, asked).status == 200
+    asked = ask(plain, email).json()
+    assert device.answer(device.item(), number="42").status == 200, "a number that is not needed is ignored"
     assert poll(plain, asked).status == 200
 
 

@@ -148,12 +148,15 @@ def test_one_of_many_calls_gets_the_tokens(events, device):
     assert sum("oauth_token" in answer.json() for answer in answers) == 1
 
 
-def test_a_denial_shows_at_once(events, device):
-    """And stays."""
+def test_a_denial_shows_at_once(world, events, device):
+    """And stays, also past the end of the event."""
     made = events.create(device.email).json()
     assert device.answer(device.item(), "deny").status == 200
     event = events.get(made["ID"], "?oauth_token=true").json()
     assert (event["new"], event["approved"]) == (False, False) and "oauth_token" not in event
+    world.time_travel(61)
+    later = events.get(made["ID"], "?oauth_token=true").json()
+    assert (later["new"], later["approved"]) == (False, False) and "oauth_token" not in later
 
 
 def test_an_expired_event_is_neither_new_nor_approved(world, events, device):

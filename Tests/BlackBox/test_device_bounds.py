@@ -131,6 +131,35 @@ def test_what_an_adopted_device_may_not_do_yet(world, realm, owner):
     assert signer.answer(item, "deny").status == 200
 
 
+def test_an_adopted_device_may_all_of_it_after_its_probation(world, realm, owner):
+    """Approve, adopt, sign in: what was refused before."""
+    email, token = owner
+    old, new, third = enrolled(realm, token), Device(realm.app()), Device(realm.app())
+    adopted = old.adopt(token, new.offer().json(), new).json()
+    world.cluster.sql(f"UPDATE postern.device_key SET probation_until = now() WHERE id = '{adopted['Id']}'")
+    asked = ask(realm.app("api"), email).json()
+    signer = Signer(realm.app(), realm, email, added=False)
+    signer.key = new.key
+    assert signer.answer(signer.item(), number=asked["match_number"]).status == 200
+    assert new.adopt(token, third.offer().json(), third).json()["AddedBy"] == "device"
+    assert new.sign_in().status == 200 and third.sign_in().json()["error"] == "invalid_grant"
+
+
+def test_a_key_that_is_a_device_already_is_adopted_as_it_is(world, realm, owner):
+    """The owner's: the same id, on probation or off it as before; another user's: refused, and it stays hers."""
+    token = owner[1]
+    old, own = enrolled(realm, token), enrolled(realm, token)
+    until = own.itself().json()["ProbationUntil"]
+    answer = old.adopt(token, own.offer().json(), own)
+    assert (answer.status, answer.json()["Id"], answer.json()["ProbationUntil"]) == (200, own.id, until), answer
+    world.cluster.sql(f"UPDATE postern.device_key SET probation_until = now() WHERE id = '{own.id}'")
+    answer = old.adopt(token, own.offer().json(), own)
+    assert (answer.status, answer.json()["Id"]) == (200, own.id) and "ProbationUntil" not in answer.json(), answer
+    hers = enrolled(realm, owner_of(realm)[1])
+    answer = old.adopt(token, hers.offer().json(), hers)
+    assert (answer.status, answer.json()) == (409, {"error": "key_in_use"}) and hers.itself().json()["Id"] == hers.id
+
+
 def rows(world):
     """How many each table has."""
     counted = world.cluster.sql(

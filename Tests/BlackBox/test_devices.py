@@ -366,6 +366,25 @@ def test_other_keys_and_clients_do_not_sign_in(realm, owner):
     other = realm.app("app-2")
     answer = device.sign_in(app=other, client_id=other.client_id)
     assert answer.json()["error"] == "unauthorized_client", answer
+    # One that may, for devices of its own alone.
+    other = realm.put_client("devices-too", "gt:urn:postern:device", "gt:refresh_token")
+    realm.world.settle()
+    answer = device.sign_in(app=other, client_id=other.client_id)
+    assert (answer.status, answer.json()) == (400, NOT_TRUSTED), answer
+    assert device.sign_in().status == 200
+
+
+def test_without_native_grants_no_device_signs_in(world):
+    """The grant does not exist; on again, the same device signs in."""
+    realm = with_devices(world.realm())
+    device = enrolled(realm, owner_of(realm)[1])
+    world.admin.call("set_native_grants", realm.slug, False)
+    world.settle()
+    answer = device.sign_in()
+    assert (answer.status, answer.json()["error"]) == (400, "unsupported_grant_type"), answer
+    world.admin.call("set_native_grants", realm.slug, True)
+    world.settle()
+    assert device.sign_in().status == 200
 
 
 def test_an_account_with_a_second_factor_is_asked_for_it(realm, owner):

@@ -1,5 +1,7 @@
 """Proofs of numbers at their bounds: whose token, which number, which host; what is not kept; and what happens in the same moment."""
 
+import itertools
+import json
 import time
 import urllib.parse
 import uuid
@@ -7,7 +9,7 @@ import uuid
 import pytest
 
 from harness import atrest, wire
-from harness.dpop import ProofKey
+from harness.dpop import ProofKey, assert_invalid
 from harness.ledger import LEDGER
 from harness.phones import new_number
 from harness.possession import Backend, Phone, furnished, opened, possession, signs_in
@@ -170,6 +172,50 @@ def test_an_answer_on_the_phone_reaches_a_desktop_that_waits_at_another_node(rea
         return pressed
     (state, told), pressed = in_parallel(lambda work: work(), [lambda: (there.call("result", wait=25), time.monotonic()), press], threads=2)
     assert state == {"state": "passed"} and told - pressed < 1.5, told - pressed
+
+
+def test_numbers_of_one_block_are_limited_unless_their_codes_are_entered(realm):
+    """A backend that is made to send to one number after another stops at the limit of the block; people who enter their codes do not."""
+    digits = itertools.count(436771230000)
+    realm.limit("phone-otp", "prefix", 4, per="1 hour", burst=4)
+
+    def send(count, enters):
+        answers = []
+        for _ in range(count):
+            number = f"+{next(digits)}"
+            phone = realm.srv.phone(realm.srv.unify(number))
+            phone.call("open")
+            answers.append(phone.ask("send", channel="otp"))
+            if enters and answers[-1].status == 200:
+                assert phone.call("check", otp=realm.phones.wait(number)["code"]) == {"state": "passed"}
+        return answers
+    try:
+        assert {answer.status for answer in send(12, enters=True)} == {200}
+        answers = send(9, enters=False)
+    finally:
+        realm.limit("phone-otp", "prefix", 1_000_000, per="1 minute", burst=1_000_000)
+    assert [answer.status for answer in answers] == [200] * 4 + [429] * 5, answers
+    assert (answers[-1].json()["policy"], answers[-1].json()["dimension"]) == ("phone-otp", "prefix")
+
+
+def test_a_used_proof_of_a_step_is_used_at_every_node(realm):
+    """At each step that is taken twice; the same step goes on with a proof of its own, and the right code passes."""
+    number = new_number()
+    started = realm.srv.unify(number, allowOTPRetry=True)
+    phone = realm.srv.phone(started)
+    assert phone.call("open")["state"] == "open"
+    there = realm.srv.phone(started, phone.key, realm.nodes[1])
+    for step, members in (("open", {}), ("send", {"channel": "otp"}), ("check", {"otp": "x"}), ("result", {})):
+        path = f"/connect/possession/{step}"
+        fields = {
+            "Authorization": f"DPoP {phone.token}", "Content-Type": "application/json", "DPoP": phone.app.proof("POST", path, phone.token)}
+        first = phone.app.exchange("POST", path, fields, json.dumps(members).encode())
+        assert first.status == (400 if step == "check" else 200), (step, first)
+        for app in (phone.app, there.app):
+            assert_invalid(wire.exchange(app.node.port, "POST", path, {"Host": realm.host, **fields}, json.dumps(members).encode()), protected=True)
+    assert phone.call("open")["sendsLeft"] == 2 and len(realm.phones.to(number)) == 1
+    assert phone.refused("check", 400, "otp_invalid", otp="x")["triesLeft"] == 1, "a used proof counts no try"
+    assert phone.call("check", otp=realm.phones.wait(number)["code"]) == {"state": "passed"}
 
 
 # -- the same moment --------------------------------------------------------------------------------

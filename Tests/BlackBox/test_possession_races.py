@@ -1,6 +1,7 @@
 """Many at once: one wins, and counts are exact, over two processes."""
 
 import concurrent.futures
+import copy
 import urllib.parse
 
 import pytest
@@ -84,13 +85,17 @@ def test_one_finish_passes(realm):
 
 
 def test_one_number_is_bound(realm):
-    """Two numbers at once: one is bound and repeated, the other refused."""
+    """Two numbers at once, over both nodes: one is bound and repeated, the other refused."""
     assert realm.srv.token
+    second = copy.copy(realm.srv)
+    second.app = copy.copy(realm.srv.app)
+    second.app.node = realm.nodes[1]
+    backends = [realm.srv, second]
     for _ in range(ROUNDS):
         started = realm.srv.unify(kind="none")
         realm.srv.phone(started, ProofKey()).call("open")
         numbers = [new_number(), new_number()]
-        answers = at_once([lambda n=n: realm.srv.ask("/v3/unify-bind", correlationId=started.correlationId, phoneNumber=numbers[n % 2])
+        answers = at_once([lambda n=n: backends[n // 2 % 2].ask("/v3/unify-bind", correlationId=started.correlationId, phoneNumber=numbers[n % 2])
                            for n in range(AT_ONCE)])
         bound = {answer.json()["phoneNumber"] for answer in answers if answer.status == 200}
         assert len(bound) == 1 and all(answer.status in (200, 403) for answer in answers)

@@ -174,6 +174,11 @@ def test_a_switch_that_is_turned_off_in_between_stops_and_ends_nothing(realm):
     assert realm.srv.ask("/v3/unify-status", correlationId=started.correlationId).status == 404
     assert sign_in(realm, phone).json()["error"] == "unsupported_grant_type"
     possession(realm)
+    realm.world.admin.call("set_native_grants", realm.slug, False)
+    realm.world.settle()
+    assert sign_in(realm, phone).json()["error"] == "unsupported_grant_type"
+    realm.world.admin.call("set_native_grants", realm.slug, True)
+    realm.world.settle()
     assert realm.srv.status(started).success == "true" and sign_in(realm, phone).status == 200
 
 

@@ -13,7 +13,7 @@ public struct Approvals: Sendable {
     }
 
     /// One request for an inbox, however often it looks.
-    public struct Look {
+    public actor Look {
         private let store: ApprovalStore
         private let realm: Realm
         private let proof: ProofUse
@@ -29,8 +29,10 @@ public struct Approvals: Sendable {
 
         /// What the device is shown now; `nil` for a key that is no trusted device.
         /// - Throws: `rate_limited` (policy `trusted-device`), or what the database threw.
-        public mutating func inbox() async throws -> ApprovalStore.Inbox? {
+        public func inbox() async throws -> ApprovalStore.Inbox? {
             let (store, realm, proof) = (self.store, self.realm, self.proof)
+            var admission = self.admission
+            defer { self.admission = admission }
             let looked = try await admission.admitting { permits in
                 try await store.inbox(realm: realm.id, proof: proof, permits: permits)
             }

@@ -22,8 +22,9 @@ struct ApprovalRoutes: Sendable {
         try requireApprovals(exchange)
         let seconds = try Self.wait(exchange)
         return try await door.using(exchange) { proof in
-            var look = approvals.look(by: proof.use, realm: exchange.realm)
-            let held = try await waiting.hold(exchange, for: seconds) { () async throws -> Look<ApprovalStore.Inbox> in
+            let look = approvals.look(by: proof.use, realm: exchange.realm)
+            let held = try await waiting.hold(exchange, for: seconds) {
+                @Sendable () async throws -> Look<ApprovalStore.Inbox> in
                 guard let inbox = try await look.inbox() else { throw DeviceDoor.unknown }
                 guard inbox.approvals.isEmpty, inbox.probationUntil == nil else { return .found(inbox) }
                 return .nothing(inbox, WaitTopic(.user, inbox.user, realm: exchange.realm.id))

@@ -30,7 +30,7 @@ extension WaitingRoom {
     ///   - look: one statement. It must throw what ends the wait, for example that a key is no device any more.
     /// - Throws: `unavailable` when the request came to no look in that time; what `look` threw.
     func hold<Found: Sendable>(
-        _ exchange: Exchange, for seconds: Int, _ look: () async throws -> Look<Found>
+        _ exchange: Exchange, for seconds: Int, _ look: @Sendable () async throws -> Look<Found>
     ) async throws -> Held<Found> {
         guard seconds > 0, enter() else {
             switch try await look() {

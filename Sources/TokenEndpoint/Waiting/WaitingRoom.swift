@@ -117,9 +117,9 @@ final class WaitingRoom: Sendable {
     ///   - deadline: until then the turn is waited for.
     ///   - end: of the request's connection.
     /// - Throws: `unavailable` when the turn did not come; what `look` threw.
-    func inTurn<Found>(
+    func inTurn<Found: Sendable>(
         isUrgent: Bool, until deadline: ContinuousClock.Instant, _ end: ConnectionEnd?,
-        _ look: () async throws -> Found
+        _ look: @Sendable () async throws -> Found
     ) async throws -> Found {
         let number = state.withLock { state in
             state.lastNumber += 1
@@ -138,7 +138,9 @@ final class WaitingRoom: Sendable {
         end?.clear()
         guard outcome == .woken else { throw StoreError.unavailable(.poolExhausted) }
         defer { handOn() }
-        return try await look()
+        // A task keeps until its end the memory that its deepest call took: the look has a task of its own.
+        async let found = look()
+        return try await found
     }
 
     /// The turn goes to the next in line.

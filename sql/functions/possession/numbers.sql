@@ -71,6 +71,8 @@ Example: SELECT admin.delete_test_number(''acme'', ''+12001004014'');';
 CREATE OR REPLACE FUNCTION postern.erase_traces(p_realm uuid, p_kind text, p_key text) RETURNS void
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_client uuid := '00000000-0000-0000-0000-000000000000';
 BEGIN
     IF p_kind = 'phone' THEN
         DELETE FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.phone = p_key;
@@ -79,9 +81,17 @@ BEGIN
          WHERE k.realm_id = p_realm AND k.phone = p_key;
         DELETE FROM postern.phone_identity AS i WHERE i.realm_id = p_realm AND i.phone = p_key;
     END IF;
-    -- A request that no worker has resolved yet names its user by the hint alone.
-    UPDATE postern.transaction AS t SET hint = NULL, binding_message = NULL
-     WHERE t.realm_id = p_realm AND t.kind = 'approval' AND lower(t.hint COLLATE "C") = p_key;
+    -- A request that no worker has resolved yet names its user by the hint alone. One client after another, as the
+    -- index has them, also those that are gone.
+    LOOP
+        SELECT t.client INTO v_client FROM postern.transaction AS t
+         WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.client > v_client
+         ORDER BY t.realm_id, t.client, lower(t.hint COLLATE "C"), t.created_at LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        UPDATE postern.transaction AS t SET hint = NULL, binding_message = NULL
+         WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.client = v_client
+           AND lower(t.hint COLLATE "C") = p_key;
+    END LOOP;
     DELETE FROM postern.code_guard AS g WHERE g.realm_id = p_realm AND g.email_key = p_key;
     DELETE FROM postern.mail_outbox AS m WHERE m.realm_id = p_realm AND lower(m.recipient COLLATE "C") = p_key;
 END

@@ -28,7 +28,11 @@ CREATE FUNCTION pg_temp.signs() RETURNS text LANGUAGE sql AS $$
 CREATE FUNCTION pg_temp.calls(device text, remove boolean) RETURNS text LANGUAGE sql AS $$
     SELECT c.outcome FROM postern.call_of_device(pg_temp.realm(), pg_temp.uu(device), 'Phone', NULL, false, remove,
                                                  '192.0.2.1', '{}', '{}', '{}', '{}', '{}') AS c $$;
+CREATE FUNCTION pg_temp.erases(address text) RETURNS boolean LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT postern.erase_traces(pg_temp.realm(), 'email', address);
+    SELECT true $$;
 INSERT INTO step (name, answer, key, call) VALUES
+    ('erase_traces', 'true', NULL, $$pg_temp.erases('user8@example.com')$$),
     ('ask_approval', 'asked%', NULL,
         $$(postern.ask_approval(pg_temp.realm(), gen_random_uuid(), pg_temp.client(), 'user7@example.com', 'LOGIN',
         NULL, '42', pg_temp.h('c'), true, false, NULL, '192.0.2.1', 120, '{}', '{}', '{}', '{}', '{}')).outcome$$),
