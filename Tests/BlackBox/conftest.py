@@ -48,10 +48,11 @@ def world():
         made.close()
 
 
-@pytest.fixture(scope="session")
-def browser_world():
-    """A world where `localhost` is a realm's domain: browsers take no other host without TLS, and elsewhere it must be unknown."""
-    made = World("browser", lasting=True)
+@pytest.fixture(scope="module")
+def browser_world(request):
+    """A world of one module's own where `localhost` is a realm's domain: browsers take no other host without TLS, and elsewhere it must be
+    unknown."""
+    made = World(request.module.__name__.removeprefix("test_"), lasting=True)
     try:
         yield made.open()
     finally:

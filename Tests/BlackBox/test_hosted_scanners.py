@@ -96,8 +96,7 @@ def test_a_reload_of_every_step_sends_nothing(browser, served):
     for script, wanted in (("history.back()", "code"), ("history.back()", "address"), ("history.forward()", "code")):
         page.evaluate(script)
         page.wait(f"document.querySelector('main')?.dataset.step === '{wanted}'")
-    # A mail whose acceptance was not heard in time comes once more, with the same Message-ID.
-    assert len({mail.message["Message-ID"] for mail in served.world.mailbox.to(email)}) == 2
+    assert len(served.world.mailbox.to(email)) == 2
     code = served.world.mailbox.to(email, "code")[-1].code
     page.type("#code", code)
     press(page, "continue")
