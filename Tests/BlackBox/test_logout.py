@@ -135,8 +135,8 @@ class Receiver:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.uri = f"http://127.0.0.1:{self._server.server_port}/logged-out"
 
-    def token(self, timeout=70):
-        """The next token; when the answer to what records a call is lost, its lease ends after a minute."""
+    def token(self, timeout=20):
+        """The next token."""
         kind, token = self.got.get(timeout=timeout)
         assert kind == "application/x-www-form-urlencoded"
         return token

@@ -90,9 +90,8 @@ def test_steps_read_no_more_pages_among_many_transactions(counted):
     assert wanted <= set(few), sorted(few)
     report.say(f"transactions: pages (and ms) of a call among {FEW} and {MANY}: " + ", ".join(
         f"{name} {few[name][0]:.0f} ({few[name][1]:.2f}) and {many[name][0]:.0f} ({many[name][1]:.2f})" for name in sorted(wanted)))
-    # A call writes up to three rows, each of the table's nine indexes may be a level higher, and where PostgreSQL finds room for a row is
-    # its choice. To scan the table would be thousands of pages.
-    assert {name: (few[name], many[name]) for name in wanted if many[name][0] > few[name][0] + 60} == {}
+    # A call writes up to three rows, and each of the table's nine indexes may be a level higher. To scan it would be thousands of pages.
+    assert {name: (few[name], many[name]) for name in wanted if many[name][0] > 1.2 * few[name][0] + 27} == {}
 
 
 def test_numbers_of_many_events_are_distinct_and_random(counted):

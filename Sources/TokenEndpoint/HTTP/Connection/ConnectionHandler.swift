@@ -211,9 +211,9 @@ final class ConnectionHandler: ChannelInboundHandler {
         gate.resume()
     }
 
-    /// The server stops: no further request.
-    /// The connection ends after the answer under way or the next. A request may be on its way, and a proxy that has
-    /// sent one does not send it elsewhere; so a connection without one ends a little later.
+    /// The server stops: the connection ends after the answer under way, or after the next when none is.
+    /// A request may be on its way, and a proxy that has sent one does not send it elsewhere; so a connection without
+    /// one ends a little later.
     private func quiesce() {
         isLast = true
         end.signal()

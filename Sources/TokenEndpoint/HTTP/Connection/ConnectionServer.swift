@@ -18,7 +18,8 @@ struct ConnectionServer: Service {
     /// `nil` for plain HTTP.
     var tls: TLSIdentity?
     /// How long it goes on accepting when it is to stop, so that no proxy sends to a port that has just closed.
-    var stopsAfter = Duration.zero
+    /// `nil`: it closes at once, with what waits to be accepted, so that a proxy's check sees it.
+    var stopsAfter: Duration?
     var onServing: @Sendable () -> Void = {}
     let logger: Logger
     let respond: Respond
@@ -32,7 +33,7 @@ struct ConnectionServer: Service {
 
     init(
         address: ListenAddress, connections: OpenConnections, metrics: TransportMetrics, tls: TLSIdentity? = nil,
-        stopsAfter: Duration = .zero, logger: Logger, onServing: @escaping @Sendable () -> Void = {},
+        stopsAfter: Duration? = nil, logger: Logger, onServing: @escaping @Sendable () -> Void = {},
         respond: @escaping Respond
     ) {
         self.address = address
@@ -59,6 +60,10 @@ struct ConnectionServer: Service {
                 }
                 await connections.empty()
             } onGracefulShutdown: {
+                guard let stopsAfter else {
+                    listener.stop()
+                    return connections.drain()
+                }
                 if stopsAfter > .zero { connections.answerLastRequests() }
                 Task {
                     try? await Task.sleep(for: stopsAfter)
