@@ -180,6 +180,7 @@ def test_a_link_in_the_browser_that_asked_goes_on_there(realm):
     assert elsewhere.answer.header("referrer-policy") == "no-referrer"
     session.browser.open(link)
     assert session.browser.page.step == "continue-link"
+    assert f"<bdi>{email}</bdi>" in session.browser.answer.body.decode()
     session.browser.submit("continue")
     assert "code" in session.browser.members
 

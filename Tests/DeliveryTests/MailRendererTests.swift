@@ -33,6 +33,21 @@ struct MailRendererTests {
         #expect(try renderer.render(payload(.otp(code: "123456", minutes: 1))).text.contains("1 minute and"))
     }
 
+    @Test(
+        "the mail of a code names the client that asked, unless that is the realm's own name",
+        arguments: [
+            (nil, nil), ("", nil), ("\u{200B}", nil), ("Acme", nil), (" Acme\n", nil), ("Acme Wallet", "Acme Wallet"),
+            ("Bad <b>App</b>\u{202E}\r\n#999999", "Bad <b>App</b> #999999"), ("{code} {{code}}", "{code} {{code}}"),
+        ] as [(String?, String?)])
+    func client(_ asked: String?, _ named: String?) throws {
+        let mail = try renderer.render(payload(), MailRenderer.Voice(name: "Acme", client: asked))
+        let lines = mail.text.split(separator: "\n").filter { $0.hasPrefix("Asked for by") }
+        #expect(lines == (named.map { ["Asked for by \($0)."] } ?? []))
+        #expect(mail.html.contains("Asked for by") == (named != nil) && !mail.html.contains("<b>"))
+        #expect(mail.text.hasSuffix("\n@auth.example.com #123456") && !mail.text.contains("\n\n\n"))
+        #expect(mail.subject == "123456 is your Acme verification code")
+    }
+
     @Test func `the mail of a link shows where the link leads`() throws {
         let link = "https://auth.example.com/magic-login?userId=5c0f6a2e&token=a-b_c~d"
         let mail = try renderer.render(payload(.magicLink(link: link, minutes: 15)))

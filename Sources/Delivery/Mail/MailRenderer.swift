@@ -30,15 +30,21 @@ public struct MailRenderer: Sendable {
     public struct Voice: Sendable {
         /// The realm or App as people know it.
         let name: String
+        /// The client that asked, as people know it; `nil` when it is not known or has the name of the realm or App.
+        let client: String?
         /// A BCP 47 tag; English where there are no texts in it.
         let language: Language
         /// Texts of the realm or App in the place of ours, by key.
         let own: [String: String]
 
-        /// - Parameter locale: a BCP 47 tag.
-        public init(name: String, locale: String? = nil, own: [String: String] = [:]) {
+        /// - Parameters:
+        ///   - client: the display name of the client that asked.
+        ///   - locale: a BCP 47 tag.
+        public init(name: String, client: String? = nil, locale: String? = nil, own: [String: String] = [:]) {
             let cleaned = DisplayText.clean(name)
             self.name = cleaned.isEmpty ? "Postern" : cleaned
+            let asked = DisplayText.clean(client ?? "")
+            self.client = asked.isEmpty || asked == self.name ? nil : asked
             language = locale.flatMap { Language(tag: $0) } ?? .english
             self.own = own
         }
@@ -70,6 +76,10 @@ public struct MailRenderer: Sendable {
             guard Self.isHost(payload.originHost) else { throw .originHost }
             shown = ["code": code, "host": payload.originHost]
             values = ["code": code, "validity": Self.validity(minutes, texts)]
+            if let client = voice.client {
+                shown["application"] = client
+                values["client"] = client
+            }
         case .magicLink(let link, let minutes, let origin):
             guard Self.isLink(link) else { throw .link }
             shown["link"] = link

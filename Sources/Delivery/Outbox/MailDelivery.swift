@@ -37,7 +37,8 @@ struct MailDelivery: Sendable {
             if let minutes = payload.usefulMinutes, mail.ageInSeconds >= Double(minutes) * 60 {
                 return .failure(Refusal(outcome: .permanent(.expired)))
             }
-            let voice = MailRenderer.Voice(name: payload.realmName, locale: mail.locale, own: mail.texts)
+            let voice = MailRenderer.Voice(
+                name: payload.realmName, client: mail.askedBy, locale: mail.locale, own: mail.texts)
             let words = try renderer.render(payload, voice)
             let message = message(words, of: mail, to: recipient, realmName: payload.realmName)
             return .success(OutgoingMail(message: message, code: payload.code, link: payload.link))

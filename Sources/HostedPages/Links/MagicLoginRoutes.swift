@@ -24,7 +24,7 @@ struct MagicLoginRoutes: Sendable {
         let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
         let link = Self.link(form) ?? MagicLink(standingInFor: "\(form["userId"] ?? "")&\(form["token"] ?? "")")
         do {
-            if try await page(of: link, exchange) != nil { return goOn(with: link, exchange) }
+            if let state = try await page(of: link, exchange) { return try await goOn(with: link, state, exchange) }
             return try await question(about: link, exchange)
         } catch {
             throw refusal(error, of: link, method: "get", [:], exchange)
@@ -73,11 +73,19 @@ struct MagicLoginRoutes: Sendable {
         return String(decoding: state, as: UTF8.self)
     }
 
-    private func goOn(with link: MagicLink, _ exchange: Exchange) -> Answer {
-        let look = pages.looks.look(exchange.realm, exchange)
-        return pages.renderer.page(
-            "continue-link", step: "continue-link", title: "link-here-title",
-            ["user": .value(link.formUserID), "token": .value(link.formToken)], look: look, hidesReferrer: true)
+    /// Says whose link it is: the browser may be another person's since it asked.
+    private func goOn(with link: MagicLink, _ state: String, _ exchange: Exchange) async throws -> Answer {
+        try await signIn.answering(exchange) {
+            let (transaction, context) = try await signIn.open(state, exchange)
+            let look = pages.looks.look(exchange.realm, exchange, uiLocales: context.request.uiLocales)
+            return pages.renderer.page(
+                "continue-link", step: "continue-link", title: "link-here-title",
+                [
+                    "user": .value(link.formUserID), "token": .value(link.formToken),
+                    "account": .value(transaction.address),
+                ],
+                look: look.filling(["client": context.request.client.displayName]), hidesReferrer: true)
+        }
     }
 
     private func goOn(from link: MagicLink, _ exchange: Exchange) async throws -> Answer {

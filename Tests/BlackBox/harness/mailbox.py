@@ -38,6 +38,11 @@ class Mail:
         return self.message.get_body(("plain",)).get_content()
 
     @property
+    def html(self):
+        """The text/html part."""
+        return self.message.get_body(("html",)).get_content()
+
+    @property
     def kind(self):
         """`link`, `code` or `notice`."""
         return "link" if _LINK.search(self.text) else "code" if _AUTOFILL.search(self.text) else "notice"
@@ -54,8 +59,7 @@ class Mail:
         """The link of the mail; the HTML part must have the same one."""
         found = _LINK.search(self.text)
         assert found, f"no link in the mail: {self.text!r}"
-        page = self.message.get_body(("html",)).get_content()
-        assert f'href="{html.escape(found.group())}"' in page, page
+        assert f'href="{html.escape(found.group())}"' in self.html, self.html
         return found.group()
 
 

@@ -22,6 +22,7 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('mail-approval-reported-subject', 'You reported a sign-in request for your account at {name}'),
     ('mail-code-lead', 'Your {name} verification code is:'),
     ('mail-code-not-you', 'Then ignore this mail: without the code nobody gets in.'),
+    ('mail-code-origin', 'Asked for by {client}.'),
     ('mail-code-subject', '{code} is your {name} verification code'),
     ('mail-code-use',
      'It is valid for {validity} and works once. Type it only into the app you are signing '
