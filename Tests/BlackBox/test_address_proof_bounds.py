@@ -5,9 +5,11 @@ import pytest
 from harness import jose, wire
 from harness.app import bearer
 from harness.codeflow import hosted
+from harness.provider import third_party
 from harness.sign_in_pages import counted_case, positive_control, Session  # pylint: disable=unused-import  # fixtures
 from test_address_proof import prove, tokens
 from test_audience import BODIES, ENDPOINTS
+from test_third_party_clients import want
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,29 @@ def test_an_id_token_of_a_proof_that_was_altered_does_not_verify(realm, what):
     with pytest.raises(Exception):
         jose.verify(f"{header}.{payload}.{signature}", session.flow.app.get("/.well-known/jwks").json())
     assert claims["aud"] == session.flow.app.client_id, "another client sees that it is not meant"
+
+
+def test_authlib_refuses_an_id_token_that_is_not_what_was_issued(realm):
+    """Altered, of another client, or ten minutes old; and takes the one that is right."""
+    want("authlib")
+    session = prove(realm, "authlib@mail.example")
+    document, claims = tokens(session)
+    keys, right = session.flow.app.get("/.well-known/jwks").json(), document["id_token"]
+    header, _, signature = right.split(".")
+
+    def altered(**changes):
+        return f"{header}.{jose.b64url(wire.json.dumps({**claims, **changes}).encode())}.{signature}"
+
+    with third_party("authlib_id_token_cli") as program:
+        def made_of(token, client=session.flow.app.client_id, now=claims["iat"] + 1):
+            program.tell(token=token, keys=keys, issuer=claims["iss"], client=client, nonce=claims["nonce"], now=now)
+            return program.hear()
+
+        assert made_of(right) == made_of(right, now=claims["exp"] - 1) == {"email": "authlib@mail.example"}
+        assert made_of(altered(email="victim@mail.example")) == {"refused": "BadSignatureError"}
+        assert made_of(altered(exp=claims["exp"] + 600), now=claims["exp"] + 1) == {"refused": "BadSignatureError"}
+        assert made_of(right, client=realm.client("app-2")) == {"refused": "InvalidClaimError"}
+        assert made_of(right, now=claims["exp"] + 1) == {"refused": "ExpiredTokenError"}
 
 
 def test_a_proof_leaves_its_audit_row_alone(realm, world):

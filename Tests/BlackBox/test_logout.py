@@ -4,6 +4,7 @@ import http.server
 import json
 import queue
 import socket
+import struct
 import threading
 import time
 import urllib.parse
@@ -16,6 +17,8 @@ from harness.codeflow import Flow, hosted
 
 GOODBYE = "https://app.a.example/goodbye"
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
+#: In the place of a status: the connection is reset.
+RESET = 0
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +126,12 @@ class Receiver:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 receiver.got.put((self.headers["Content-Type"], urllib.parse.parse_qs(body)["logout_token"][0]))
-                self.send_response(statuses.pop(0) if statuses else 200)
+                status = statuses.pop(0) if statuses else 200
+                if status == RESET:
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    self.connection.close()
+                    return
+                self.send_response(status)
                 self.send_header("Content-Length", "0")
                 self.send_header("Location", "http://127.0.0.1:1/")
                 self.end_headers()
@@ -186,9 +194,9 @@ def test_a_client_is_told_by_a_logout_token(world, receiver):
     assert len(queued(flow)) == 1, "a token that is no hint ends nothing"
 
 
-@pytest.mark.parametrize("receiver", [(500, 302, 200)], indirect=True)
+@pytest.mark.parametrize("receiver", [(500, 302, 200), (400, RESET, 204)], indirect=True, ids=["5xx, 3xx", "4xx, reset"])
 def test_a_token_is_sent_until_it_is_accepted(world, receiver):
-    """The same jti; no redirect is followed."""
+    """The same jti; no redirect is followed; 204 is a success."""
     flow = with_receiver(world, receiver)
     logout(flow, id_token_hint=flow.issued["id_token"])
     claims = [jose.parts(receiver.token())[1] for _ in range(3)]

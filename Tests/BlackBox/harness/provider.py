@@ -106,9 +106,7 @@ class Provider:
 
     def environment(self):
         """What a program of PyPI needs to find its packages and to trust this provider."""
-        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
-        return {**kept, "PYTHONPATH": str(settings.CLIENTS), "REQUESTS_CA_BUNDLE": str(self.certificate),
-                "SSL_CERT_FILE": str(self.certificate), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "NO_PROXY": "*"}
+        return {**_environment(), "REQUESTS_CA_BUNDLE": str(self.certificate), "SSL_CERT_FILE": str(self.certificate)}
 
     def program(self, name, **members):
         """Runs a program of `third_party`, which is told the members."""
@@ -118,6 +116,16 @@ class Provider:
     def site():
         """The origin of a site of a client's, which is free to listen on."""
         return f"http://localhost:{free_port()}"
+
+
+def _environment():
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
+    return {**kept, "PYTHONPATH": str(settings.CLIENTS), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "NO_PROXY": "*"}
+
+
+def third_party(name, **members):
+    """Runs a program of `third_party` that asks no provider."""
+    return Program(name, _environment(), members)
 
 
 class Program:
