@@ -312,6 +312,40 @@ def test_a_passkey_is_created_and_signs_in(browser, served):
     assert not [one for one in page.complaints() if "favicon" not in str(one)], page.complaints()
 
 
+def test_a_page_stays_when_its_passkey_is_refused_and_renews_an_old_ceremony(browser, served):
+    """A person who is not verified is back at the page, with what was typed; six minutes later the button signs in by a new ceremony."""
+    page = Page(browser)
+    page.send("Network.enable")
+    clear(page)
+    email = served.user()
+    page.open(served.url())
+    page.type("#address", email)
+    press(page, "continue")
+    page.type("#code", served.code(email))
+    press(page, "continue")
+    page.click("button[value=create]")
+    page.wait("document.querySelector('h1')?.innerText === 'Thanks'", timeout=30)
+    clear(page)
+    Client.got.clear()
+    page.send("WebAuthn.setUserVerified", {"authenticatorId": page.authenticator, "isUserVerified": False})
+    page.open(served.url())
+    page.evaluate("""(() => { const get = navigator.credentials.get.bind(navigator.credentials); window.refused = 0;
+        navigator.credentials.get = options => get(options).catch(error => { window.refused++; throw error; }); })()""")
+    page.type("#address", "typed@mail.example")
+    page.click("button[value=passkey]")
+    page.wait("window.refused > 0", timeout=30)
+    assert step(page) == "address" and not Client.got
+    assert page.evaluate("document.querySelector('#address').value") == "typed@mail.example"
+    assert page.evaluate("document.querySelector('form[data-passkey]').elements.assertion.value") == ""
+    page.send("WebAuthn.setUserVerified", {"authenticatorId": page.authenticator, "isUserVerified": True})
+    fetched = len([one for one in browser.events if one.get("params", {}).get("type") == "Fetch"])
+    page.evaluate("(() => { const now = Date.now; Date.now = () => now() + 360000; })()")
+    page.click("button[value=passkey]")
+    page.wait("document.querySelector('h1')?.innerText === 'Thanks'", timeout=30)
+    assert set(Client.got[-1]) == {"code", "state", "iss"}
+    assert len([one for one in browser.events if one.get("params", {}).get("type") == "Fetch"]) > fetched, "the ceremony was not renewed"
+
+
 def test_form_post_leaves_by_itself(browser, served):
     """The script posts the response."""
     page = Page(browser)
