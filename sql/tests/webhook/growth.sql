@@ -1,0 +1,51 @@
+\ir ../helpers/fixture.psql
+-- What it costs to take events and to record that they arrived does not grow with the events that wait, also by plans
+-- that were made when few did: a receiver that was down for an hour is made up for at the usual speed.
+SELECT no_plan();
+SET plan_cache_mode = force_generic_plan;
+\ir ../helpers/webhooks.psql
+\ir ../helpers/growth_calls.psql
+SELECT admin.put_webhook('a', 'crm', 'https://crm.example/events', events => '{*}') \g /dev/null
+
+-- So many users with an event each.
+CREATE FUNCTION pg_temp.waits(first integer, last integer) RETURNS void LANGUAGE sql AS $$
+    WITH a AS (INSERT INTO postern.audit_event (realm_id, event, user_id)
+               SELECT pg_temp.realm(), 'sign_in', gen_random_uuid() FROM generate_series(first, last)
+               RETURNING id, xid, at, user_id),
+         s AS (INSERT INTO postern.webhook_subject (realm_id, webhook, subject, due_at)
+               SELECT pg_temp.realm(), pg_temp.hook(), a.user_id, now() - interval '1 minute' FROM a)
+    INSERT INTO postern.webhook_delivery (realm_id, webhook, event, xid, event_at, subject)
+    SELECT pg_temp.realm(), pg_temp.hook(), a.id, a.xid, a.at, a.user_id FROM a $$;
+CREATE FUNCTION pg_temp.takes() RETURNS integer LANGUAGE sql AS $$
+    SELECT count(*)::integer FROM postern.take_events(16, 16, '{}') $$;
+CREATE FUNCTION pg_temp.holds() RETURNS void LANGUAGE sql AS $$
+    DELETE FROM taken;
+    INSERT INTO taken SELECT * FROM postern.take_events(16, 16, '{}') $$;
+CREATE FUNCTION pg_temp.settles() RETURNS integer LANGUAGE sql AS $$
+    SELECT postern.settle_delivered(array_agg(t.realm_id), array_agg(t.webhook), array_agg(t.subject),
+                                    array_agg(t.lease), array_agg(t.event_id)) FROM taken AS t $$;
+CREATE FUNCTION pg_temp.fails() RETURNS integer LANGUAGE sql AS $$
+    SELECT postern.settle_event(t.realm_id, t.webhook, t.subject, t.lease, t.event_id, 'failed', 'why', 60)
+      FROM (SELECT * FROM taken ORDER BY event_id LIMIT 1) AS t $$;
+CREATE TEMP TABLE read (call text, waiting integer, pages integer);
+CREATE FUNCTION pg_temp.counts(waiting integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_call text;
+BEGIN
+    PERFORM pg_temp.holds();
+    FOREACH v_call IN ARRAY '{pg_temp.takes(),pg_temp.settles(),pg_temp.fails()}'::text[] LOOP
+        PERFORM pg_temp.pages(v_call);
+        INSERT INTO read VALUES (v_call, waiting, pg_temp.pages(v_call));
+    END LOOP;
+END
+$$;
+SELECT pg_temp.waits(1, 200) \g /dev/null
+SELECT pg_temp.counts(200) \g /dev/null
+SELECT pg_temp.waits(201, 20000) \g /dev/null
+SELECT pg_temp.counts(20000) \g /dev/null
+SELECT is((SELECT pg_temp.settles()), 16, 'what was taken is settled');
+SELECT cmp_ok(many.pages, '<=', few.pages + 16 * 12, format(
+           '%s reads %s pages while few events wait, %s while many do', few.call, few.pages, many.pages))
+  FROM read AS few JOIN read AS many USING (call) WHERE few.waiting = 200 AND many.waiting = 20000;
+SELECT * FROM finish();
+ROLLBACK;
