@@ -1,4 +1,6 @@
 -- What becomes of a mail, and how long the queues are. SECURITY DEFINER, since the app role sees one realm at a time.
+-- The state is not compared by =: the indexes of what is queued look as good as the primary key while PostgreSQL knows
+-- nothing of the table, and one message would read all that wait.
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.sweep_rule (table_name, condition) VALUES
@@ -16,7 +18,8 @@ BEGIN
     UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
         last_error = NULL, recipient = CASE WHEN m.purpose = 'verify' THEN '' ELSE m.recipient END
       FROM postern.mail_outbox AS o
-     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued' AND o.realm_id = m.realm_id AND o.id = m.id
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued'
+       AND o.realm_id = m.realm_id AND o.id = m.id
     RETURNING o.recipient INTO v_recipient;
     IF NOT FOUND THEN
         RETURN false;
@@ -43,7 +46,7 @@ BEGIN
            detail = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN NULL ELSE m.detail END,
            not_before = now() + coalesce(p_retry_after, interval '0'), is_waiting = true,
            last_error = left(p_error, 50)
-     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued'
     RETURNING m.state = 'dead' INTO v_dead;
     IF v_dead THEN
         INSERT INTO postern.audit_event (realm_id, event, detail)
@@ -68,7 +71,7 @@ DECLARE
     v_in_a_row integer;
 BEGIN
     UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL, last_error = left(p_error, 50)
-     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued'
     RETURNING m.recipient INTO v_recipient;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -112,7 +115,7 @@ BEGIN
     UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
         last_error = NULL, is_unreported = false, provider = p_provider, reference = left(p_reference, 200),
         recipient = CASE WHEN m.purpose = 'verify' THEN '' ELSE m.recipient END
-     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued';
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued';
     RETURN FOUND;
 END
 $$;
@@ -140,7 +143,7 @@ BEGIN
                + CASE WHEN p_counts THEN 1 ELSE 0 END,
            provider = coalesce(p_provider, m.provider),
            refused_by = CASE WHEN p_refuses THEN m.refused_by || p_provider ELSE m.refused_by END
-     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state = 'queued'
+     WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued'
     RETURNING m.channel, m.client, m.expires_at <= m.not_before AS is_over INTO v_message;
     IF NOT FOUND THEN
         RETURN NULL;
