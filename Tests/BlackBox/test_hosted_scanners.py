@@ -15,12 +15,20 @@ pytestmark = pytest.mark.slow
 TIMES = 50
 
 
+#: What a visit must not change: accounts, what was asked for, messages, sessions. Keys are the server's own affair.
+_TABLES = ("auth_session", "authorization_code", "browser_session", "consent", "login_code", "login_link", "mail_outbox", "passkey",
+           "pushed_request", "session", "totp_factor", "undo_link", "user_account", "user_identifier")
+
+
 def state(world):
-    """Everything that a visit must not change: accounts, what was asked for, messages, sessions. Keys are the server's own affair."""
-    tables = ("auth_session", "authorization_code", "browser_session", "consent", "login_code", "login_link", "mail_outbox", "passkey",
-              "pushed_request", "session", "totp_factor", "undo_link", "user_account", "user_identifier")
-    rows = {name: world.cluster.value(f"SELECT coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM postern.{name} t") for name in tables}
-    return {**rows, "audit": world.cluster.value("SELECT count(*) FROM postern.audit_event WHERE user_id IS NOT NULL")}
+    """Every row of them."""
+    rows = {(name, row) for name in _TABLES for row, in world.cluster.sql(f"SELECT md5(t::text) FROM postern.{name} t")}
+    return rows | {("audit", row) for row, in world.cluster.sql("SELECT id FROM postern.audit_event WHERE user_id IS NOT NULL")}
+
+
+def added(world, before):
+    """Rows that are new or changed since. The sweeper may have removed some."""
+    return state(world) - before
 
 
 def native(served):

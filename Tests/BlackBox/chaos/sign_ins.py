@@ -66,6 +66,8 @@ class SignIns:
         self.mailbox = self.app.mailbox
         self.users = Users(self.mailbox, users)
         self.phones, self.numbers = phones, collections.deque()
+        #: Numbers to which a message may come that was not waited for.
+        self._doubtful = set()
         self._credentials = list(credentials)
         self._lock = threading.Lock()
         self._acknowledged = []
@@ -151,30 +153,37 @@ class SignIns:
 
     async def _messages(self, run, node, name):
         client = fleet.Client.of(node)
-        doubtful = set()
         while not run.stopped:
-            number = self.numbers.popleft()
-            self.numbers.append(number)
-            before = len(self.phones.to(number))
-            asked = await run.ask(
-                name + " request", client, fleet.post_json(self.app.host, "/api/account/native/otp/request", {"Phone": number}))
-            if not asked or asked[0] != 200:
-                doubtful.add(number)
+            if not self.numbers:
+                await asyncio.sleep(0.1)
                 continue
-            deadline = time.monotonic() + 2
-            while len(self.phones.to(number)) <= before and time.monotonic() < deadline and not run.stopped:
-                await asyncio.sleep(0.03)
-            messages = self.phones.to(number)
-            if len(messages) <= before:
-                doubtful.add(number)
-                continue
-            form = {
-                "grant_type": OTP, "client_id": self.app.client_id, "auth_session": json.loads(asked[2])["AuthSession"],
-                "otp_code": messages[-1]["code"], "scope": "openid offline_access",
-            }
-            await self._redeem(run, client, name, form, number in doubtful)
-            await asyncio.sleep(0.3)
+            number = self.numbers.popleft()  # one asks at a time: a late message of another request looks like this one's
+            try:
+                await self._message(run, client, name, number)
+            finally:
+                self.numbers.append(number)
         client.close()
+
+    async def _message(self, run, client, name, number):
+        before = len(self.phones.to(number))
+        asked = await run.ask(
+            name + " request", client, fleet.post_json(self.app.host, "/api/account/native/otp/request", {"Phone": number}))
+        if not asked or asked[0] != 200:
+            self._doubtful.add(number)
+            return
+        deadline = time.monotonic() + 2
+        while len(self.phones.to(number)) <= before and time.monotonic() < deadline and not run.stopped:
+            await asyncio.sleep(0.03)
+        messages = self.phones.to(number)
+        if len(messages) <= before:
+            self._doubtful.add(number)
+            return
+        form = {
+            "grant_type": OTP, "client_id": self.app.client_id, "auth_session": json.loads(asked[2])["AuthSession"],
+            "otp_code": messages[-1]["code"], "scope": "openid offline_access",
+        }
+        await self._redeem(run, client, name, form, number in self._doubtful)
+        await asyncio.sleep(0.3)
 
     async def _passkeys(self, run, node, name, credential):
         client = fleet.Client.of(node)
