@@ -63,8 +63,8 @@ def main():
         "Refreshes, userinfo, introspection and discovery while the sweeper is held back by its own lock, and while it deletes expired rows. "
         "`off` and `control` are both without it: their difference is what the figures cannot show."))
     parser.add_argument("--rows", type=int, default=3_000_000, help="expired rows at the start (default 3,000,000)")
-    parser.add_argument("--turns", type=int, default=5, help="windows of each kind (default 5)")
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of a window (default 3)")
+    parser.add_argument("--turns", type=int, default=3, help="windows of each kind (default 3)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of a window (default 1)")
     options = parser.parse_args()
     world = World("sweeper")
     try:
