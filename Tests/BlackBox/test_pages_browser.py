@@ -288,8 +288,8 @@ def test_the_other_steps(browser, served):
     assert not problems, "\n".join(problems)
 
 
-def test_a_passkey_is_created_and_signs_in(browser, served):
-    """Offered after a sign-in by code; then the button signs in, and so does the field by conditional mediation."""
+def with_passkey(browser, served):
+    """A page whose user has signed in by code and taken the offered passkey, and whose cookies are gone."""
     page = Page(browser)
     page.send("Network.enable")
     clear(page)
@@ -305,6 +305,12 @@ def test_a_passkey_is_created_and_signs_in(browser, served):
     assert len(page.credentials()) == 1
     clear(page)
     Client.got.clear()
+    return page
+
+
+def test_a_passkey_is_created_and_signs_in(browser, served):
+    """Offered after a sign-in by code; then the button signs in, and so does the field by conditional mediation."""
+    page = with_passkey(browser, served)
     page.open(served.url())
     # The virtual authenticator answers the conditional request of the page at once.
     page.wait("document.querySelector('h1')?.innerText === 'Thanks'", timeout=30)
@@ -314,19 +320,7 @@ def test_a_passkey_is_created_and_signs_in(browser, served):
 
 def test_a_page_stays_when_its_passkey_is_refused_and_renews_an_old_ceremony(browser, served):
     """A person who is not verified is back at the page, with what was typed; six minutes later the button signs in by a new ceremony."""
-    page = Page(browser)
-    page.send("Network.enable")
-    clear(page)
-    email = served.user()
-    page.open(served.url())
-    page.type("#address", email)
-    press(page, "continue")
-    page.type("#code", served.code(email))
-    press(page, "continue")
-    page.click("button[value=create]")
-    page.wait("document.querySelector('h1')?.innerText === 'Thanks'", timeout=30)
-    clear(page)
-    Client.got.clear()
+    page = with_passkey(browser, served)
     page.send("WebAuthn.setUserVerified", {"authenticatorId": page.authenticator, "isUserVerified": False})
     page.open(served.url())
     page.evaluate("""(() => { const get = navigator.credentials.get.bind(navigator.credentials); window.refused = 0;

@@ -44,7 +44,7 @@ GRANT EXECUTE ON FUNCTION postern.live_session TO postern_app;
 
 -- The same for a request that comes with a proof (postern.with_proof says its form), which is used up. proof: fresh,
 -- used or old; with the latter two active is false. Not run again by itself: a proof is fresh once. STABLE, so that it
--- is inlined as well, which halves what a batch costs; mark_proof, which writes, is VOLATILE and called once a row.
+-- is inlined as well, which saves a third of a batch; mark_proof, which writes, is VOLATILE and called once a row.
 CREATE OR REPLACE FUNCTION postern.live_session_by_proof(p_realm uuid, p_session uuid, p_jti bytea, p_proof bytea)
 RETURNS TABLE (proof text, active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[],
     amr text[], auth_time double precision, token_salt bytea, created_at double precision, email text,

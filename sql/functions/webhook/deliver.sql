@@ -8,13 +8,16 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 
 -- The first events of subjects that are due, on a lease of 30 seconds; webhooks take turns. p_busy: the webhook of each
 -- call that this server makes just now; a webhook gets p_share calls of one server. A webhook that fails for several
--- subjects in a row gets one call at a time until it accepts one.
+-- subjects in a row gets one call at a time until it accepts one. Without the settings a plan that was made while the
+-- queue was empty would read all of it.
 CREATE OR REPLACE FUNCTION postern.take_events(p_limit integer, p_share integer, p_busy uuid[])
 RETURNS TABLE (realm_id uuid, webhook uuid, name text, url text, audience text, secret_name text, subject text,
                lease uuid, event_id bigint, event text, type text, jti text, txn text, at double precision,
                user_id uuid, session_id uuid, client_id text, source text, detail jsonb, address text,
                test_identity boolean, attempts integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -111,7 +114,9 @@ COMMENT ON FUNCTION postern.event_address IS 'The address that an event is about
 CREATE OR REPLACE FUNCTION postern.settle_delivered(
     p_realms uuid[], p_webhooks uuid[], p_subjects text[], p_leases uuid[], p_events bigint[])
 RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off
 AS $$
 DECLARE
     v_held postern.webhook_subject[];
