@@ -73,6 +73,11 @@ def test_readme_for_everybody(dev, tmp_path):
     run(to_run(README), sh=shell)
 
 
+def test_readme_for_administrators(psql):
+    """The README's statements work for a member of postern_admin."""
+    run(to_run(README), sql=psql)
+
+
 @pytest.mark.parametrize("page", [DEVICES, POSSESSION], ids=lambda page: page.name)
 def test_devices_and_possession(page, dev, tmp_path):
     """The commands of the pages for devices and phone numbers, against `postern dev`."""
