@@ -111,6 +111,7 @@ def test_each_device_that_may_approve_is_woken_without_a_word_of_it(realm, vendo
         assert set(message) - {"locale", "domain", "app"} <= MEMBERS, message
         assert (message["channel"], message["kind"], message["purpose"], message["type"]) == ("push", "approval", "approval", "message.send")
         assert (message["sub"], message["approval_id"]) == (owner.sub, item["Id"])
+        assert message["client_id"] == realm.client("app"), "the provider has to know whose app to wake, not who asks"
         words = json.dumps({name: value for name, value in message.items() if name != "to"})
         assert owner.email not in words and "Pay" not in words and asked["match_number"] not in (message.get("text"), message.get("code"))
     assert "handle-" not in json.dumps(realm.world.admin.run("SELECT to_json(m) FROM admin.messages m WHERE channel = 'push';"))

@@ -93,7 +93,8 @@ END
 $$;
 COMMENT ON FUNCTION postern.resolve_approval IS 'Finds the user of a request for approval, and whether devices show it';
 
--- One message per device. Its handle stays sealed until the message is sent.
+-- One message per device. Its client is the one that added the device, not the one that asks: a provider needs to know
+-- whose app to wake. Its handle stays sealed until the message is sent.
 CREATE OR REPLACE FUNCTION postern.push_approval(p_approval postern.transaction, p_user uuid) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -103,7 +104,7 @@ BEGIN
                'sealed:' || translate(encode(d.push_handle, 'base64'), E'\n', ''),
                'approval', 'approval', NULL,
                p_detail => jsonb_build_object('sub', p_user, 'device_id', d.id, 'approval_id', p_approval.id),
-               p_expires_at => p_approval.expires_at, p_client => p_approval.client)
+               p_expires_at => p_approval.expires_at, p_client => d.client)
       FROM postern.device_key AS d
      WHERE d.realm_id = p_approval.realm_id AND d.user_id = p_user AND d.push_handle IS NOT NULL
        AND postern.device_may_approve(d) AND postern.configured_channels(d.realm_id) ? 'push';

@@ -80,11 +80,13 @@ SELECT pg_temp.device('pushed', push => '\x010203') \g /dev/null
 SELECT pg_temp.passes('1 hour') \g /dev/null
 SELECT pg_temp.sql($$UPDATE postern.device_key SET probation_until = now() + interval '1 hour'
                       WHERE id = md5('new')::uuid RETURNING ''$$) \g /dev/null
-SELECT pg_temp.asks('r1') \g /dev/null
+SELECT pg_temp.asks('r1', client => 'bff') \g /dev/null
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', recipient, purpose, detail ->> 'device_id' = md5('pushed')::uuid::text,
                                                     detail ->> 'approval_id' = pg_temp.rid('r1')::text, payload, priority), ',')
                           FROM postern.mail_outbox WHERE channel = 'push'$$), 'sealed:AQID approval t t 0',
           'each device that may answer gets a push, whose handle stays sealed');
+SELECT is(pg_temp.sql($$SELECT client FROM postern.mail_outbox WHERE channel = 'push'$$), pg_temp.client('app')::text,
+          'in the name of the client that added the device, whose app the provider has to reach');
 
 -- What clients may be told.
 RESET ROLE;
