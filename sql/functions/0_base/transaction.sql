@@ -32,6 +32,6 @@ CREATE OR REPLACE FUNCTION postern.state_of(t postern.transaction) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN t.state NOT IN ('failed', 'redeemed') AND t.expires_at <= now() THEN 'failed' ELSE t.state END;
 COMMENT ON FUNCTION postern.state_of IS
-    'The state of a transaction: an expired one has failed, whatever the column says';
+    'The state of a transaction: an expired one has failed, also while its column says otherwise';
 
 RESET ROLE;

@@ -29,9 +29,9 @@ RETURN now() - interval '10 minutes';
 COMMENT ON FUNCTION postern.approvals_since IS
     'No request for approval of before is open, or was answered in the last minute';
 
--- Outcomes: asked, rate_limited. A request of the same client and source for the same hint ends, whoever is meant: so a
--- replaced one looks alike for known and unknown. event_id: of a request that Cotter's wire can name (p_is_event).
--- p_shows_source: whether devices are told p_source, because it is the asker's own.
+-- Outcomes: asked, rate_limited. A request of the same client and source for the same hint ends, for known and
+-- unknown users alike, so that a replaced request tells nothing. event_id: of a request that Cotter's wire can
+-- name (p_is_event). p_shows_source: whether devices are told p_source, because it is the asker's own.
 CREATE OR REPLACE FUNCTION postern.ask_approval(
     p_realm uuid, p_id uuid, p_client uuid, p_hint text, p_event text, p_binding_message text, p_match_number text,
     p_challenge bytea, p_is_event boolean, p_shows_source boolean, p_ip text, p_source text, p_lifetime integer,

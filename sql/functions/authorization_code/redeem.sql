@@ -1,9 +1,9 @@
 -- The grant authorization_code (RFC 6749 section 4.1.3), the whole of it in one call.
 SET LOCAL ROLE postern_owner;
 
--- One conditional UPDATE consumes the code, and its row is the verdict; whatever does not match leaves the code as it
--- is. p_redirect_uri NULL: none was sent. p_challenge: what the verifier hashes to; NULL: none was sent. p_resource:
--- narrows; NULL: all. p_session and the columns after it: the session to open; its scope is the code's.
+-- One conditional UPDATE consumes the code, and its row is the verdict; a redemption that does not match leaves the
+-- code as it is. p_redirect_uri NULL: none was sent. p_challenge: what the verifier hashes to; NULL: none was sent.
+-- p_resource: narrows; NULL: all. p_session and the columns after it: the session to open; its scope is the code's.
 -- Outcomes: ok, refused (reason is for logs only), invalid_target (the code stays), rate_limited.
 -- A used code that its client presents again with the right verifier ends the session that it opened (RFC 6749
 -- section 4.1.2). The same p_session again is no reuse: it is this call, repeated because its answer was lost.

@@ -5,8 +5,8 @@ SET LOCAL ROLE postern_owner;
 
 -- The account that a code for an address signs in to (proven), or that it would confirm: one whose only identifiers are
 -- unproven, such as one that an administrator has put. No row: a code would register a new account. An unproven
--- identifier of an account that has a proven one opens nothing: whoever receives messages there has not shown to be
--- that account's owner.
+-- identifier of an account that has a proven one opens nothing: the person who receives messages there may not be
+-- the owner of the account.
 CREATE OR REPLACE FUNCTION postern.account_of(p_realm uuid, p_key text)
 RETURNS TABLE (user_id uuid, identifier uuid, kind text, value text, proven boolean, proved_at timestamptz)
 LANGUAGE plpgsql STABLE

@@ -1,4 +1,5 @@
--- A request for a code: recorded by whoever serves it, decided later by a worker. Recording never reads user_account.
+-- A request for a code: the node that serves it records it, a worker decides it later. Recording never reads
+-- user_account, so that its time does not depend on whether an address has an account.
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.known_permission (permission, purpose) VALUES

@@ -123,8 +123,8 @@ COMMENT ON FUNCTION postern.message_sent IS 'A provider took the message: erases
 GRANT EXECUTE ON FUNCTION postern.message_sent TO postern_app;
 
 -- No provider took the message yet. It is due again after p_retry_after, or dead: for good (p_permanent), or because it
--- would have expired by then. p_provider: who was asked, NULL when nobody was; p_refuses: that provider will never take
--- it; p_counts: the failure counts for its turn. p_allowed: the pre-send hook was asked and allowed it. An error
+-- would have expired by then. p_provider: the one that was asked, NULL for none; p_refuses: that provider will never
+-- take it; p_counts: the failure counts for its turn. p_allowed: the pre-send hook was asked and allowed it. An error
 -- 'denied' means that it did not.
 CREATE OR REPLACE FUNCTION postern.message_failed(
     p_realm uuid, p_id uuid, p_error text, p_retry_after interval, p_permanent boolean, p_provider text,

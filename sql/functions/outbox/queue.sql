@@ -12,8 +12,8 @@ SET LOCAL ROLE postern_owner;
 --   p_purpose    sign-in, register, verify, identifier, possession, notice or approval. register, verify and possession
 --                are for addresses without an account: they leave after all others and fill 4/5 of the queue at most.
 --   p_request    the handle (auth_session.id) that asked: gives client, App and locale, unless they are given.
---   p_expires_at when the message is useless, by the database clock; NULL: 24 hours. A code or link ends with the
---                realm's lifetime of codes or links, whatever is given.
+--   p_expires_at when the message is useless, by the database clock; NULL: 24 hours. A code or link always
+--                ends with the realm's lifetime of codes or links.
 --   p_client, p_app  who asked: the client's key, the App's slug. The text names them.
 --   p_locale     BCP 47 tag of the language; NULL: English.
 -- A realm's queue is bounded (trigger mail_admission): beyond it a message is dropped, audited, without an error.

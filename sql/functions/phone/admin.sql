@@ -64,8 +64,8 @@ names a country and admin.put_channel names who carries it. The realm gets the s
 regions: ISO 3166 codes. default_region: of numbers that people type without a country code.
 sends: messages per request, resends and other channels included, 1 to 5 (default 3).
 daily_budget: cost units per day over all phones (default 10,000; admin.put_phone_prefix says what a message costs).
-stale_after: 1 to 3650 days (default 90). A number whose last proof is older may have passed to another person: alone it
-signs nobody in, and who proves it and may register gets it.
+stale_after: 1 to 3650 days (default 90). A number whose last proof is older may have passed to another person: it no
+longer signs in by itself, and a person who proves it and may register gets it.
 Example: SELECT admin.set_phone_policy(''acme'', ''{AT,DE}'', ''AT'', daily_budget => 2000);';
 
 CREATE OR REPLACE FUNCTION admin.put_phone_prefix(

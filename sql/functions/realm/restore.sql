@@ -1,8 +1,8 @@
 -- After the database went back to an earlier time: what was used up or ended since that time must not come back.
 SET LOCAL ROLE postern_owner;
 
--- Tables all of whose rows are void after a restore: each row can be used once, or leads to one that can, and nobody
--- knows which of them were used. Sessions and the mail queue have rules of their own below.
+-- Tables all of whose rows are void after a restore: each row can be used once, or leads to one that can, and
+-- after a restore it is not known which of them were used. Sessions and the mail queue have rules of their own below.
 CREATE OR REPLACE FUNCTION postern.tables_void_after_restore() RETURNS text[]
 LANGUAGE sql IMMUTABLE
 RETURN ARRAY['address_proof', 'auth_session', 'authorization_code', 'login_code', 'login_link', 'pushed_request',
@@ -52,8 +52,7 @@ BEGIN
 
     FOR v_realm IN SELECT r.id FROM postern.realm AS r ORDER BY r.id LOOP
         WITH ended AS (
-            -- Revoked and not deleted: whatever token of the family is presented, it is refused and never judged as
-            -- reuse.
+            -- Revoked and not deleted: every token of the family is refused and never judged as reuse.
             UPDATE postern.session AS s SET revoked_at = now()
              WHERE s.realm_id = v_realm AND s.revoked_at IS NULL AND s.last_used_at >= sessions_used_since RETURNING 1),
         browsers AS (

@@ -1,4 +1,4 @@
--- The second factor: used with whatever proved the first, enrolled and removed by its owner.
+-- The second factor: used beside any first factor, enrolled and removed by its owner.
 SET LOCAL ROLE postern_owner;
 
 -- One try at an account's second factor, in the transaction that verified the first. True: right, and spent by this
