@@ -69,6 +69,22 @@ def fragile_world(request):
         made.close()
 
 
+@pytest.fixture(scope="module")
+def second_node(world):
+    """Another process on the same database: what must be exact cannot live in memory."""
+    node = world.start_node()
+    yield node
+    node.stop()
+
+
+@pytest.fixture(scope="module")
+def proxied_node(world):
+    """A node that takes 127.0.0.1 for its proxy, so that a test can come from anywhere."""
+    node = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.0/8")
+    yield node
+    node.stop()
+
+
 @pytest.fixture(scope="session")
 def dev():
     """`postern dev`, for what only exists there."""

@@ -13,14 +13,6 @@ WIDTH = 48
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def second_node(world):
-    """Another process on the same database: the exactness must not live in memory."""
-    node = world.start_node()
-    yield node
-    node.stop()
-
-
 def statuses(answers):
     """How often each status came; exceptions count by their text."""
     return dict(collections.Counter(getattr(a, "status", repr(a)) for a in answers))

@@ -25,14 +25,6 @@ def realm(world):
     return made
 
 
-@pytest.fixture(scope="module")
-def second_node(world):
-    """Another process on the same database."""
-    node = world.start_node()
-    yield node
-    node.stop()
-
-
 @pytest.fixture
 def flow(realm):
     """A browser that is signed in."""

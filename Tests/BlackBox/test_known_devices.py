@@ -25,14 +25,6 @@ def wrong(code, step=1):
     return f"{(int(code) + step) % 10 ** len(code):0{len(code)}}"
 
 
-@pytest.fixture(scope="module")
-def proxied(world):
-    """A node that takes 127.0.0.1 for its proxy, so that strangers can come from anywhere."""
-    node = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.0/8")
-    yield node
-    node.stop()
-
-
 @pytest.fixture
 def strict(world):
     """A realm with the default limits."""
@@ -80,9 +72,9 @@ def close_for_strangers(realm, email):
     )
 
 
-def test_a_known_device_signs_in_while_the_account_is_closed_to_strangers(strict, proxied):
+def test_a_known_device_signs_in_while_the_account_is_closed_to_strangers(strict, proxied_node):
     """Its requests send mail, its handle is looked at; strangers' are not, and nobody sees a difference in the answers."""
-    app = strict.app(node=proxied)
+    app = strict.app(node=proxied_node)
     email = strict.user()
     hint = hint_of(app, email)
     close_for_strangers(strict, email)
@@ -98,9 +90,9 @@ def test_a_known_device_signs_in_while_the_account_is_closed_to_strangers(strict
     assert sent(app, email, answer.json()["id_token"])
 
 
-def test_strangers_cannot_use_up_what_a_known_device_may_ask_for(strict, proxied):
+def test_strangers_cannot_use_up_what_a_known_device_may_ask_for(strict, proxied_node):
     """Twenty requests from anywhere use up the address's limits, also for its owner without a hint; not for the device."""
-    app = strict.app(node=proxied)
+    app = strict.app(node=proxied_node)
     email = strict.user()
     hint = hint_of(app, email)
     statuses = [app.post_json(REQUEST, {"Email": email}, anywhere()).status for _ in range(20)]
@@ -124,9 +116,9 @@ def test_a_device_has_a_target_total_of_its_own(strict):
     assert app.redeem(asked.code, handle=asked.handle).status == 200, "another device has its own"
 
 
-def test_another_accounts_id_token_gains_nothing(strict, proxied):
+def test_another_accounts_id_token_gains_nothing(strict, proxied_node):
     """Whoever has ID tokens of their own is bound by the address's limits, and the address's owner learns nothing of it."""
-    app = strict.app(node=proxied)
+    app = strict.app(node=proxied_node)
     victim, attacker = strict.user(), strict.user()
     hint = hint_of(app, victim)
     mine = []
@@ -271,10 +263,10 @@ def sign_in_among_strangers(app, email, hint):
     return answer
 
 
-def test_the_owner_signs_in_at_every_attempt(world, strict, proxied):
+def test_the_owner_signs_in_at_every_attempt(world, strict, proxied_node):
     """Strangers from thousands of sources ask, guess by address and by their own handles, without pause."""
     attempts = 50 if settings.FULL else 8
-    app = strict.app(node=proxied)
+    app = strict.app(node=proxied_node)
     email = strict.user()
     hint = hint_of(app, email)
     handles, stop, counts = [], threading.Event(), {"requests": 0, "guesses": 0}

@@ -13,22 +13,6 @@ from harness.volley import in_parallel, volley
 REQUEST, REGISTER = "/api/account/native/otp/request", "/api/account/native/register"
 
 
-@pytest.fixture(scope="module")
-def second_node(world):
-    """Another process on the same database."""
-    node = world.start_node()
-    yield node
-    node.stop()
-
-
-@pytest.fixture(scope="module")
-def proxied_node(world):
-    """A node that takes 127.0.0.1 for its proxy, so that a test can come from anywhere."""
-    node = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.0/8")
-    yield node
-    node.stop()
-
-
 def assert_refused(answer, policy, dimension):
     """429 as docs/wire.md writes it."""
     assert answer.status == 429, answer

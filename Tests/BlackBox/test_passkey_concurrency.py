@@ -29,14 +29,6 @@ def realm(world):
     return made
 
 
-@pytest.fixture(scope="module")
-def second_node(world):
-    """Another process on the same database."""
-    node = world.start_node()
-    yield node
-    node.stop()
-
-
 def statuses(answers):
     """How often each status came; exceptions count by their text."""
     return dict(collections.Counter(getattr(a, "status", repr(a)) for a in answers))

@@ -21,22 +21,6 @@ def tight(world):
     return realm
 
 
-@pytest.fixture(scope="module")
-def second_node(world):
-    """Another process on the same database."""
-    node = world.start_node()
-    yield node
-    node.stop()
-
-
-@pytest.fixture(scope="module")
-def proxied_node(world):
-    """A node that takes 127.0.0.1 for its proxy, so that a test can come from anywhere."""
-    node = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.0/8")
-    yield node
-    node.stop()
-
-
 def wrong(app, path, **form):
     """A call with a wrong client secret."""
     return app.post(path, {"client_id": app.client_id, "client_secret": "wrong", **form})

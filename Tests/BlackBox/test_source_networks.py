@@ -7,14 +7,6 @@ from test_limits import assert_refused
 LIMIT = 2
 
 
-@pytest.fixture(scope="module")
-def proxied_node(world):
-    """A node that takes 127.0.0.1 for its proxy, so that a test can come from anywhere."""
-    node = world.start_node(POSTERN_TRUSTED_PROXIES="127.0.0.0/8")
-    yield node
-    node.stop()
-
-
 def calls(realm, app):
     """One limited call of each policy by source, from an address."""
     def by(path):
