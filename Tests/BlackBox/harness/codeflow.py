@@ -38,7 +38,7 @@ class Flow:
         self.realm = realm
         self.app = realm.app(name, node) if host is None else realm.app_on(host, name, node)
         self.redirect_uri = redirect_uri
-        self.verifier = secrets.token_urlsafe(32)
+        self.verifier = LEDGER.add("code_verifier", secrets.token_urlsafe(32))
         self.cookie = None
 
     @property

@@ -90,6 +90,8 @@ class PageBrowser:
             method, body, headers = "GET", b"", {}
             target = parts.path + ("?" + parts.query if parts.query else "")
         self.page = PageParser(self.answer.body.decode()) if (self.answer.header("content-type") or "").startswith("text/html") else None
+        if self.page is not None:
+            LEDGER.add("tx", self.page.fields.get("tx"))
         return self
 
     def _keep(self, line):
