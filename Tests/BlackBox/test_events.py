@@ -219,6 +219,23 @@ def test_an_answer_decides_whether_the_event_is_sent_again(realm, receiver, kind
     await_state(realm, ["0", "0"])
 
 
+def test_pauses_between_tries_grow(realm, receiver):
+    """One second, two, four: a receiver that fails is not pressed."""
+    tries = []
+
+    def answer(event):
+        tries.append(time.monotonic())
+        return DELIVERED if len(tries) == 4 else (500, {}, b"")
+
+    receiver.answer = answer
+    hook(realm, receiver)
+    audit(realm, user=str(uuid.uuid4()))
+    receiver.count(4, timeout=30)
+    pauses = [later - earlier for earlier, later in zip(tries, tries[1:])]
+    assert all(pause > wanted - 0.1 for pause, wanted in zip(pauses, (1, 2, 4))), pauses
+    await_state(realm, ["0", "0"])
+
+
 def test_a_receiver_that_never_answers_holds_up_nobody_else(realm, receiver):
     """Other webhooks go on while its calls hang; ten seconds later they are given up and made again."""
     hanging = Receiver(lambda event: "hang")

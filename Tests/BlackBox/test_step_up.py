@@ -143,6 +143,12 @@ def test_a_session_keeps_what_its_sign_in_said(realm):
     assert rows == [[TWO, "{swk,user,mfa}"]] or rows == [[TWO, "{hwk,user,mfa}"]], rows
 
 
+@pytest.mark.parametrize("age", ["0", "x"])
+def test_a_sign_in_ignores_max_age(realm, app, age):
+    """It is never old."""
+    assert app.sign_in(realm.user(), max_age=age)["access_token"]
+
+
 def test_discovery_lists_the_values(realm, app):
     document = app.get("/.well-known/openid-configuration").json()
     assert document["acr_values_supported"] == [ONE, TWO, KEY] and "acr" in document["claims_supported"]
