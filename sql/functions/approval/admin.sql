@@ -1,7 +1,7 @@
 -- Provisioning: approvals of clients and users. admin.set_approvals is in ../device_key.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION admin.put_approval_client(realm text, client_id text, match_number boolean)
+CREATE OR REPLACE FUNCTION admin.put_approval_client(realm text, client_id text, match_number boolean DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -11,9 +11,6 @@ DECLARE
     v_client uuid := postern.admin_client(v_realm, client_id);
     v_type text;
 BEGIN
-    IF match_number IS NULL THEN
-        PERFORM postern.refuse('match_number is NULL', 'Allowed: true, false.');
-    END IF;
     SELECT c.client_type INTO v_type FROM postern.client AS c WHERE c.realm_id = v_realm AND c.id = v_client;
     IF NOT match_number AND v_type <> 'confidential' THEN
         PERFORM postern.refuse(format('match_number false needs a confidential client, and client_id "%s" is public',
@@ -29,7 +26,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION admin.put_approval_client IS
-'Sets how a client''s requests for approval (CIBA) are answered.
+'Sets how a client''s requests for approval (CIBA) are answered. NULL leaves a setting as it is.
 match_number: whether the person types on the trusted device the two digits that the client shows (default true).
 Without them a careless tap approves a stranger''s request. Public clients always have them.
 Example: SELECT admin.put_approval_client(''acme'', ''acme-backend'', match_number => true);';

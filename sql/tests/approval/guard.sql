@@ -94,6 +94,9 @@ SELECT is(pg_temp.refusal($$SELECT admin.put_approval_client('a', 'app', match_n
           '22023 match_number false needs a confidential client, and client_id "app" is public | Anybody can ask in the '
           'name of a public client: there the number stays.', 'a public client keeps its numbers');
 SELECT lives_ok($$SELECT admin.put_approval_client('a', 'bff', match_number => false)$$, 'a confidential one need not');
+SELECT admin.put_approval_client('a', 'bff') \g /dev/null
+SELECT is(pg_temp.sql($$SELECT match_number FROM postern.client WHERE client_id = 'bff'$$), 'false',
+          'what is not named stays as it is');
 SELECT is(pg_temp.refusal($$SELECT admin.resume_approvals('a', gen_random_uuid())$$) LIKE '22023 user_id % is not a user%',
           true, 'approvals are resumed for users');
 SELECT is((SELECT count(*)::int FROM admin.approvals WHERE realm = 'a' AND is_shown AND decision = 'report'), 1,
