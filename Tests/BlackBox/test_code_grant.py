@@ -1,6 +1,5 @@
 """The grant authorization_code: what a code opens, for whom, how often."""
 
-import concurrent.futures
 import time
 
 import pytest
@@ -106,20 +105,6 @@ def test_a_used_code_ends_its_session_when_its_client_presents_it_again(realm, f
     assert flow.app.userinfo(tokens["access_token"]).status == 401
     assert flow.app.refresh(tokens["refresh_token"]).error == "invalid_grant"
     assert any("authorization_code_reused" in row for row in world.admin.rows_of("audit_log", jose.parts(tokens["id_token"])[1]["sid"]))
-
-
-def test_of_many_requests_at_once_one_opens_a_session(realm, flow, world):
-    """On two processes."""
-    second = world.start_node()
-    flows = [flow, Flow(realm, node=second)]
-    flows[1].verifier = flow.verifier
-    for count in (2, 8, 48):
-        code = flow.code()
-        with concurrent.futures.ThreadPoolExecutor(count) as pool:
-            answers = list(pool.map(lambda number: flows[number % 2].exchange(code), range(count)))
-        assert sorted(answer.status for answer in answers) == [200] + [400] * (count - 1)
-        assert all(answer.json() == INVALID for answer in answers if answer.status == 400)
-    second.stop()
 
 
 @pytest.mark.parametrize("end", ["disable", "sign-out everywhere", "browser"])

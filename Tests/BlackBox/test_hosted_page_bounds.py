@@ -9,7 +9,9 @@ from harness.codeflow import REDIRECT, hosted
 from harness.control import Control
 from harness.holder import holder
 from harness.pages_client import PageBrowser
+from harness.settings import FULL
 from harness.sign_in_pages import counted_case, newest, other_code, positive_control, Session  # pylint: disable=unused-import  # fixtures
+from harness.volley import in_parallel
 from test_hosted_links import link_of
 from test_hosted_pages import at
 from test_hosted_passkeys import options, sign
@@ -18,6 +20,8 @@ from test_identifiers import undo_link
 from test_totp import Protected
 
 BROWSER = "__Host-postern-browser"
+#: Sign-ins that are begun and left.
+BEGUN = 100_000 if FULL else 1000
 FOREIGN = [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": None, "Origin": "https://evil.example"}]
 
 
@@ -264,14 +268,26 @@ def test_a_passkey_is_enough_for_a_second_level(realm):
 
 
 def test_sign_ins_that_are_begun_and_left_leave_nothing(realm, world):
-    """Three hundred first pages and forms that go nowhere change no row but those of limits."""
+    """First pages and forms that go nowhere change no row but those of limits, and the process stays as it is."""
     Control(realm).check()
     world.settle_messages()
-    before, pages = state(world), []
-    for number in range(300):
-        pages.append(Session(realm, login_hint=f"nobody{number}@mail.example"))
+    before = state(world)
+    pages = [Session(realm, login_hint=f"nobody{number}@mail.example") for number in range(100)]
     assert {page.browser.page.step for page in pages} == {"address"}
     for page in pages[:50]:
         assert page.browser.open(page.browser.url).page.step == "address"
         page.browser.submit("continue", address="no address")
+    target = "/connect/authorize?" + wire.form_body(pages[0].flow.request()).decode()
+
+    def begin(count):
+        with wire.Connection(world.node.port, timeout=30) as connection:
+            for _ in range(count):
+                answer = connection.exchange("GET", target, {"Host": realm.host})
+                if answer.status == 303:
+                    answer = connection.exchange("GET", answer.header("location").removeprefix(realm.issuer), {"Host": realm.host})
+                assert answer.status == 200 and b'data-step="address"' in answer.body, answer
+    in_parallel(begin, [50] * (BEGUN // 500), threads=4)
+    resident = world.node.resident()
+    in_parallel(begin, [50] * (BEGUN // 50 - BEGUN // 500), threads=4)
     assert not added(world, before)
+    assert world.node.resident() - resident < 16 << 20, (resident, world.node.resident())
