@@ -13,6 +13,7 @@ DECLARE
     v_primary text;
     v_taken record;
     v_clients uuid[];
+    v_unknown text;
 BEGIN
     IF slug IS NULL OR slug COLLATE "C" !~ '\A[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z' THEN
         PERFORM postern.refuse(format('slug %s is not an App name', postern.shown(slug)),
@@ -39,7 +40,14 @@ BEGIN
                 'A host belongs to one realm or App: choose another.');
         END IF;
     END IF;
-    SELECT array_agg(postern.admin_client(v_realm, x)) INTO v_clients FROM unnest(client_ids) AS x;
+    SELECT postern.shown(x) INTO v_unknown FROM unnest(client_ids) AS x
+     WHERE NOT EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = v_realm AND c.client_id = x) LIMIT 1;
+    IF FOUND THEN
+        PERFORM postern.refuse(format('client_ids has %s, which does not exist in this realm', v_unknown),
+                               'SELECT client_id FROM admin.clients WHERE realm = … lists them.');
+    END IF;
+    SELECT array_agg(c.id) INTO v_clients
+      FROM postern.client AS c WHERE c.realm_id = v_realm AND c.client_id = ANY (client_ids);
 
     UPDATE postern.app AS a
        SET display_name = coalesce(display_name, a.display_name), subdomain = coalesce(subdomain, a.subdomain),

@@ -37,7 +37,8 @@ COMMENT ON FUNCTION admin.put_ios_app IS
 Example: SELECT admin.put_ios_app(''acme'', ''acme-ios'', ''A1B2C3D4E5'', ''com.acme.app'');';
 
 CREATE OR REPLACE FUNCTION admin.put_android_app(
-    realm text, client_id text, package_name text, sha256_cert_fingerprints text[], sms_hash text DEFAULT NULL)
+    realm text, client_id text, package_name text, sha256_cert_fingerprints text[] DEFAULT NULL,
+    sms_hash text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -54,6 +55,10 @@ BEGIN
         PERFORM postern.refuse(format('package_name %s is not a package name', postern.shown(package_name)),
             'Allowed is the application id, for example com.example.app: letters, digits, underscores and at least one '
             'dot.');
+    END IF;
+    IF sha256_cert_fingerprints IS NULL THEN
+        SELECT a.fingerprints INTO sha256_cert_fingerprints FROM postern.client_android_app AS a
+         WHERE a.realm_id = v_realm AND a.client = v_client AND a.package_name = put_android_app.package_name;
     END IF;
     IF coalesce(cardinality(sha256_cert_fingerprints), 0) NOT BETWEEN 1 AND 20 THEN
         PERFORM postern.refuse('sha256_cert_fingerprints is empty or too long',
@@ -100,7 +105,7 @@ COMMENT ON FUNCTION admin.put_android_app IS
 'Lets an Android app use passkeys of this client: assetlinks.json and the origin android:apk-key-hash:… follow from the
 fingerprints (replaces the list).
 sha256_cert_fingerprints: SHA-256 of the signing certificates, 32 hex bytes with colons, as keytool -list -v or the Play
-Console print them.
+Console print them. NULL leaves them as they are; a new app needs them.
 sms_hash: the app''s hash for the SMS Retriever API, 11 characters: the last word of every SMS with a code for this
 client, so that the app reads the code by itself. NULL leaves it as it is.
 Example: SELECT admin.put_android_app(''acme'', ''acme-android'', ''com.acme.app'', ARRAY[''14:6D:E9:83:…'']);';

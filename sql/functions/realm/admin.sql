@@ -70,9 +70,11 @@ BEGIN
      ORDER BY d.domain LIMIT 1;
     IF FOUND THEN
         PERFORM postern.refuse(
-            CASE WHEN v_taken.owner = slug THEN format('domain "%s" is the subdomain of App "%s"', v_taken.domain,
-                                                       v_taken.app)
-                 ELSE format('domain "%s" belongs to realm "%s"', v_taken.domain, v_taken.owner) END,
+            format(CASE WHEN v_taken.owner = slug THEN '%s "%s" is the subdomain of App "%s"'
+                        ELSE '%s "%s" belongs to realm "%s"' END,
+                   CASE WHEN v_taken.domain = ANY (domains) THEN 'domains'
+                        WHEN v_taken.domain = primary_domain THEN 'primary_domain' ELSE 'public_origin' END,
+                   v_taken.domain, CASE WHEN v_taken.owner = slug THEN v_taken.app ELSE v_taken.owner END),
             'A domain belongs to one realm: choose another, or take it from there first.');
     END IF;
     -- The issuer is one realm's only, and so is the host it names.

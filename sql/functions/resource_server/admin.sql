@@ -1,7 +1,7 @@
 -- Provisioning: resource servers.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION admin.put_resource_server(realm text, client_id text, resources text[])
+CREATE OR REPLACE FUNCTION admin.put_resource_server(realm text, client_id text, resources text[] DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -11,6 +11,10 @@ DECLARE
     v_client uuid := postern.admin_client(v_realm, client_id);
     v_resource text;
 BEGIN
+    IF resources IS NULL THEN
+        SELECT nullif(c.resources, '{}') INTO resources
+          FROM postern.client AS c WHERE c.realm_id = v_realm AND c.id = v_client;
+    END IF;
     IF resources IS NULL OR cardinality(resources) > 100 THEN
         PERFORM postern.refuse('resources is no list of at most 100 resources',
             'An empty list lets the client introspect every token of the realm.');
@@ -37,7 +41,7 @@ END
 $$;
 COMMENT ON FUNCTION admin.put_resource_server IS
 'Says which resources a client with ept:introspection serves. It then sees only tokens whose aud names one of them, and
-of aud only its own part. {} lets it see every token of the realm, as before.
+of aud only its own part. {} lets it see every token of the realm, as before. NULL leaves them as they are.
 Example: SELECT admin.put_resource_server(''acme'', ''orders-api'', ARRAY[''https://orders.acme.example'']);';
 
 CREATE OR REPLACE VIEW admin.resource_servers AS

@@ -27,8 +27,9 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' has the published 
     ('put_scope', 'realm text, scope text, description text DEFAULT NULL::text, resources text[] DEFAULT NULL::text[], '
                   'in_discovery boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean'),
     ('put_ios_app', 'realm text, client_id text, team_id text, bundle_id text'),
-    ('put_android_app', 'realm text, client_id text, package_name text, sha256_cert_fingerprints text[], sms_hash '
-                        'text DEFAULT NULL::text'),
+    ('put_android_app', 'realm text, client_id text, package_name text, sha256_cert_fingerprints text[] DEFAULT '
+                        'NULL::text[], sms_hash text DEFAULT NULL::text'),
+    ('put_resource_server', 'realm text, client_id text, resources text[] DEFAULT NULL::text[]'),
     ('put_web_origin', 'realm text, client_id text, origin text'),
     ('put_app', 'realm text, slug text, display_name text DEFAULT NULL::text, subdomain text DEFAULT NULL::text, '
                 'registration text DEFAULT NULL::text, client_ids text[] DEFAULT NULL::text[], native_grants_enabled '

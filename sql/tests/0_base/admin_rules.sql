@@ -110,6 +110,8 @@ SELECT lives_ok($$SELECT admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acm
 SELECT lives_ok($$SELECT admin.put_android_app('acme', 'app', 'com.acme.app',
     ARRAY['14:6d:E9:83:C5:73:06:50:D8:EE:B9:95:2F:34:FC:64:16:A0:83:42:E6:1D:BE:A8:8A:04:96:B2:3F:CF:44:E5'])$$,
     'an Android app');
+SELECT lives_ok($$SELECT admin.put_android_app('acme', 'app', 'com.acme.app', sms_hash => 'FA+9qCX9VSu')$$,
+                'and its hash for SMS, with the fingerprints left');
 SELECT lives_ok($$SELECT admin.put_web_origin('acme', 'app', 'https://login.acme.example'),
                 admin.put_web_origin('acme', 'app', 'https://login.acme.example')$$, 'a web origin, twice');
 SELECT results_eq($$SELECT origins || ios_apps FROM admin.clients WHERE client_id = 'app'$$,

@@ -26,9 +26,11 @@ SELECT matches(pg_temp.refusal($$SELECT admin.put_resource_server('a', 'nobody',
 SELECT is(pg_temp.served(), '[]', 'nothing was changed');
 SELECT pg_temp.put('urn:mail', 'https://api.example', 'urn:mail') \g /dev/null
 SELECT is(pg_temp.served(), '["https://api.example", "urn:mail"]', 'its resources reach the servers');
+SELECT admin.put_resource_server('a', 'api'), admin.put_resource_server('a', 'api', NULL) \g /dev/null
+SELECT is(pg_temp.served(), '["https://api.example", "urn:mail"]', 'NULL leaves them as they are');
 SELECT is(resources, '{https://api.example,urn:mail}', 'and the view') FROM admin.resource_servers
  WHERE realm = 'a' AND client_id = 'api';
-SELECT results_eq($$SELECT detail -> 'resources' FROM postern.audit_event WHERE event = 'resource_server_put'$$,
+SELECT results_eq($$SELECT detail -> 'resources' FROM postern.audit_event WHERE event = 'resource_server_put' ORDER BY id LIMIT 1$$,
                   $$VALUES ('["urn:mail", "https://api.example", "urn:mail"]'::jsonb)$$, 'it is audited');
 SELECT is((SELECT string_agg(c.client_id, ',') FROM postern.client AS c WHERE c.resources <> '{}'), 'api', 'no other client has them');
 SELECT is((SELECT string_agg(client_id, ',') FROM admin.resource_servers), 'api', 'and the view lists who may introspect');
