@@ -1,4 +1,5 @@
--- A link is asked for, decided by a worker, made and mailed.
+-- A recorded request for a link is decided by a worker, and the link is made and mailed. record_sent_request records
+-- it.
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.known_permission (permission, purpose) VALUES
@@ -17,35 +18,6 @@ INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, m
 INSERT INTO postern.sweep_rule (table_name, condition) VALUES
     ('login_link', 't.expires_at < now()')
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
-
--- Outcomes: accepted, rate_limited, busy (the handle to be sent again is in use: call again).
-CREATE OR REPLACE FUNCTION postern.record_link_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text,
-    p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[],
-    p_burst integer[], p_app text, p_hint_user uuid, p_hint_session uuid,
-    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-    IF outcome = 'rate_limited' THEN
-        RETURN;
-    END IF;
-    PERFORM postern.use_proof(p_realm);
-    IF p_resend_of IS NOT NULL AND NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
-        outcome := 'busy';
-        RETURN;
-    END IF;
-    outcome := 'accepted';
-    handle := postern.record_request(
-        p_realm, p_id, p_resend_of, 'magic', p_email, p_email_key, p_client, p_app, NULL, NULL, p_source, p_hint_user,
-        p_hint_session, p_lifetime, NULL, NULL, NULL);
-END
-$$;
-COMMENT ON FUNCTION postern.record_link_request IS
-    'Records a request for a link under the rate limits given; the same work for every address';
-GRANT EXECUTE ON FUNCTION postern.record_link_request TO postern_app;
 
 -- Outcomes: send (the caller makes a link for user_id and calls add_link in the same transaction); cooldown (a link was
 -- sent for this handle a moment ago); ignored (no mail); busy (another worker decides for this address, or the user is
@@ -169,6 +141,37 @@ COMMENT ON FUNCTION postern.add_link IS
 GRANT EXECUTE ON FUNCTION postern.add_link TO postern_app;
 
 -- Kept for older binaries.
+
+-- Newer ones call record_sent_request, for mails and messages to phones.
+-- Outcomes: accepted, rate_limited, busy (the handle to be sent again is in use: call again).
+CREATE OR REPLACE FUNCTION postern.record_link_request(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text,
+    p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[],
+    p_burst integer[], p_app text, p_hint_user uuid, p_hint_session uuid,
+    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
+    END IF;
+    PERFORM postern.use_proof(p_realm);
+    IF p_resend_of IS NOT NULL AND NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
+        outcome := 'busy';
+        RETURN;
+    END IF;
+    outcome := 'accepted';
+    handle := postern.record_request(
+        p_realm, p_id, p_resend_of, 'magic', p_email, p_email_key, p_client, p_app, NULL, NULL, p_source, p_hint_user,
+        p_hint_session, p_lifetime, NULL, NULL, NULL);
+END
+$$;
+COMMENT ON FUNCTION postern.record_link_request IS
+    'Records a request for a link under the rate limits given; the same work for every address';
+GRANT EXECUTE ON FUNCTION postern.record_link_request TO postern_app;
+
 
 CREATE OR REPLACE FUNCTION postern.request_link(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text,

@@ -1,5 +1,4 @@
--- A request for a code: the node that serves it records it, a worker decides it later. Recording never reads
--- user_account, so that its time does not depend on whether an address has an account.
+-- A recorded request for a code is decided by a worker. record_sent_request records it.
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.known_permission (permission, purpose) VALUES
@@ -18,44 +17,6 @@ INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, m
 INSERT INTO postern.sweep_rule (table_name, condition) VALUES
     ('login_code', 't.expires_at < now()')
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
-
--- Outcomes: accepted, rate_limited.
-CREATE OR REPLACE FUNCTION postern.record_code_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
-    p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
-    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-    IF outcome = 'rate_limited' THEN
-        RETURN;
-    END IF;
-    PERFORM postern.use_proof(p_realm);
-    outcome := 'accepted';
-    handle := postern.record_request(
-        p_realm, p_id, p_resend_of, p_kind, p_email, p_email_key, p_client, p_app, p_first, p_last, p_source,
-        p_hint_user, p_hint_session, p_lifetime, p_brake_permits, p_brake_per, p_brake_burst);
-END
-$$;
-COMMENT ON FUNCTION postern.record_code_request IS
-    'Records a request for a code under the rate limits given; the same work for every address';
-GRANT EXECUTE ON FUNCTION postern.record_code_request TO postern_app;
-
--- How many digits the codes of a realm have.
-CREATE OR REPLACE FUNCTION postern.code_digits(p_realm uuid) RETURNS integer
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    RETURN (SELECT r.otp_digits FROM postern.realm AS r WHERE r.id = p_realm);
-END
-$$;
-COMMENT ON FUNCTION postern.code_digits IS 'The number of digits of a realm''s codes, 6 to 8';
-GRANT EXECUTE ON FUNCTION postern.code_digits TO postern_app;
 
 -- A code is sent to a confirmed user (kind otp). It is also sent to an address without a confirmed user, to register
 -- it: for kind otp on the host of an App with posture JitOnOtp, and for kind register where the posture is
@@ -183,6 +144,46 @@ COMMENT ON FUNCTION postern.decide_code IS
 GRANT EXECUTE ON FUNCTION postern.decide_code TO postern_app;
 
 -- Kept for older binaries.
+
+-- Newer ones call record_sent_request, for mails and messages to phones.
+-- Outcomes: accepted, rate_limited.
+CREATE OR REPLACE FUNCTION postern.record_code_request(
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
+    p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
+    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
+    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    SELECT t.* INTO outcome, limit_ord, retry_after, granted
+      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
+    END IF;
+    PERFORM postern.use_proof(p_realm);
+    outcome := 'accepted';
+    handle := postern.record_request(
+        p_realm, p_id, p_resend_of, p_kind, p_email, p_email_key, p_client, p_app, p_first, p_last, p_source,
+        p_hint_user, p_hint_session, p_lifetime, p_brake_permits, p_brake_per, p_brake_burst);
+END
+$$;
+COMMENT ON FUNCTION postern.record_code_request IS
+    'Records a request for a code under the rate limits given; the same work for every address';
+GRANT EXECUTE ON FUNCTION postern.record_code_request TO postern_app;
+
+-- How many digits the codes of a realm have.
+CREATE OR REPLACE FUNCTION postern.code_digits(p_realm uuid) RETURNS integer
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    RETURN (SELECT r.otp_digits FROM postern.realm AS r WHERE r.id = p_realm);
+END
+$$;
+COMMENT ON FUNCTION postern.code_digits IS 'The number of digits of a realm''s codes, 6 to 8';
+GRANT EXECUTE ON FUNCTION postern.code_digits TO postern_app;
+
 
 -- These binaries send no source and no hint.
 CREATE OR REPLACE FUNCTION postern.request_code(
