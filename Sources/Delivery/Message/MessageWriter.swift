@@ -62,7 +62,7 @@ struct MessageWriter: Sendable {
     ) -> String {
         switch message.channel {
         case .voice:
-            // Never an element of a vendor's markup, whatever the realm is called.
+            // A realm's name must not become an element of a vendor's markup.
             let name = Self.names(of: message)[0].filter { !"<>&\"'".contains($0) }
             return texts.filling(["name": name, "spaced_code": Self.spaced(code)])["voice-code"]
         case .sms:

@@ -4,7 +4,7 @@ import Persistence
 /// Writes messages to phones and devices, hands them to providers and records the outcome.
 ///
 /// A provider that refuses a message, or fails twice, gives way to the next. A message in doubt is sent once more with
-/// the same id, whoever sends it: one person gets one extra message at most.
+/// the same id, by this sender or another: one person gets one extra message at most.
 struct MessageDelivery: Sendable {
     let outbox: OutboxStore
     let keyring: Keyring

@@ -13,7 +13,7 @@ extension AuthorizationRequest {
     /// The kinds of address by which `acr_values` can be met; `nil` when something else is wanted, or nothing.
     public var provableAddresses: (mail: Bool, phone: Bool)? {
         let (mail, phone) = ("urn:postern:acr:email", "urn:postern:acr:phone")
-        // A proof that is wanted whatever account it is of is a sign-in with that address.
+        // With a wanted proof (`verify:email`, `verify:phone`) the sign-in itself is with that address.
         guard wantedProof == nil, !acrValues.isEmpty, acrValues.allSatisfy([mail, phone].contains) else { return nil }
         return (acrValues.contains(mail), acrValues.contains(phone))
     }

@@ -258,7 +258,7 @@ extension AuthorizationRequest {
         return prompts
     }
 
-    /// - Returns: `.none` for what is no number of seconds; `.some(nil)` without the parameter.
+    /// - Returns: seconds; `.none` if the text is not a number of seconds; `.some(nil)` without the parameter.
     private static func age(_ text: String?) -> Int?? {
         guard let text else { return .some(nil) }
         guard (1...10).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),

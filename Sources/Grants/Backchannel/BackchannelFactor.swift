@@ -22,7 +22,7 @@ struct BackchannelFactor: Factor {
         return handle
     }
 
-    /// With whatever else polls with the handle.
+    /// One turn for all polls with the handle.
     func turn(of presented: AuthenticationRequestHandle, _ context: RequestContext) -> AttemptTurn {
         .whenBusy("approval|\(context.realm.id)|\(presented.id)")
     }

@@ -127,8 +127,8 @@ public struct BackchannelRequests: Sendable {
         return access
     }
 
-    /// - Returns: whom it means, and what limits count. Who has an ID token is counted apart: a stranger cannot use up
-    ///   its permits (docs/decisions/0025).
+    /// - Returns: whom it means, and what limits count. A request with an ID token is counted apart: a stranger cannot
+    ///   use up its permits (docs/decisions/0025).
     private static func hint(
         _ form: FormParameters, realm: Realm, client: Client
     ) throws(TokenError) -> (String, subject: String) {

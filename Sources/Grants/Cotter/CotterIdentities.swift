@@ -101,7 +101,7 @@ public struct CotterIdentities: Sendable {
         } catch let error as TokenError where error.code == .invalidGrant {
             throw CotterRefusal.refreshToken(error.reason)
         }
-        // After the rotation: who loses this answer repeats the request and gets the same successor.
+        // After the rotation: if this answer is lost, the app repeats the request and gets the same successor.
         guard let proof = try await codes.proof(realm: realm.id, session: authentication.session) else {
             throw CotterRefusal.refreshToken("a session of another wire")
         }

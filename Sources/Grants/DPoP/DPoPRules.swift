@@ -1,9 +1,9 @@
-/// What a proof must be beside what RFC 9449 §4.3 asks.
+/// What a proof must have beside the checks of RFC 9449 §4.3.
 public enum DPoPRules: Sendable {
     /// Nothing more.
     case standard
-    /// A device's own: ES256, since the stores of keys in phones and browsers make no other, and with a nonce whatever
-    /// the realm's policy, since clocks of phones are minutes off.
+    /// A proof by a trusted device: ES256, the algorithm of the key stores of phones and browsers, and always with a
+    /// nonce, also where the realm's policy wants none: clocks of phones are minutes off.
     case device
 
     func admits(_ algorithm: ClientKey.Algorithm) -> Bool { self == .standard || algorithm == .es256 }

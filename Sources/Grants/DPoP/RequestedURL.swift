@@ -23,8 +23,8 @@ public struct RequestedURL: Sendable, Equatable {
 enum HTTPURL {
     /// The URL without query and fragment, in the one spelling of RFC 3986 §6.2.2 and §6.2.3: scheme and host in lower
     /// case, no escape that is not needed, no dot segments, no default port, and `/` for an empty path.
-    /// - Returns: `nil` for what is no absolute URL of these schemes. Names of hosts are not checked: the result is
-    ///   compared with a URL that is right.
+    /// - Returns: `nil` if the text is not an absolute URL of these schemes. Names of hosts are not checked: the result
+    ///   is compared with a URL that is right.
     static func normalized(_ text: String) -> [UInt8]? {
         let url = Array(text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
         guard url.allSatisfy({ (0x21...0x7e).contains($0) }), let colon = url.firstIndex(of: UInt8(ascii: ":")) else {

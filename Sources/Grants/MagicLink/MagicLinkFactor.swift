@@ -55,7 +55,7 @@ public struct MagicLinkFactor: Factor {
         return MagicLink(userID: form["user_id"], token: form["magic_token"]).map { .link($0, handle: handle) }
     }
 
-    /// With whatever else ends links of the account, or polls with the handle.
+    /// One turn for all that ends links of the account, and one for all polls with the handle.
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
         switch presented {
         case .link(let link, _): .whenBusy(link.turn(realm: context.realm))

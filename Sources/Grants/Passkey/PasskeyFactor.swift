@@ -52,7 +52,7 @@ public struct PasskeyFactor: Factor {
     /// A ceremony is spent by an insert.
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn { .none }
 
-    /// Spends the ceremony whatever comes of it, then verifies (WebAuthn L3 §7.2).
+    /// Spends the ceremony first, then verifies (WebAuthn L3 §7.2): an assertion that fails has spent it, too.
     public func check(
         _ presented: Presented, _ context: RequestContext, _ admission: inout Admission
     ) async throws -> Checked {

@@ -27,13 +27,13 @@ public struct PossessionFactor: Factor {
         guard form["auth_token"] != nil else { throw .missing("auth_token") }
     }
 
-    /// `nil` without a proof, and for what is no token of this realm.
+    /// `nil` without a proof, and for a text that is not a token of this realm.
     public func read(_ form: FormParameters, _ context: RequestContext) -> UUIDValue? {
         guard context.proof != nil else { return nil }
         return form["auth_token"].flatMap { tokens.authID(of: $0, realm: context.realm) }
     }
 
-    /// Together with whatever else redeems it.
+    /// One turn for all redemptions of the transaction.
     public func turn(of authID: UUIDValue, _ context: RequestContext) -> AttemptTurn {
         .whenBusy("possession|\(context.realm.id)|\(authID)")
     }

@@ -71,6 +71,6 @@ extension Realm {
 }
 
 extension RateLimit.Policy {
-    /// Codes and links to phones, whatever asks for them.
+    /// Codes and links to phones, for all endpoints that ask for them.
     static let phoneOTP = Self(rawValue: "phone-otp")
 }

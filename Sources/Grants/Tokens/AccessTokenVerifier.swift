@@ -49,13 +49,13 @@ public struct AccessTokenVerifier: Sendable {
         case user(VerifiedAccessToken)
         /// A client that acts for itself.
         case service(VerifiedServiceToken)
-        /// Somebody who proved an address and has no account here.
+        /// A person who proved an address and has no account here.
         case address(VerifiedAddressToken)
     }
 
     /// How a token is presented.
     public enum Presentation: Sendable {
-        /// It is not used: somebody asks about it, or ends it.
+        /// It is not used: a client asks about it, or ends it.
         case mention
         /// By itself: a token that is bound to a key is worth nothing then.
         case bearer

@@ -42,7 +42,7 @@ extension SignInRules {
         }
         methods = realm.hosted.methods
         if let wanted = request.wantedProof {
-            // Messages to the address are the only way, whatever else the realm offers.
+            // Only a message to the address proves it; the other methods of the realm do not.
             methods = [wanted.kind == .phone ? .phoneCode : .emailCode, .magicLink]
             prefersLink = wanted.prefersLink
             linksPhones = wanted.kind == .phone

@@ -4,7 +4,7 @@ extension Keyring {
     /// The largest key file that is read.
     private static var maximumFileSize: Int { 64 * 1024 }
 
-    /// Reads a key file, which belongs to this process's user or root and which nobody else may read
+    /// Reads a key file. It must belong to this process's user or to root, and no other user may read it
     /// (``SecretFile/isPrivate(_:)``).
     public init(contentsOf path: String) throws(KeyringError) {
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

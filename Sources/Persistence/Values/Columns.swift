@@ -23,8 +23,8 @@ struct Columns {
 
     /// Asks for all columns of a record.
     ///
-    /// `read` runs once at this moment, without a row, which tells the names of the columns. So it reads the same
-    /// columns in the same order whatever their values.
+    /// `read` runs once at this moment, without a row, which tells the names of the columns. So it must read
+    /// the same columns in the same order for all values.
     mutating func record<Value>(_ read: @escaping RecordDecoder<Value>) -> RowDecoder<Value> {
         var blank = RecordReader()
         _ = try? read(&blank)

@@ -102,7 +102,7 @@ extension FunctionCall where Result == Void {
     }
 }
 
-/// A ``FunctionCall`` whatever its result, as its declaration is compared with the catalogue.
+/// A ``FunctionCall`` of any result, as its declaration is compared with the catalogue.
 protocol DeclaredCall: Sendable {
     var function: String { get }
     var arguments: [Argument] { get }

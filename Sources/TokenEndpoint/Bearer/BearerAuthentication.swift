@@ -76,7 +76,7 @@ struct BearerAuthentication: Sendable {
     /// The person that a token is about.
     enum Person {
         case user(VerifiedAccessToken)
-        /// Somebody without an account here, who proved an address.
+        /// A person without an account here, who proved an address.
         case address(VerifiedAddressToken)
     }
 

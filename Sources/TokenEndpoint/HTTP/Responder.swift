@@ -8,7 +8,8 @@ import Tracing
 /// Host to realm, exact path to route, method to handler: nothing is normalised, so no alias of a path exists.
 /// Ordinary routers treat `//connect/token/` as `/connect/token`; see docs/decisions/0003.
 ///
-/// Whatever a handler throws becomes an answer here, is logged here, and waits here when its time must tell nothing.
+/// An error that a handler throws becomes an answer here and is logged. An answer whose time must tell nothing waits
+/// here.
 public final class Responder: Sendable {
     private let routes: [String: Route]
     private let parameterRoutes: [Route]

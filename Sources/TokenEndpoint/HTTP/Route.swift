@@ -25,7 +25,7 @@ public struct Route: Sendable {
     /// Which answers of a route leave at the fixed deadline, so that their time tells nothing about an account.
     enum UniformAnswers: Sendable {
         case none
-        /// Whatever a handler returns.
+        /// Every answer that a handler returns.
         case accepted
         /// Refusals that depend on an account (``TokenError/isAboutAccount``).
         case refusals

@@ -2,7 +2,7 @@ import Encoding
 import Grants
 import Persistence
 
-/// What introspection says about a live token (RFC 7662 §2.2), whatever token it is.
+/// What introspection says about a live token of any kind (RFC 7662 §2.2).
 struct IntrospectionAnswer {
     /// `client_id`: whom it was made for.
     let clientID: String

@@ -63,7 +63,7 @@ struct IntrospectionRoutes: Sendable {
     }
 
     /// What a client may see of a token's audience; `nil`: nothing, not even that the token is active.
-    /// - Parameter owner: the client that the token was made for, which sees it whatever its audience.
+    /// - Parameter owner: the client that the token was made for, which sees it for every audience.
     static func visible(_ audience: [String], of owner: UUIDValue, to client: Client) -> [String]? {
         if client.permissions.contains("ept:introspection") {
             guard !client.resources.isEmpty else { return audience }

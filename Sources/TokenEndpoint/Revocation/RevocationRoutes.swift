@@ -14,7 +14,7 @@ struct RevocationRoutes: Sendable {
     private func revoke(_ exchange: Exchange) async throws -> Answer {
         let (form, client) = try await clients.authenticate(exchange)
         guard let token = form["token"] else { throw TokenError.missing("token") }
-        // Whatever goes wrong is thrown: never 200 for a revocation that may not have happened.
+        // Every fault is thrown: a revocation that may not have happened is never answered with 200.
         try await revoker.revoke(token, by: client, realm: exchange.realm, now: clock())
         return Answer(.ok)
     }

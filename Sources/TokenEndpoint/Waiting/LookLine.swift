@@ -1,5 +1,6 @@
 /// Whose turn it is to look at the database, among requests that are held. Those whose topic has changed come first,
-/// then the others in the order in which they came. Somebody who has left the line keeps the place until it is reached.
+/// then the others in the order in which they came. A request that has ended keeps its place until
+/// its turn comes.
 struct LookLine {
     /// Connections that held requests use at one time, at most.
     static let looksAtOnce = 4
