@@ -25,27 +25,37 @@ public struct PossessionFacts: Decodable, Sendable {
     public let sendsLeft: Int
     /// Seconds until the next message may be sent.
     public let cooldown: Double
-    /// The same right after a message.
-    public let cooldownTotal: Double
+    /// Wrong codes that may still be tried.
     public let triesLeft: Int
-    public let hasCode: Bool
-    let numbers: Int
+    /// Whether the app may name another number than the backend did.
     let phoneChange: Bool?
+    /// Whether a link for a desktop asks for the two digits that the desktop shows.
     let linkMatch: Bool?
+    /// Whether the number is a test number, which nothing is sent to.
     public let isTest: Bool
-    let testOutcome: String?
+    /// The fixed code of a test number.
     let testCode: String?
     /// Whether the asking key is bound to a number and decides by itself.
     let knowsKey: Bool?
+    /// The asking key as backends name it.
     public let deviceId: UUIDValue?
+    /// The number as backends name it; only of a transaction that has passed.
     public let proveId: UUIDValue?
+    /// `unify` or `start`: which calls may ask for the transaction.
     public let family: String?
+    /// The URL that a link leads to.
     public let target: String?
+    /// Whether the backend wants the risk provider to be asked.
     let checkReputation: Bool?
+    /// The text of the message that the backend wants.
     let smsMessage: String?
+    /// `clientRequestId` of the backend, given back as it is.
     public let requestId: String?
+    /// `clientHumanId` of the backend, given back as it is.
     public let humanId: String?
+    /// The person's network address, as the backend gave it; for the risk provider.
     let ip: String?
+    /// The person's mail address, sealed; for the risk provider.
     let email: String?
     /// What the risk provider said: `allow`, `deny`, `unavailable`, `unknown`; `nil`: not asked.
     public let risk: String?

@@ -64,17 +64,16 @@ BEGIN
      WHERE r.id = t.realm_id;
     RETURN jsonb_strip_nulls(jsonb_build_object(
         'id', t.id, 'auth_id', t.auth_id, 'kind', t.kind, 'state', postern.state_of(t), 'phone', t.phone,
-        'reason', postern.possession_reason(t, v_settings.sends), 'client', t.client,
-        'client_id', v_settings.client_id,
-        'is_opened', t.opened_at IS NOT NULL, 'is_pinned', t.key IS NOT NULL, 'is_own_key', t.key = p_key,
-        'expires_in', greatest(date_part('epoch', t.expires_at - now()), 0), 'numbers', t.numbers,
+        'reason', postern.possession_reason(t, v_settings.sends), 'client_id', v_settings.client_id,
+        'is_opened', t.opened_at IS NOT NULL,
+        'expires_in', greatest(date_part('epoch', t.expires_at - now()), 0),
         'sends_left', greatest(v_settings.sends - t.sends, 0),
         'cooldown', greatest(date_part('epoch', t.sent_at - now()) + v_settings.cooldown, 0),
-        'cooldown_total', v_settings.cooldown,
         'tries_left', greatest(CASE WHEN t.detail ? 'retries' THEN 3 ELSE 1 END - t.tries, 0),
-        'has_link', t.link_hash IS NOT NULL, 'has_code', t.code_hash IS NOT NULL,
         'phone_change', v_settings.possession_phone_change, 'link_match', v_settings.possession_link_match,
-        'is_test', t.is_test OR v_test.phone IS NOT NULL, 'test_outcome', v_test.outcome, 'test_code', v_test.code,
+        'is_test', t.is_test OR v_test.phone IS NOT NULL, 'test_code', v_test.code,
+        -- Binaries before function set 5 do not read the document without these.
+        'numbers', t.numbers, 'cooldown_total', v_settings.cooldown, 'has_code', t.code_hash IS NOT NULL,
         'knows_key', v_key.phone IS NOT NULL AND NOT t.detail ? 'rebind'
                      AND coalesce((t.detail ->> 'device_id')::uuid = v_key.id, true),
         'device_id', t.device_id,
