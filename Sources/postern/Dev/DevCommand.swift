@@ -30,7 +30,8 @@ struct DevCommand: AsyncParsableCommand {
         let postgres = try cluster.start()
         defer { if let postgres { cluster.stop(postgres) } }
 
-        try await Migrator(conninfo: cluster.conninfo(user: "postgres")).migrate(progress: { say($0) })
+        say("Migrating its database …")
+        try await Migrator(conninfo: cluster.conninfo(user: "postgres")).migrate(progress: { _ in })
         let origin = "http://localhost:\(port)"
         let secrets = try DevRealm.provision(cluster, origin: origin, secretsIn: root)
 
@@ -45,7 +46,7 @@ struct DevCommand: AsyncParsableCommand {
             connections: 8,
             keyring: try Self.keyring(root), mailSender: try Self.sender(), transport: outbox,
             secrets: SecretFiles(folder: nil), memory: outbox, extraRoutes: routes,
-            logger: .postern(level: .notice, json: false), onStarted: { Self.greet(origin: origin, secrets) }
+            logger: .postern(level: .notice, json: false), onStarted: { Self.greet(origin: origin, secrets, cluster) }
         ).run()
     }
 
@@ -70,8 +71,16 @@ struct DevCommand: AsyncParsableCommand {
         return sender
     }
 
-    private static func greet(origin: String, _ secrets: DevRealm.Secrets) {
+    /// How this process was called, relative to the working directory if it is below it.
+    private static var ownPath: String {
+        let path = ProcessInfo.processInfo.arguments.first ?? "postern"
+        let here = FileManager.default.currentDirectoryPath + "/"
+        return path.hasPrefix(here) ? String(path.dropFirst(here.count)) : path
+    }
+
+    private static func greet(origin: String, _ secrets: DevRealm.Secrets, _ cluster: DevCluster) {
         let secret = secrets.api
+        let postern = ownPath
         let app = "--url \(origin) --client \(DevRealm.clientID) --email \(DevRealm.email)"
         say(
             """
@@ -87,6 +96,7 @@ struct DevCommand: AsyncParsableCommand {
               user                 \(DevRealm.email), \(DevRealm.phone)
               mails, messages      \(origin)/dev/outbox  (phones of AT, DE and US)
               passkeys             \(origin)/dev/passkey  (in a browser)
+              administration       psql -h \(cluster.socketDirectory.path) -U postgres postern
 
             Try it in another terminal:
 
@@ -109,14 +119,18 @@ struct DevCommand: AsyncParsableCommand {
             -d client_id=\(DevRealm.clientID) -d token=$ACCESS
               curl -s \(origin)/connect/introspect -u \(DevRealm.apiClientID):\(secret) -d token=$ACCESS; echo
 
-            Or let a headless app do it:  postern try otp \(app)
-                                             postern try magic \(app)
-                                             postern try passkey \(app)
-                                             postern try approval \(app)
-            Or prove a phone number:      postern try possession --url \(origin) --client \(DevRealm.proveClientID) \
-            --secret-file .postern/\(DevRealm.proveClientID).secret \
-            --phone \(DevRealm.codeNumber) --otp \(DevRealm.code)
-            Or sign in on the pages:      postern try hosted \(app)
+            Or let a headless app do it, which prints every request and answer:
+
+              postern=\(postern)
+              $postern try otp \(app)
+              $postern try magic \(app)
+              $postern try passkey \(app)
+              $postern try approval \(app)
+              $postern try hosted \(app)
+              $postern try possession --url \(origin) --client \(DevRealm.proveClientID) \\
+                --secret-file .postern/\(DevRealm.proveClientID).secret --phone \(DevRealm.codeNumber) \
+            --otp \(DevRealm.code)
+
             Ctrl-C stops everything; the data stays in .postern/ (--reset starts over).
 
             """)

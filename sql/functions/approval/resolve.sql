@@ -7,7 +7,8 @@ RETURN hashtextextended(p_user::text, uuid_hash_extended(p_realm, 37));
 COMMENT ON FUNCTION postern.lock_of_approvals IS
     'Requests for approval of one user are resolved one after another, so that they can be counted';
 
--- A hint is an address, a number or a sub (docs/wire.md). Who has not proven the address has no devices by it.
+-- A hint is an address, a number or a sub (docs/wire.md). An account that has not proven the address is not
+-- found by it.
 CREATE OR REPLACE FUNCTION postern.hinted_user(p_realm uuid, p_hint text) RETURNS uuid
 LANGUAGE plpgsql STABLE
 AS $$
