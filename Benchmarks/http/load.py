@@ -19,6 +19,10 @@ class BadRun(Exception):
     """Answers that were not good, or a statement that did not do its work: no figure of such a run means anything."""
 
 
+class UsedUp(BadRun):
+    """A statement ran more often than it had effects: perhaps what each run uses up was not enough."""
+
+
 def http(database, server_pid, port, directory, request, values, connections, seconds, *options, warmup=0.5):
     """One run over HTTP: the generator's own report, with what it cost server and PostgreSQL per request."""
     template = directory / "request.http"
@@ -55,7 +59,7 @@ def pgbench(database, script, name, role, connections, seconds, check=None, **va
         raise BadRun(f"{script.name}: {done.stderr.strip()[-1000:]}")
     transactions = int(re.search(r"actually processed: (\d+)", done.stdout).group(1))
     if check and (effect := database.number(check, name) - before) != transactions:
-        raise BadRun(f"{script.name}: {transactions} transactions had {effect:.0f} effects")
+        raise (UsedUp if effect < transactions else BadRun)(f"{script.name}: {transactions} transactions had {effect:.0f} effects")
     rate = float(re.search(r"^tps = ([0-9.]+)", done.stdout, re.M).group(1))
     cost = meter.per(transactions)
     return {"rate": rate, "requests": transactions, "postgres_us": cost["postgres_us"], "wal_bytes": cost["wal_bytes"]}
