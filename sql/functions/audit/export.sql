@@ -54,8 +54,8 @@ BEGIN
         RETURN;
     END IF;
     -- After a dump was restored into another cluster the log has rows of the future; all of them are finished.
-    IF EXISTS (SELECT FROM postern.audit_event AS a
-                WHERE a.realm_id = p_realm AND a.xid >= pg_snapshot_xmax(pg_current_snapshot())) THEN
+    IF (SELECT a.xid >= pg_snapshot_xmax(pg_current_snapshot()) FROM postern.audit_event AS a
+         WHERE a.realm_id = p_realm AND a.xid IS NOT NULL ORDER BY a.xid DESC, a.id DESC LIMIT 1) THEN
         v_end := '18446744073709551615';
     END IF;
     SELECT string_agg(postern.audit_line(v_slug, b.a), E'\n' ORDER BY (b.a).xid, (b.a).id)

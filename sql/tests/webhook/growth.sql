@@ -1,15 +1,16 @@
 \ir ../helpers/fixture.psql
 -- What it costs to take events and to record that they arrived does not grow with the events that wait, also by plans
--- that were made when few did: a receiver that was down for an hour is made up for at the usual speed.
+-- that were made when few did: a receiver that was down for an hour is made up for at the usual speed. Nor does the look
+-- for new events grow with the audit log.
 SELECT no_plan();
 \ir ../helpers/webhooks.psql
 \ir ../helpers/growth_calls.psql
 SELECT admin.put_webhook('a', 'crm', 'https://crm.example/events', events => '{*}') \g /dev/null
 
--- So many users with an event each.
+-- So many users with an event each, all of them read.
 CREATE FUNCTION pg_temp.waits(first integer, last integer) RETURNS void LANGUAGE sql AS $$
-    WITH a AS (INSERT INTO postern.audit_event (realm_id, event, user_id)
-               SELECT pg_temp.realm(), 'sign_in', gen_random_uuid() FROM generate_series(first, last)
+    WITH a AS (INSERT INTO postern.audit_event (realm_id, event, user_id, xid)
+               SELECT pg_temp.realm(), 'sign_in', gen_random_uuid(), '100' FROM generate_series(first, last)
                RETURNING id, xid, at, user_id),
          s AS (INSERT INTO postern.webhook_subject (realm_id, webhook, subject, due_at)
                SELECT pg_temp.realm(), pg_temp.hook(), a.user_id, now() - interval '1 minute' FROM a)
@@ -26,8 +27,10 @@ CREATE FUNCTION pg_temp.settles() RETURNS integer LANGUAGE sql AS $$
 CREATE FUNCTION pg_temp.fails() RETURNS integer LANGUAGE sql AS $$
     SELECT postern.settle_event(t.realm_id, t.webhook, t.subject, t.lease, t.event_id, 'failed', 'why', 60)
       FROM (SELECT * FROM taken ORDER BY event_id LIMIT 1) AS t $$;
+CREATE FUNCTION pg_temp.collects() RETURNS integer LANGUAGE sql AS $$
+    SELECT is_full::integer FROM postern.collect_events(100) $$;
 CREATE FUNCTION pg_temp.calls() RETURNS text[] LANGUAGE sql AS $$
-    SELECT '{pg_temp.takes(),pg_temp.settles(),pg_temp.fails()}'::text[] $$;
+    SELECT '{pg_temp.takes(),pg_temp.settles(),pg_temp.fails(),pg_temp.collects()}'::text[] $$;
 SELECT pg_temp.waits(1, 200) \g /dev/null
 SELECT pg_temp.holds() \g /dev/null
 SELECT pg_temp.counts(200, pg_temp.calls()) \g /dev/null
