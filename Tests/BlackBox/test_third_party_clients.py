@@ -1,12 +1,15 @@
 """Clients that others wrote, as they are installed: each signs a user in through the pages, refreshes, and signs out."""
 
+import http.server
 import json
+import pathlib
+import threading
 import time
 import urllib.parse
 
 import pytest
 
-from harness import apache, oidc_agent, report, settings
+from harness import apache, jose, oidc_agent, report, settings
 from harness.jose import b64url
 from harness.provider import Provider
 from test_private_key_jwt import Key
@@ -14,6 +17,7 @@ from test_private_key_jwt import Key
 pytestmark = pytest.mark.slow
 CALLBACK = "https://app.a.example/cb"
 GOODBYE = "https://app.a.example/goodbye"
+OMNIAUTH = pathlib.Path("/usr/share/rubygems-integration/all/gems/gitlab-omniauth-openid-connect-0.10.0")
 
 
 def want(package):
@@ -224,5 +228,98 @@ def test_mod_auth_openidc_in_apache(provider):
             assert time.monotonic() < deadline, f"Apache's session lives: {server.log()}"
             time.sleep(0.1)
         assert ended.page.step == "address"
+    finally:
+        server.close()
+
+
+def test_omniauth_in_ruby(provider):
+    """A Rack application whose strategy knows no PKCE: discovery, nonce, the ID token and userinfo; its logout has no hint, so the page asks."""
+    if not OMNIAUTH.exists():
+        report.say("third-party clients: OmniAuth is absent: apt-get install ruby-omniauth-openid-connect ruby-webrick")
+        pytest.skip("apt-get install ruby-omniauth-openid-connect ruby-webrick")
+    site = provider.site()
+    client = provider.client("omniauth", f"{site}/auth/op/callback", ("post-logout", f"{site}/goodbye"), require_pkce=False)
+    email, user = provider.user("omniauth")
+    with provider.program("omniauth_site", goodbye=f"{site}/goodbye", **client) as program:
+        assert program.hear() == {"listening": True}
+        browser = provider.browser().open_when_up(f"{site}/auth/op").sign_in(provider.world.mailbox, email)
+        assert browser.url.startswith(f"{site}/auth/op/callback"), browser.text
+        assert json.loads(browser.text) == {"sub": user, "email": email, "expires": 900, "refresh": True}, browser.text
+        assert [url for url in browser.trail if "nonce=" in url and "code_challenge" not in url]
+        assert json.loads(browser.open(f"{site}/auth/op").text)["sub"] == user, "single sign-on"
+        browser.open(f"{site}/auth/op/logout")
+        assert browser.page.step == "sign-out", browser.text
+        assert browser.submit("continue").page.step == "signed-out", browser.text
+        assert browser.open(f"{site}/auth/op").page.step == "address", browser.text
+
+
+class ToolServer:
+    """An MCP server as far as its authorization goes: it names its authorization server, and takes whatever access token comes."""
+
+    def __init__(self, issuer, scope):
+        server = self
+        self.asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """GET."""
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                """The resource, or what it is protected by."""
+                server.asked.append(self.path)
+                token = (self.headers["Authorization"] or "").removeprefix("Bearer ")
+                if self.path.startswith("/.well-known/oauth-protected-resource"):
+                    self.answer(200, {"resource": server.url, "authorization_servers": [issuer], "scopes_supported": [scope]})
+                elif token:
+                    self.answer(200, {"aud": jose.parts(token)[1]["aud"]})
+                else:
+                    self.answer(401, {}, ("WWW-Authenticate", f'Bearer resource_metadata="{server.origin}/.well-known/oauth-protected-resource/mcp"'))
+
+            def answer(self, status, document, *fields):
+                """JSON."""
+                body = json.dumps(document).encode()
+                self.send_response(status)
+                for name, value in (("Content-Type", "application/json"), ("Content-Length", str(len(body))), *fields):
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                """Quiet."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.origin = f"http://localhost:{self._server.server_port}"
+        self.url = f"{self.origin}/mcp"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        """Ends."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def test_mcp(provider):
+    """An agent: the 401 of a tool's server leads it here; metadata of RFC 8414, PKCE, `iss`, a token for that server alone, refresh."""
+    want("mcp")
+    scope = "mcp.read"
+    server = ToolServer(provider.issuer, scope)
+    try:
+        provider.world.admin.call("put_scope", provider.slug, scope, resources=[server.url])
+        client = provider.client("mcp", "http://localhost/callback", client_type="public", access_token_type="jwt")
+        provider.world.admin.call("grant_permission", provider.slug, "mcp", variadic=["scp:" + scope])
+        provider.world.settle()
+        client["redirect_uri"] = "http://localhost:33418/callback"
+        email, _ = provider.user("mcp")
+        browser = provider.browser(client["redirect_uri"])
+        with provider.program("mcp_cli", server=server.url, scope=f"{scope} offline_access", authority=str(provider.certificate), **client) as program:
+            query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url := program.hear()["open"]).query))
+            assert (query["code_challenge_method"], query["resource"]) == ("S256", server.url), query
+            browser.open(url).sign_in(provider.world.mailbox, email)
+            if browser.page is not None and browser.page.step == "consent":
+                browser.submit("allow")
+            assert set(browser.members) == {"code", "state", "iss"}, browser.text
+            program.tell(arrived=browser.arrived)
+            done = program.hear()
+        assert json.loads(done["first"]) == json.loads(done["second"]) == {"aud": server.url}, done
+        assert done["rotated"] and done["tokens"][0] != done["tokens"][1] and scope in done["scope"].split()
     finally:
         server.close()

@@ -136,11 +136,17 @@ class Program:
         settings.OUTPUT.mkdir(parents=True, exist_ok=True)
         with open(self._errors, "wb") as errors:
             self.process = subprocess.Popen(
-                ["/usr/bin/python3", str(PROGRAMS / f"{name}.py")], env=environment, text=True, bufsize=1,
+                self._command(name), env=environment, text=True, bufsize=1,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
         self._lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.tell(**members)
+
+    @staticmethod
+    def _command(name):
+        """Python's, or Ruby's."""
+        ruby = PROGRAMS / f"{name}.rb"
+        return ["/usr/bin/ruby", str(ruby)] if ruby.exists() else ["/usr/bin/python3", str(PROGRAMS / f"{name}.py")]
 
     def __enter__(self):
         return self
