@@ -285,16 +285,13 @@ let package = Package(
             name: "HostedPagesTests",
             dependencies: [
                 "HostedPages", "TokenEndpoint", "Grants", "Persistence", "Texts",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: settings),
         .testTarget(
             name: "TokenEndpointTests",
             dependencies: [
-                "TokenEndpoint", "HostedPages", "Grants", "Persistence", "Telemetry", "TestSupport",
+                "TokenEndpoint", "HostedPages", "Grants", "Persistence", "TestSupport",
                 "EndpointFuzzTargets",
-                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
