@@ -155,7 +155,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION admin.delete_provider IS
-'Asks nobody about numbers any more, of one kind.
+'Removes a realm''s provider of one kind: numbers are proven without it from then on.
 Example: SELECT admin.delete_provider(''acme'', ''sim-swap'');';
 
 RESET ROLE;

@@ -1,4 +1,4 @@
--- What ends a proof of a phone number, whatever led to it.
+-- What ends a proof of a phone number, for every way of proving it.
 SET LOCAL ROLE postern_owner;
 
 -- One key has one phone; a second number frees the first.
@@ -119,7 +119,7 @@ $$;
 COMMENT ON FUNCTION postern.settle_test_number IS 'Passes or fails the transaction of a test number';
 
 -- What the key that opens a transaction proves by itself. The first key pins it: another one gets wrong_key.
--- p_risk: deny, unavailable (and required), allow, or unknown; NULL: nobody was asked yet. p_verified: the operator
+-- p_risk: deny, unavailable (and required), allow, or unknown; NULL: not asked yet. p_verified: the operator
 -- knows that the number is this phone's. Outcomes: ok, wrong_key.
 CREATE OR REPLACE FUNCTION postern.open_possession(
     p_realm uuid, p_id uuid, p_key bytea, p_public_key bytea, p_device_id uuid, p_source text, p_risk text,

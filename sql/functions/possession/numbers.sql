@@ -67,7 +67,7 @@ COMMENT ON FUNCTION admin.delete_test_number IS
 'Makes a test number a number like any other again.
 Example: SELECT admin.delete_test_number(''acme'', ''+12001004014'');';
 
--- What proofs and messages keep about an address or number that is nobody's any more.
+-- Erases what proofs and messages keep about an address or number that no user has any more.
 CREATE OR REPLACE FUNCTION postern.erase_traces(p_realm uuid, p_kind text, p_key text) RETURNS void
 LANGUAGE plpgsql
 AS $$

@@ -14,9 +14,9 @@ $$;
 COMMENT ON FUNCTION postern.possession_passed_by IS 'How a transaction was passed; NULL: it is not';
 GRANT EXECUTE ON FUNCTION postern.possession_passed_by TO postern_app;
 
--- p_by: as possession_passed_by said it. The key is that of the statement's proof. Whoever holds the number as a proven
--- identifier now is signed in; a number that was proven long ago needs the second factor beside it. Outcomes: ok,
--- refused (reason is for logs only), rate_limited, busy, and those of a second factor.
+-- p_by: as possession_passed_by said it. The key is that of the statement's proof. The user who has the number as a
+-- proven identifier now is signed in; a number that was proven long ago needs the second factor beside it.
+-- Outcomes: ok, refused (reason is for logs only), rate_limited, busy, and those of a second factor.
 CREATE OR REPLACE FUNCTION postern.redeem_possession(
     p_realm uuid, p_client uuid, p_permission text, p_auth_id uuid, p_by text, p_session uuid,
     p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],

@@ -74,8 +74,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION admin.after_restore IS
-'Call it once after this database was restored to an earlier time, in all realms, before the first server starts. Nobody
-knows what was used up or ended since that time, so everything that could come back is void: codes, links, handles,
+'Call it once after this database was restored to an earlier time, in all realms, before the first server starts. What
+was used up or ended since that time is not known, so everything that could come back is void: codes, links, handles,
 pushed requests, authorization codes, approvals, ceremonies and proofs from before this call, and queued messages with
 codes or links. Sessions end: their users sign in again, and no token of them is judged as reuse. Returns how many of
 each.

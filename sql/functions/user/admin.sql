@@ -113,7 +113,7 @@ COMMENT ON FUNCTION admin.put_user IS
 'Creates or updates a user and returns the id. NULL leaves a setting as it is; a name '''' removes it.
 email identifies (ASCII letters in any case): any address of the user. A phone number or the id finds a user too.
 phone: E.164. With an address it is added to the user, as proven; without one it identifies the user.
-email_verified, enabled: default true. Without a verified address nobody is sent a code.
+email_verified, enabled: default true. Without a verified address a user is sent no code.
 id: of a new user, so that an import keeps the sub of its tokens; NULL draws one. It never changes.
 new_email: the address the user has from now on. It counts as unverified unless email_verified is true. Sessions, codes
 and links end; both mailboxes are told.
