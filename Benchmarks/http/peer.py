@@ -7,11 +7,9 @@ comes with a new refresh token, and an id_token once there is the scope openid."
 import base64
 import http.client
 import json
-import os
 import subprocess
 import time
 import urllib.parse
-from pathlib import Path
 
 from harness.ports import free_port
 from harness.postgres import clean_environment

@@ -9,7 +9,7 @@ from harness.app import bearer
 from harness.codeflow import Flow, hosted
 from harness.dpop import (
     REFUSED_CODE, REFUSED_REFRESH, DPoPApp, ProofKey, assert_bound, assert_error, assert_no_nonce, token_hash)
-from harness.jose import parts, unb64url
+from harness.jose import parts
 from harness.links import Links
 from harness.service import service
 from harness.settings import FULL, ROUNDS, UNIFORM_DEADLINE_MS

@@ -11,7 +11,7 @@ from harness.module_site import LINK, Visitor
 from harness.phones import new_number
 from harness.realm import call
 from harness.settings import FULL
-from test_browser_possession import Backend, backend, fresh, phone  # noqa: F401  pylint: disable=unused-import  # fixtures
+from test_browser_possession import backend, fresh, phone  # noqa: F401  pylint: disable=unused-import  # fixtures
 
 pytestmark = pytest.mark.slow
 TIMES = 50
