@@ -74,57 +74,7 @@ def test_a_process_makes_no_system_call_that_the_unit_forbids(world, tmp_path):
     report.say(f"systemd unit: {len(used)} system calls, all allowed")
 
 
-#: In a namespace and on a file system of its own above this machine's: $1 a folder, $2 the package.
-INSTALLATION = """
-mount -t tmpfs tmpfs "$1"
-mkdir "$1/upper" "$1/work" "$1/system"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/system"
-mount -t proc proc "$1/system/proc"
-cp "$2" "$1/system/postern.deb"
-printf '#!/bin/sh\nexit 101\n' > "$1/system/usr/sbin/policy-rc.d"; chmod +x "$1/system/usr/sbin/policy-rc.d"
-exec chroot "$1/system" env DEBIAN_FRONTEND=noninteractive sh -ec '
-    dpkg --install /postern.deb
-    stat -c "%U %G %a" /etc/postern | grep -qx "root postern 750"
-    getent passwd postern | grep -q /usr/sbin/nologin
-    test -e /lib/systemd/system/postern.service
-    setpriv --reuid=postern --regid=postern --init-groups postern --version | head -n 1
-    touch /etc/postern/secret.key
-    dpkg --install /postern.deb
-    dpkg --purge postern
-    test -e /etc/postern/secret.key
-    rm /etc/postern/secret.key
-    dpkg --install /postern.deb
-    dpkg --purge postern
-    for left in /etc/postern /usr/bin/postern /lib/systemd/system/postern.service; do test ! -e "$left"; done
-    echo removed'
-"""
-
-
-# -- package, image, manifests ---------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("dpkg-buildpackage") is None, reason="dpkg-dev is not installed")
-def test_the_debian_package_is_built_installed_and_removed_and_lintian_has_no_complaint(tmp_path):
-    """It brings the binary, a unit that runs this binary, a manual page, and no settings; a purge leaves the key file and nothing else."""
-    done = subprocess.run(
-        [REPOSITORY / "scripts" / "build-deb", tmp_path], env={**os.environ, "POSTERN_BIN": str(BINARY)}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (package,) = tmp_path.glob("postern_*.deb")
-    subprocess.run(["dpkg-deb", "-x", package, tmp_path / "files"], check=True)
-    unit = (tmp_path / "files" / "lib/systemd/system/postern.service").read_text(encoding="utf-8")
-    assert re.findall(r"^ExecStart\w*=(\S+)", unit, re.MULTILINE) == ["/usr/bin/postern"] * 2
-    assert not (tmp_path / "files" / "etc").exists() and (tmp_path / "files" / "usr/share/man/man1/postern.1.gz").exists()
-    version = subprocess.run([tmp_path / "files" / "usr/bin/postern", "--version"], capture_output=True, text=True, check=True)
-    assert version.stdout.startswith("postern ")
-    if os.geteuid() != 0:
-        report.say("Debian package: not installed, which needs root")
-        return
-    (tmp_path / "machine").mkdir()
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-ec", INSTALLATION, "sh", tmp_path / "machine", package], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout.endswith("removed\n"), done.stdout + done.stderr
-    report.say("Debian package: installed, installed again, purged; the key file stays, nothing else does")
+# -- image, manifests ------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a file system of its own")
