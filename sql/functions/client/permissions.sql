@@ -62,7 +62,7 @@ BEGIN
     IF 'cap:trusted-forwarder' = ANY (v_all) AND v_held.client_type <> 'confidential' THEN
         PERFORM postern.refuse(format('permission "cap:trusted-forwarder" needs a confidential client, and client_id '
                                       '"%s" is public', client_id),
-            'Only who authenticates is believed. Call admin.put_client(realm, client_id, client_type => '
+            'A public client cannot prove who it is. Call admin.put_client(realm, client_id, client_type => '
             '''confidential'') first.');
     END IF;
     UPDATE postern.client AS c SET permissions = v_all
