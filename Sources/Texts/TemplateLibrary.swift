@@ -1,5 +1,5 @@
 import Encoding
-public import Mustache
+import Mustache
 
 /// The one template engine of pages and mails. Templates are part of the binary and parsed once.
 public struct TemplateLibrary: Sendable {
