@@ -40,5 +40,18 @@ SELECT pg_temp.counts(20000, pg_temp.calls()) \g /dev/null
 SELECT is((SELECT pg_temp.settles()), 16, 'what was taken is settled');
 -- Sixteen events, each found by four indexes.
 SELECT pg_temp.stays_flat(pg_temp.calls(), 16 * 12);
+-- What a look writes to a webhook that has read all there is: its row's version and lock, before and after.
+CREATE FUNCTION pg_temp.looks() RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    v_before text;
+BEGIN
+    PERFORM pg_temp.committed('100');
+    UPDATE postern.webhook_cursor SET xid = '101';
+    v_before := (SELECT c.ctid || ' ' || c.xmax FROM postern.webhook_cursor AS c);
+    PERFORM postern.collect_events(100);
+    RETURN ARRAY[v_before, (SELECT c.ctid || ' ' || c.xmax FROM postern.webhook_cursor AS c)];
+END
+$$;
+SELECT is(l[2], l[1], 'nothing is written while nothing is new') FROM pg_temp.looks() AS l;
 SELECT * FROM finish();
 ROLLBACK;
