@@ -18,7 +18,7 @@ from harness.node import Node
 from harness.proxy import LosingProxy
 from harness.settings import FAULT_ROUNDS, ROUNDS
 from harness.transaction import OpenTransaction
-from harness.volley import in_parallel
+from harness.volley import in_parallel, volley
 
 pytestmark = pytest.mark.slow
 USERINFO = "/connect/userinfo"
@@ -465,3 +465,22 @@ def test_two_keys_do_not_share_a_jti(realm):
     for one in (app, other):
         form = {"grant_type": "refresh_token", **one.credentials(), "refresh_token": one.bound(realm.user())["refresh_token"]}
         assert_bound(one.token(form, {"DPoP": one.proof(payload={"jti": "one and the same"})}), one.key)
+
+
+def test_proofs_of_a_batch_are_used_up_each_for_itself(world, realm):
+    """Sixty refreshes at once, and eight that share four proofs: all of the sixty rotate, and one of each pair."""
+    signed = [Signed(realm) for _ in range(60)]
+    shared = DPoPApp(realm.app())
+    pairs = [Signed(realm, shared) for _ in range(8)]
+    proofs = [one.app.proof() for one in signed]
+    twins = [proof for proof in (shared.proof() for _ in range(4)) for _ in range(2)]
+    requests = [
+        wire.request_bytes("POST", "/connect/token", {"Host": one.app.host, "Content-Type": wire.FORM, "DPoP": proof}, wire.form_body(one.form()))
+        for one, proof in zip(signed + pairs, proofs + twins)]
+    answers = volley(world.node.port, requests)
+    statuses = [answer.status for answer in answers]
+    assert statuses[:60] == [200] * 60, statuses
+    for first in range(60, 68, 2):
+        assert sorted(statuses[first:first + 2]) == [200, 400], statuses
+    for one, proof, answer in zip(signed, proofs, answers):
+        assert_invalid(one.refresh(proof, answer.json()["refresh_token"]))

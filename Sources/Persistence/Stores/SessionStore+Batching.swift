@@ -69,18 +69,41 @@ extension SessionStore {
             guard let outcome = try await rotateOne(only, database, waiting: waiting).0 else { throw .malformedResult }
             return [outcome]
         }
+        if waiting, let period = ProofUses.commonestPeriod(of: rotations.compactMap(\.proof)) {
+            // Proofs of several slots of the store: one statement for those of most, another one for the rest.
+            let (most, rest) = rotations.indices.reduce(into: ([Int](), [Int]())) { parts, index in
+                let isOther = rotations[index].proof.map { $0.period != period } ?? false
+                if isOther { parts.1.append(index) } else { parts.0.append(index) }
+            }
+            var outcomes = [RotationOutcome?](repeating: nil, count: rotations.count)
+            for part in [most, rest] {
+                let found = try await rotateBatch(part.map { rotations[$0] }, realm, database, waiting: waiting)
+                for (index, outcome) in zip(part, found) { outcomes[index] = outcome }
+            }
+            return outcomes.compactMap { $0 }
+        }
         let order = rotations.indices.sorted { rotations[$0].session < rotations[$1].session }
         let sorted = order.map { rotations[$0] }
+        let tokens: Arguments = [
+            "realm": realm, "client": sorted.map(\.client), "session": sorted.map(\.session),
+            "generation": sorted.map(\.generation), "hash": sorted.map(\.hash),
+        ]
+        let rest: Arguments = [
+            "lifetime": sorted.map(\.refreshTokenLifetime), "source": sorted.map(\.source),
+            "server_key": sorted.map(\.serverKey), "mark": sorted.map(\.mark),
+        ]
+        // Not where nothing may be waited for: a busy family leaves its proof unused.
+        if waiting, let proofs = ProofUses(sorted.compactMap(\.proof)) {
+            let outcomes = try await database.all(
+                calls.rotateBatchByProof,
+                tokens + ["successor_hash": sorted.map { $0.successorHashes[0] }] + rest
+                    + ["proof": sorted.map { $0.proof?.packedWhenUsed ?? [] }] + proofs.arguments)
+            if !outcomes.isEmpty { return try inOrder(outcomes.map { ($0.number, $0.outcome) }, order) }
+        }
         let outcomes = try await database.all(
             waiting ? calls.rotateBatch : calls.rotateBatchUnlessBusy,
-            [
-                "realm": realm, "client": sorted.map(\.client), "session": sorted.map(\.session),
-                "generation": sorted.map(\.generation), "hash": sorted.map(\.hash),
-                "successor_hashes": sorted.map { $0.successorHashes[0] },
-                "lifetime": sorted.map(\.refreshTokenLifetime), "source": sorted.map(\.source),
-                "server_key": sorted.map(\.serverKey), "mark": sorted.map(\.mark),
-                "proof": sorted.map { $0.proof?.packed ?? [] },
-            ])
+            tokens + ["successor_hashes": sorted.map { $0.successorHashes[0] }] + rest
+                + ["proof": sorted.map { $0.proof?.packed ?? [] }])
         return try inOrder(outcomes.map { ($0.number, $0.outcome) }, order)
     }
 

@@ -28,6 +28,19 @@ extension SessionStore {
         let rotateUnlessBusy = rotation("rotate_session_unless_busy")
         let rotateBatch = rotations("rotate_session")
         let rotateBatchUnlessBusy = rotations("rotate_session_unless_busy")
+        /// No row when one of the proofs was not fresh.
+        let rotateBatchByProof = FunctionCall<(number: Int, outcome: RotationOutcome)>(
+            "rotate_sessions",
+            [
+                "realm", "client", "session", "generation", "hash", "successor_hash", "lifetime", "source",
+                "server_key", "mark", "proof",
+            ] + ProofUses.arguments,
+            effect: .idempotent
+        ) { columns in
+            let number = columns("number", Int.self)
+            let outcome = RotationOutcome.columns(&columns)
+            return { (row) throws(StoreError) in (try row[number], try outcome(row)) }
+        }
         let revokeSession = FunctionCall<Bool>(
             "revoke_session", ["realm", "client", "session", "reason"], effect: .idempotent)
         let revokeAccessToken = FunctionCall<Bool>(

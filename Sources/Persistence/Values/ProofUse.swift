@@ -25,9 +25,61 @@ public struct ProofUse: Sendable, Equatable {
 
     /// What `postern.with_proof` takes: 81 bytes.
     var packed: [UInt8] {
-        let milliseconds = Int64(exactly: (time * 1000).rounded(.down)) ?? 0
-        let flags: UInt8 = (isByNonce ? 1 : 0) | (binds ? 2 : 0)
-        return thumbprint + id + withUnsafeBytes(of: milliseconds.bigEndian, Array.init) + mark + [flags]
+        thumbprint + id + withUnsafeBytes(of: milliseconds.bigEndian, Array.init) + mark + [flags]
+    }
+
+    /// What `postern.rotate_sessions` takes of a proof that `postern.mark_proofs` uses up: 33 bytes.
+    var packedWhenUsed: [UInt8] { thumbprint + [flags] }
+
+    private var milliseconds: Int64 { Int64(exactly: (time * 1000).rounded(.down)) ?? 0 }
+    private var flags: UInt8 { (isByNonce ? 1 : 0) | (binds ? 2 : 0) }
+}
+
+/// Proofs that one statement uses up, as `postern.mark_proofs` takes them.
+struct ProofUses: Sendable {
+    /// Of the store, where all of them are: a ring of ten of five minutes.
+    let slot: Int32
+    /// The store must have begun before, in milliseconds: an `iat` may be a minute ahead of its use.
+    let before: Int64
+    /// The first eight bytes of each id. Ascending, so that two statements with equal proofs cannot deadlock.
+    let keys: [Int64]
+    /// The mark of each.
+    let usedBy: [Int64]
+
+    /// - Returns: `nil` for less than two proofs, and for proofs of several slots.
+    init?(_ proofs: [ProofUse]) {
+        guard proofs.count > 1, let first = proofs.first, proofs.allSatisfy({ $0.period == first.period }) else {
+            return nil
+        }
+        let sorted = proofs.map { (key: $0.key, mark: $0.markNumber) }.sorted { $0.key < $1.key }
+        slot = Int32(truncatingIfNeeded: first.period % 10)
+        before = proofs.reduce(.max) { min($0, $1.before) }
+        keys = sorted.map(\.key)
+        usedBy = sorted.map(\.mark)
+    }
+
+    /// The period of most of the proofs; `nil` when all have one.
+    static func commonestPeriod(of proofs: [ProofUse]) -> Int64? {
+        guard let first = proofs.first, !proofs.allSatisfy({ $0.period == first.period }) else { return nil }
+        return Dictionary(grouping: proofs, by: \.period).max { ($0.value.count, $0.key) < ($1.value.count, $1.key) }?.key
+    }
+
+    /// By the names of the arguments of `postern.mark_proofs`.
+    var arguments: Arguments { ["slot": slot, "before": before, "keys": keys, "used_by": usedBy] }
+    /// Their names.
+    static let arguments: [Argument] = ["slot", "before", "keys", "used_by"]
+}
+
+extension ProofUse {
+    /// Five minutes, of which each has a slot of the store.
+    var period: Int64 { milliseconds / 300_000 }
+    fileprivate var before: Int64 { milliseconds - (isByNonce ? 0 : 60_000) }
+    fileprivate var key: Int64 { Self.number(id) }
+    fileprivate var markNumber: Int64 { Self.number(mark) }
+
+    /// The first eight bytes as PostgreSQL reads them.
+    private static func number(_ bytes: [UInt8]) -> Int64 {
+        Int64(bitPattern: bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
     }
 }
 

@@ -20,8 +20,8 @@ SQL = """
          WHERE p.n <= {sessions};
     INSERT INTO postern.audit_event (realm_id, at, user_id, event)
         SELECT {realm}, now(), p.id, 'session.opened' FROM person AS p WHERE p.n <= {sessions};
-    INSERT INTO postern.used_proof (realm_id, slot, id, mark)
-        SELECT {realm}, floor(date_part('epoch', now()) / 300)::bigint % 10, sha256(int4send(n)), int8send(n)
+    INSERT INTO postern.used_proof (realm_id, slot, key, used_by)
+        SELECT {realm}, floor(date_part('epoch', now()) / 300)::bigint % 10, hashint8extended(n, 0), n
           FROM generate_series(1, {proofs}) AS n;
     RESET session_replication_role;
 """

@@ -39,6 +39,14 @@ RETURN decode(NULLIF(current_setting('postern.proof_key', true), ''), 'hex');
 COMMENT ON FUNCTION postern.proof_key IS 'Thumbprint of the key whose proof came with this statement; NULL: none came';
 GRANT EXECUTE ON FUNCTION postern.proof_key TO postern_app;
 
+-- By realm: what is added to the keys of its used proofs, so that proofs of two realms never meet.
+CREATE OR REPLACE FUNCTION postern.proof_mix(p_realm uuid) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ('x' || translate(left(p_realm::text, 18), '-', ''))::bit(64)::bigint;
+COMMENT ON FUNCTION postern.proof_mix IS
+    'The first half of the id of a realm as a number, for the keys of used proofs';
+GRANT EXECUTE ON FUNCTION postern.proof_mix TO postern_app;
+
 -- fresh; used; old: from before the store began, so the database cannot know. An iat may be a minute ahead of the
 -- moment in which its proof is used. A proof whose request runs its statement again (mark) is fresh again. Each slot
 -- has a statement of its own, because to find the partition of a row costs more than to insert it.
@@ -49,62 +57,135 @@ DECLARE
     v_time bigint := ('x' || encode(substr(p_proof, 65, 8), 'hex'))::bit(64)::bigint;
     v_before bigint := v_time - 60000 * (1 - (get_byte(p_proof, 80) & 1));
     v_slot integer := v_time / 300000 % 10;
-    v_id bytea := substr(p_proof, 33, 32);
-    v_mark bytea := substr(p_proof, 73, 8);
-    v_used_by bytea;
+    v_key bigint := ('x' || encode(substr(p_proof, 33, 8), 'hex'))::bit(64)::bigint # postern.proof_mix(p_realm);
+    v_mark bigint := ('x' || encode(substr(p_proof, 73, 8), 'hex'))::bit(64)::bigint;
+    v_used_by bigint;
 BEGIN
     CASE v_slot
         WHEN 0 THEN
-            INSERT INTO postern.used_proof_0 (realm_id, slot, id, mark)
-            SELECT p_realm, 0, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_0 (realm_id, slot, key, used_by)
+            SELECT p_realm, 0, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 1 THEN
-            INSERT INTO postern.used_proof_1 (realm_id, slot, id, mark)
-            SELECT p_realm, 1, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_1 (realm_id, slot, key, used_by)
+            SELECT p_realm, 1, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 2 THEN
-            INSERT INTO postern.used_proof_2 (realm_id, slot, id, mark)
-            SELECT p_realm, 2, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_2 (realm_id, slot, key, used_by)
+            SELECT p_realm, 2, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 3 THEN
-            INSERT INTO postern.used_proof_3 (realm_id, slot, id, mark)
-            SELECT p_realm, 3, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_3 (realm_id, slot, key, used_by)
+            SELECT p_realm, 3, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 4 THEN
-            INSERT INTO postern.used_proof_4 (realm_id, slot, id, mark)
-            SELECT p_realm, 4, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_4 (realm_id, slot, key, used_by)
+            SELECT p_realm, 4, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 5 THEN
-            INSERT INTO postern.used_proof_5 (realm_id, slot, id, mark)
-            SELECT p_realm, 5, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_5 (realm_id, slot, key, used_by)
+            SELECT p_realm, 5, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 6 THEN
-            INSERT INTO postern.used_proof_6 (realm_id, slot, id, mark)
-            SELECT p_realm, 6, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_6 (realm_id, slot, key, used_by)
+            SELECT p_realm, 6, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 7 THEN
-            INSERT INTO postern.used_proof_7 (realm_id, slot, id, mark)
-            SELECT p_realm, 7, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_7 (realm_id, slot, key, used_by)
+            SELECT p_realm, 7, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         WHEN 8 THEN
-            INSERT INTO postern.used_proof_8 (realm_id, slot, id, mark)
-            SELECT p_realm, 8, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_8 (realm_id, slot, key, used_by)
+            SELECT p_realm, 8, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
         ELSE
-            INSERT INTO postern.used_proof_9 (realm_id, slot, id, mark)
-            SELECT p_realm, 9, v_id, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_9 (realm_id, slot, key, used_by)
+            SELECT p_realm, 9, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
                 ON CONFLICT DO NOTHING;
     END CASE;
     IF FOUND THEN
         RETURN 'fresh';
     END IF;
-    SELECT x.mark INTO v_used_by
-      FROM postern.used_proof AS x WHERE x.realm_id = p_realm AND x.slot = v_slot AND x.id = v_id;
+    SELECT x.used_by INTO v_used_by
+      FROM postern.used_proof AS x WHERE x.realm_id = p_realm AND x.slot = v_slot AND x.key = v_key;
     RETURN CASE WHEN v_used_by IS NULL THEN 'old' WHEN v_used_by = v_mark THEN 'fresh' ELSE 'used' END;
 END
 $$;
 COMMENT ON FUNCTION postern.mark_proof IS 'Uses up a proof of possession: fresh, used before, or older than the store';
 GRANT EXECUTE ON FUNCTION postern.mark_proof TO postern_app;
+
+-- Uses up the proofs of a batch by one statement, which costs less than half of mark_proof for each. True when all were
+-- fresh; otherwise mark_proof says what holds for each: fresh for those that this call has marked. p_slot: of all of
+-- them; p_before: the least of what the store must have begun before, as in mark_proof; p_keys: the first eight bytes of
+-- each proof's id, ascending, so that two batches with equal proofs cannot deadlock; p_used_by: the marks.
+CREATE OR REPLACE FUNCTION postern.mark_proofs(
+    p_realm uuid, p_slot integer, p_before bigint, p_keys bigint[], p_used_by bigint[]) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_set text := set_config('postern.realm', p_realm::text, true);
+    v_mix bigint := postern.proof_mix(p_realm);
+    v_marked integer;
+BEGIN
+    CASE p_slot
+        WHEN 0 THEN
+            INSERT INTO postern.used_proof_0 (realm_id, slot, key, used_by)
+            SELECT p_realm, 0, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        WHEN 1 THEN
+            INSERT INTO postern.used_proof_1 (realm_id, slot, key, used_by)
+            SELECT p_realm, 1, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        WHEN 2 THEN
+            INSERT INTO postern.used_proof_2 (realm_id, slot, key, used_by)
+            SELECT p_realm, 2, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        WHEN 3 THEN
+            INSERT INTO postern.used_proof_3 (realm_id, slot, key, used_by)
+            SELECT p_realm, 3, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        WHEN 4 THEN
+            INSERT INTO postern.used_proof_4 (realm_id, slot, key, used_by)
+            SELECT p_realm, 4, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        WHEN 5 THEN
+            INSERT INTO postern.used_proof_5 (realm_id, slot, key, used_by)
+            SELECT p_realm, 5, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        WHEN 6 THEN
+            INSERT INTO postern.used_proof_6 (realm_id, slot, key, used_by)
+            SELECT p_realm, 6, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        WHEN 7 THEN
+            INSERT INTO postern.used_proof_7 (realm_id, slot, key, used_by)
+            SELECT p_realm, 7, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        WHEN 8 THEN
+            INSERT INTO postern.used_proof_8 (realm_id, slot, key, used_by)
+            SELECT p_realm, 8, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        ELSE
+            INSERT INTO postern.used_proof_9 (realm_id, slot, key, used_by)
+            SELECT p_realm, 9, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+    END CASE;
+    GET DIAGNOSTICS v_marked = ROW_COUNT;
+    RETURN v_marked = cardinality(p_keys);
+END
+$$;
+COMMENT ON FUNCTION postern.mark_proofs IS
+    'Uses up the proofs of a batch; whether all were fresh';
+GRANT EXECUTE ON FUNCTION postern.mark_proofs TO postern_app;
 
 -- Called by each statement that takes a proof, once its permits are granted and before anything else is looked at. The
 -- exceptions undo the permits too: such a request costs nobody anything.

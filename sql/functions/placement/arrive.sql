@@ -68,7 +68,9 @@ COMMENT ON FUNCTION postern.begin_arriving IS 'Notes that a realm is being copie
 CREATE OR REPLACE FUNCTION postern.put_proofs(p_proofs jsonb) RETURNS void
 LANGUAGE sql
 AS $$
-    INSERT INTO postern.used_proof SELECT * FROM jsonb_populate_recordset(NULL::postern.used_proof, p_proofs)
+    INSERT INTO postern.used_proof (realm_id, slot, key, used_by)
+    SELECT x.realm_id, x.slot, x.key, x.used_by
+      FROM jsonb_populate_recordset(NULL::postern.used_proof, p_proofs) AS x
         ON CONFLICT DO NOTHING;
 $$;
 COMMENT ON FUNCTION postern.put_proofs IS 'Adds used proofs of a realm that arrives';

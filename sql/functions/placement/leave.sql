@@ -118,14 +118,18 @@ LANGUAGE sql
 AS $$ INSERT INTO postern.realm_move_mark (realm_id) VALUES (p_realm) RETURNING id $$;
 COMMENT ON FUNCTION postern.mark_move IS 'Writes a row whose arrival in the other cluster can be awaited';
 
--- Used proofs, which logical replication does not copy: p_limit of a slot behind p_after, and the last of them.
+-- Used proofs, which logical replication does not copy: p_limit of a slot behind p_after, and the last of them; keys as
+-- eight bytes, p_after empty at first.
 CREATE OR REPLACE FUNCTION postern.proofs_to_copy(
     p_realm uuid, p_slot integer, p_after bytea, p_limit integer, OUT proofs jsonb, OUT last bytea)
 LANGUAGE sql STABLE
 AS $$
-    SELECT coalesce(jsonb_agg(to_jsonb(x)), '[]'), (array_agg(x.id ORDER BY x.id DESC))[1]
+    SELECT coalesce(jsonb_agg(to_jsonb(x)), '[]'), int8send(max(x.key))
       FROM (SELECT u.* FROM postern.used_proof AS u
-             WHERE u.realm_id = p_realm AND u.slot = p_slot AND u.id > p_after ORDER BY u.id LIMIT p_limit) AS x
+             WHERE u.realm_id = p_realm AND u.slot = p_slot
+               AND u.key > coalesce(('x' || NULLIF(encode(p_after, 'hex'), ''))::bit(64)::bigint,
+                                    '-9223372036854775808')
+             ORDER BY u.key LIMIT p_limit) AS x
 $$;
 COMMENT ON FUNCTION postern.proofs_to_copy IS 'A page of the used proofs of a realm';
 

@@ -11,10 +11,11 @@ INSERT INTO postern.known_permission (permission, purpose) VALUES
 -- Any older generation ends the family. The server has checked the token's tag, so an old generation here is proof of
 -- reuse and not a guess. A row that another transaction holds is waited for 100 ms (error 55P03); callers then use
 -- rotate_session_unless_busy.
--- p_proof: of a key (postern.with_proof says its form); NULL: none came. A family that is bound to a key is refused
--- without a proof of it, and nothing else happens. p_level: the least that the sign-in must have proven; p_max_age: its
--- greatest age in seconds. Outcomes: rotated, retried, refused (reason is for logs), reuse, invalid_scope,
--- invalid_target, unmet, proof_used, proof_old, rate_limited; nothing is done but in the first two and for reuse.
+-- p_proof: of a key (postern.with_proof says its form), or thumbprint and flags of one that rotate_sessions has used
+-- up, 33 bytes; NULL: none came. A family that is bound to a key is refused without a proof of it, and nothing else
+-- happens. p_level: the least that the sign-in must have proven; p_max_age: its greatest age in seconds. Outcomes:
+-- rotated, retried, refused (reason is for logs), reuse, invalid_scope, invalid_target, unmet, proof_used, proof_old,
+-- rate_limited; nothing is done but in the first two and for reuse.
 CREATE OR REPLACE FUNCTION postern.rotate_session(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
     p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint, p_proof bytea,
@@ -35,7 +36,7 @@ DECLARE
     v_repeats boolean;
     v_proof text := 'none';
     v_key bytea := substr(p_proof, 1, 32);
-    v_binding bytea := CASE WHEN get_byte(p_proof, 80) & 2 > 0 THEN substr(p_proof, 1, 32) END;
+    v_binding bytea := CASE WHEN get_byte(p_proof, octet_length(p_proof) - 1) & 2 > 0 THEN v_key END;
 BEGIN
     v_set := set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
@@ -47,7 +48,7 @@ BEGIN
         END IF;
     END IF;
 
-    IF p_proof IS NOT NULL THEN
+    IF octet_length(p_proof) > 33 THEN
         v_proof := postern.mark_proof(p_realm, p_proof);
         IF v_proof = 'old' THEN
             outcome := 'proof_old';
@@ -208,5 +209,35 @@ $$;
 COMMENT ON FUNCTION postern.rotate_session_unless_busy IS
     'rotate_session that says "busy" instead of waiting for the row';
 GRANT EXECUTE ON FUNCTION postern.rotate_session_unless_busy TO postern_app;
+
+-- Rotates several families whose requests take no permit and keep the family's scope, in their order. The proofs are
+-- used up by one statement before any rotation. No row, and nothing rotated, when one of them was not fresh: the caller
+-- goes on with rotate_session, which says what became of each. p_proof: thumbprint and flags of a proof, 33 bytes, or
+-- empty; p_slot and what follows are the same proofs as mark_proofs takes them. Inlined into the caller's statement,
+-- whose plan asks for the condition once and first, because it depends on no row.
+CREATE OR REPLACE FUNCTION postern.rotate_sessions(
+    p_realm uuid, p_client uuid[], p_session uuid[], p_generation integer[], p_hash bytea[], p_successor_hash bytea[],
+    p_lifetime integer[], p_source text[], p_server_key bytea[], p_mark bigint[], p_proof bytea[],
+    p_slot integer, p_before bigint, p_keys bigint[], p_used_by bigint[])
+RETURNS TABLE (number bigint, outcome text, reason text, user_id uuid, scope text[], resource text[], amr text[],
+    acr text, auth_time double precision, token_salt bytea, current_hash bytea, db_now double precision,
+    expires_at double precision)
+LANGUAGE sql STABLE ROWS 20
+AS $$
+    SELECT item.number, r.outcome, r.reason, r.user_id, r.scope, r.resource, r.amr, r.acr, r.auth_time, r.token_salt,
+           r.current_hash, r.db_now, r.expires_at
+      FROM unnest(p_client, p_session, p_generation, p_hash, p_successor_hash, p_lifetime, p_source, p_server_key,
+                  p_mark, p_proof) WITH ORDINALITY
+               AS item (client, session, generation, hash, successor_hash, lifetime, source, server_key, mark, proof,
+                        number),
+           LATERAL postern.rotate_session(
+               p_realm, item.client, item.session, item.generation, item.hash, ARRAY[item.successor_hash],
+               item.lifetime, item.source, item.server_key, item.mark, NULLIF(item.proof, ''),
+               '{}', '{}', '{}', '{}', '{}') AS r
+     WHERE (SELECT postern.mark_proofs(p_realm, p_slot, p_before, p_keys, p_used_by))
+$$;
+COMMENT ON FUNCTION postern.rotate_sessions IS
+    'rotate_session for a batch, whose proofs of possession are used up by one statement';
+GRANT EXECUTE ON FUNCTION postern.rotate_sessions TO postern_app;
 
 RESET ROLE;

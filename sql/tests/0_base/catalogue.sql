@@ -28,13 +28,13 @@ SELECT is_empty($$
        AND p.polroles <> ARRAY['postern_owner'::regrole::oid]$$, 'any other policy is for the owner alone');
 SELECT results_eq($$
     SELECT x.conrelid::regclass::text FROM pg_constraint AS x JOIN pg_class AS c ON c.oid = x.conrelid
-     WHERE c.relnamespace = 'postern'::regnamespace AND x.contype IN ('p', 'u') AND c.relname NOT LIKE 'schema\_%'
+     WHERE c.relnamespace = 'postern'::regnamespace AND x.contype IN ('p', 'u') AND c.relname !~ '^(schema|used_proof)_'
        AND (SELECT a.attname FROM pg_attribute AS a WHERE a.attrelid = x.conrelid
             AND a.attnum = x.conkey[1]) <> 'realm_id' ORDER BY 1$$,
     ARRAY['postern.event_type', 'postern.known_permission', 'postern.rate_limit_policy', 'postern.realm',
           'postern.realm',
           'postern.realm_domain', 'postern.sweep_cursor', 'postern.sweep_rule', 'postern.text_key'],
-    'every key but those of realm, of the host directory and of registries begins with realm_id');
+    'every key but those of realm, of the host directory, of registries and of used proofs begins with realm_id');
 SELECT is_empty($$
     SELECT x.conname, x.conrelid::regclass FROM pg_constraint AS x JOIN pg_class AS c ON c.oid = x.conrelid
      WHERE c.relnamespace = 'postern'::regnamespace AND x.contype = 'f'

@@ -86,8 +86,8 @@ SELECT realm_id, user_id, client, '{}', '{}' FROM postern.authorization_code;
 INSERT INTO postern.logout_token (realm_id, id, client, user_id, session, uri)
 SELECT realm_id, pg_temp.uu('o'), client, user_id, pg_temp.uu('s'), 'https://a.example' FROM postern.authorization_code;
 
-INSERT INTO postern.used_proof (realm_id, slot, id, mark)
-SELECT r.id, n, pg_temp.h('proof'), '\x00' FROM postern.realm AS r, generate_series(0, 9) AS n;
+INSERT INTO postern.used_proof (realm_id, slot, key, used_by)
+SELECT r.id, n, postern.proof_mix(r.id), 0 FROM postern.realm AS r, generate_series(0, 9) AS n;
 INSERT INTO postern.realm_move (realm_id, state, peer) SELECT id, 'leaving', 'south' FROM postern.realm;
 INSERT INTO postern.realm_move_mark (realm_id) SELECT id FROM postern.realm;
 INSERT INTO postern.webhook_subject (realm_id, webhook, subject) SELECT realm_id, id, 's' FROM postern.webhook;

@@ -93,13 +93,14 @@ SELECT throws_like($$SELECT postern.clear_rows(pg_temp.realm(), 'session', 10)$$
 SELECT postern.reopen_realm(pg_temp.realm()) \g /dev/null
 SELECT lives_ok($$SELECT admin.put_user('a', 'new@example.com')$$, 'a realm that is opened again is written');
 -- Used proofs are copied by pages before the realm is closed; the rest is of transactions since.
-INSERT INTO postern.used_proof (realm_id, slot, id, mark)
-SELECT pg_temp.realm(), 3, sha256(int4send(i)), int8send(i) FROM generate_series(1, 5) AS i;
-SELECT is((SELECT count(*) FROM postern.used_proof AS u, LATERAL postern.proofs_to_copy(u.realm_id, 3, u.id, 2) AS p
+INSERT INTO postern.used_proof (realm_id, slot, key, used_by)
+SELECT pg_temp.realm(), 3, (i - 3) * 3000000000000000000, i FROM generate_series(1, 5) AS i;
+SELECT is((SELECT count(*) FROM postern.used_proof AS u,
+                  LATERAL postern.proofs_to_copy(u.realm_id, 3, int8send(u.key), 2) AS p
             WHERE u.realm_id = pg_temp.realm() AND jsonb_array_length(p.proofs) = 2), 3::bigint,
           'three of five proofs have two or more behind them: a page holds two');
 SELECT is((SELECT p.last FROM postern.proofs_to_copy(pg_temp.realm(), 3, '\x', 5) AS p),
-          (SELECT u.id FROM postern.used_proof AS u WHERE u.realm_id = pg_temp.realm() ORDER BY u.id DESC LIMIT 1),
+          int8send((SELECT max(u.key) FROM postern.used_proof AS u WHERE u.realm_id = pg_temp.realm())),
           'and says its last one');
 SELECT is((SELECT p.last FROM postern.proofs_to_copy(pg_temp.realm(), 4, '\x', 5) AS p), NULL, 'an empty one does not');
 SELECT postern.close_realm(pg_temp.realm()) \g /dev/null

@@ -19,7 +19,24 @@ CREATE FUNCTION pg_temp.key_of(name text) RETURNS text LANGUAGE sql SECURITY DEF
      WHERE id = pg_temp.uu(name) AND realm_id = pg_temp.realm() $$;
 CREATE FUNCTION pg_temp.audited(what text) RETURNS int LANGUAGE sql SECURITY DEFINER AS $$
     SELECT count(*)::int FROM postern.audit_event WHERE event = what $$;
-SELECT pg_temp.sign_in(n) FROM unnest('{a,b,c,d,e}'::text[]) AS n \g /dev/null
+CREATE FUNCTION pg_temp.key_of_proof(id text) RETURNS bigint LANGUAGE sql AS $$
+    SELECT ('x' || encode(substr(pg_temp.h('proof ' || id), 1, 8), 'hex'))::bit(64)::bigint $$;
+-- Families in a batch, each at generation 0 and with a proof named after it of the key k, which all have one slot.
+CREATE FUNCTION pg_temp.batch(names text[], marks int[], before interval DEFAULT '0') RETURNS text LANGUAGE sql AS $$
+    SELECT coalesce(string_agg(r.number || ' ' || r.outcome, ', ' ORDER BY r.number), 'none')
+      FROM (SELECT array_agg(pg_temp.client()) AS client, array_agg(pg_temp.uu(n)) AS session,
+                   array_agg(0) AS generation, array_agg(pg_temp.h(n || '0')) AS hash,
+                   array_agg(pg_temp.h(n || '1')) AS successor, array_agg(1209600) AS lifetime,
+                   array_agg('192.0.2.1'::text) AS source, array_agg('\x01020304'::bytea) AS server_key,
+                   array_agg((random() * 1e15)::bigint) AS mark, array_agg(pg_temp.h('key k') || '\x03') AS proof,
+                   array_agg(pg_temp.key_of_proof(n) ORDER BY pg_temp.key_of_proof(n)) AS keys,
+                   array_agg(m::bigint ORDER BY pg_temp.key_of_proof(n)) AS used_by,
+                   (date_part('epoch', clock_timestamp() - before) * 1000)::bigint AS ms
+              FROM unnest(names, marks) AS x (n, m)) AS b,
+           LATERAL postern.rotate_sessions(
+               pg_temp.realm(), b.client, b.session, b.generation, b.hash, b.successor, b.lifetime, b.source,
+               b.server_key, b.mark, b.proof, (b.ms / 300000 % 10)::integer, b.ms, b.keys, b.used_by) AS r $$;
+SELECT pg_temp.sign_in(n) FROM unnest('{a,b,c,d,e,g,h,i,j}'::text[]) AS n \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
 
@@ -78,6 +95,19 @@ SELECT is(pg_temp.refreshes('c', 0, pg_temp.proof('k', 'c1', binds => false)), '
 SELECT is(pg_temp.key_of('c'), NULL, 'and the family stays free');
 SELECT is(pg_temp.refreshes('c', 1, pg_temp.proof('l', 'c2', binds => false)), 'rotated t', 'for another key');
 
+-- A batch uses up its proofs together.
+SELECT is(pg_temp.batch('{g,h}', '{1,2}'), '1 rotated, 2 rotated', 'two families with their proofs');
+SELECT is(pg_temp.key_of('h'), 'k', 'are bound to the key');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'g', mark => 1)), 'fresh', 'its request');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'g', mark => 9)), 'used', 'has used up its proof');
+SELECT is(pg_temp.batch('{h,i}', '{2,3}'), 'none', 'no row when one of them was used');
+SELECT is(pg_temp.refreshes('i', 0, pg_temp.proof('k', 'i', mark => 3)), 'rotated t', 'the other is fresh by itself');
+SELECT is(pg_temp.refreshes('h', 0, pg_temp.proof('k', 'h', mark => 4)), 'retried t', 'and the used one is used');
+SELECT is(pg_temp.refreshes('h', 1, pg_temp.proof('k', 'h', mark => 5)), 'proof_used', 'as ever');
+SELECT is(pg_temp.batch('{j,j}', '{6,7}'), 'none', 'one proof of two requests');
+SELECT is(pg_temp.key_of('j'), NULL, 'rotates nothing');
+SELECT is(pg_temp.batch('{j}', '{8}', '100 years'), 'none', 'nor does one from before the store began');
+
 -- A lookup uses the proof too.
 SELECT is((SELECT concat_ws(' ', proof, active, acr) FROM postern.live_session_by_proof(
     pg_temp.realm(), pg_temp.uu('d'), pg_temp.b16('j'), pg_temp.proof('k', 'd1'))), 'fresh t', 'a live session');
@@ -108,7 +138,9 @@ SELECT is(postern.begin_proof_store(), postern.begin_proof_store(), 'it begins o
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'f1', '-8 minutes')), 'fresh', 'one of another time');
 RESET ROLE;
 SELECT cmp_ok(postern.empty_proof_slots(), '>', 0, 'goes with its slot');
-SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.used_proof WHERE id = pg_temp.h('proof f1')$$), '0', 'as a whole');
-SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.used_proof WHERE id = pg_temp.h('proof e5')$$), '1', 'and no other');
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.used_proof
+                         WHERE key = pg_temp.key_of_proof('f1') # postern.proof_mix(realm_id)$$), '0', 'as a whole');
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.used_proof
+                         WHERE key = pg_temp.key_of_proof('e5') # postern.proof_mix(realm_id)$$), '1', 'and no other');
 SELECT * FROM finish();
 ROLLBACK;
