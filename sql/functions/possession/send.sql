@@ -190,4 +190,54 @@ $$;
 COMMENT ON FUNCTION postern.cancel_possession IS 'The person gives up; false when the transaction is over';
 GRANT EXECUTE ON FUNCTION postern.cancel_possession TO postern_app;
 
+-- What needs nothing of the transaction before its step is one statement: the door (enter_possession) and the step.
+
+-- Outcomes: gone (no such transaction), wrong_key, and those of finish_possession.
+CREATE OR REPLACE FUNCTION postern.finish_possession_by_proof(
+    p_realm uuid, p_auth_id uuid, p_return_hash bytea, OUT outcome text, OUT facts text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_entered record;
+BEGIN
+    v_entered := postern.enter_possession(p_realm, p_auth_id, NULL);
+    outcome := CASE v_entered.outcome WHEN 'unknown' THEN 'gone' ELSE v_entered.outcome END;
+    IF outcome = 'ok' THEN
+        SELECT f.outcome, f.facts INTO outcome, facts
+          FROM postern.finish_possession(p_realm, (v_entered.facts::jsonb ->> 'id')::uuid, postern.proof_key(),
+                                         p_return_hash) AS f;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.finish_possession_by_proof IS
+    'Admits an app by the proof of its key, and passes its transaction by what its link gave to it';
+GRANT EXECUTE ON FUNCTION postern.finish_possession_by_proof TO postern_app;
+
+-- Outcomes: gone, wrong_key, step (never opened), cancelled, over.
+CREATE OR REPLACE FUNCTION postern.cancel_possession_by_proof(
+    p_realm uuid, p_auth_id uuid, OUT outcome text, OUT facts text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+DECLARE
+    v_entered record;
+    v_id uuid;
+BEGIN
+    v_entered := postern.enter_possession(p_realm, p_auth_id, NULL);
+    IF v_entered.outcome <> 'ok' THEN
+        outcome := CASE v_entered.outcome WHEN 'unknown' THEN 'gone' ELSE v_entered.outcome END;
+        RETURN;
+    END IF;
+    v_id := v_entered.facts::jsonb ->> 'id';
+    outcome := CASE
+        WHEN NOT (v_entered.facts::jsonb ->> 'is_opened')::boolean THEN 'step'
+        WHEN postern.cancel_possession(p_realm, v_id, postern.proof_key()) THEN 'cancelled'
+        ELSE 'over' END;
+    SELECT postern.possession_facts(t, postern.proof_key(), NULL) INTO facts
+      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = v_id;
+END
+$$;
+COMMENT ON FUNCTION postern.cancel_possession_by_proof IS
+    'Admits an app by the proof of its key; the person gives up';
+GRANT EXECUTE ON FUNCTION postern.cancel_possession_by_proof TO postern_app;
+
 RESET ROLE;

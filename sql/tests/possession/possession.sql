@@ -224,6 +224,29 @@ CREATE FUNCTION pg_temp.signs_in(id text, session text, key text DEFAULT 'k12', 
 SELECT postern.begin_proof_store() \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null
 SET LOCAL ROLE app_login;
+
+-- The door and the step in one statement.
+SELECT pg_temp.starts(t, '+4366412345678') FROM unnest('{door1,door2}'::text[]) AS t \g /dev/null
+SELECT is(pg_temp.cancels_at_door('none of it', 'k13'), 'gone', 'a transaction that there is none of');
+SELECT is(pg_temp.cancels_at_door('door1', 'k13'), 'step open', 'nobody gives up what nobody opened');
+SELECT is(pg_temp.finishes_at_door('door1', 'D1', 'k13'), 'unknown open', 'nor finishes it');
+SELECT pg_temp.opens('door1', 'k13'), pg_temp.opens('door2', 'k13') \g /dev/null
+SELECT is(pg_temp.cancels_at_door('door1', 'k1'), 'wrong_key', 'another key does not give up');
+SELECT is(pg_temp.status('door1'), 'open +4366412345678', 'and changes nothing');
+SELECT is(pg_temp.cancels_at_door('door1', 'k13', 'once'), 'cancelled failed', 'its own does');
+SELECT is(pg_temp.cancels_at_door('door1', 'k13'), 'over failed', 'once');
+SELECT throws_ok($$SELECT pg_temp.cancels_at_door('door2', 'k13', 'once')$$, 'PD001', NULL,
+    'a used proof gives nothing up');
+SELECT is(pg_temp.status('door2'), 'open +4366412345678', 'at all');
+SELECT pg_temp.sends('door2', '+4366412345678', 'D2', 'link', 'k13'), pg_temp.answers('D2') \g /dev/null
+SELECT is(pg_temp.finishes_at_door('door2', 'D2', 'k1'), 'wrong_key', 'another key does not finish');
+SELECT is(pg_temp.finishes_at_door('none of it', 'D2', 'k13'), 'gone', 'nor is there anything to finish elsewhere');
+SELECT is(pg_temp.finishes_at_door('door2', 'D1', 'k13'), 'unknown linked', 'nor by what another link gave');
+SELECT throws_ok($$SELECT pg_temp.finishes_at_door('door2', 'D2', 'k13', 'once')$$, 'PD001', NULL,
+    'nor by a used proof');
+SELECT is(pg_temp.finishes_at_door('door2', 'D2', 'k13'), 'passed passed', 'its own passes by what its link gave');
+SELECT is(pg_temp.cancels_at_door('door2', 'k13'), 'over passed', 'which nobody gives up');
+
 SELECT is(postern.possession_passed_by(pg_temp.realm(), pg_temp.uu('auth g4')), 'code', 'how it was passed');
 SELECT is(pg_temp.signs_in('g4', 's1', 'k1'), 'refused transaction', 'another key');
 SELECT is(pg_temp.signs_in('g4', 's2', client => 'second'), 'refused transaction', 'another client');
