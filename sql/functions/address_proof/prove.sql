@@ -9,11 +9,11 @@ CREATE OR REPLACE FUNCTION postern.address_proved_at(
 LANGUAGE sql STABLE
 AS $$
     SELECT x.at
-      FROM (VALUES (p_session.email_proved, p_session.email_proved_at),
-                   (p_session.phone_proved, p_session.phone_proved_at)) AS x (id, at)
-      JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.id = x.id
+      FROM (VALUES ('email', p_session.email_proved_at), ('phone', p_session.phone_proved_at)) AS x (kind, at)
+      JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.proven_key = p_address_key
       JOIN postern.realm AS r ON r.id = p_realm
-     WHERE i.user_id = p_session.user_id AND i.proven_key = p_address_key
+     WHERE i.user_id = p_session.user_id AND i.kind = x.kind
+       AND postern.email_key(p_session.proofs -> x.kind ->> 'value') = p_address_key
        AND x.at >= now() - coalesce(make_interval(secs => p_max_age), r.sso_idle)
 $$;
 COMMENT ON FUNCTION postern.address_proved_at IS 'When an address was proven in a browser session, if recently';

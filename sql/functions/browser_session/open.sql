@@ -5,8 +5,8 @@ SET LOCAL ROLE postern_owner;
 -- then opens what this setting describes; so a factor is counted, compared and consumed in one way only
 -- (docs/decisions/0031). p_page: an object with
 --   cookie, former: SHA-256 (hex) of the cookie that the browser gets, and of the one it showed, or null;
---   host: whose page it is; proves: email, phone or passkey; address: the key of the address that is proven, or null;
---   proofs: {"email" or "phone": {"value", "method"}}, the same address as it was typed, or null;
+--   host: whose page it is; proves: email, phone or passkey;
+--   proofs: {"email" or "phone": {"value", "method"}}, the address as it was typed, or null;
 --   profile_handle: of the code, where a new user is asked for names first; or null;
 --   number_handle: of the code of a phone number, which waits there for one more proof if it is stale; or null;
 --   held_handle: of a number that waits for this proof; or null;
@@ -100,20 +100,15 @@ DECLARE
     v_realm postern.realm;
     v_proves text := p_page ->> 'proves';
     v_proofs jsonb := coalesce(p_page -> 'proofs', '{}');
-    v_identifier uuid;
     v_held record;
-    v_phone uuid;
+    v_holds boolean := false;
     v_amr text[] := p_new.amr;
     v_request jsonb := CASE WHEN jsonb_typeof(p_page -> 'request') = 'object' THEN p_page -> 'request' END;
 BEGIN
-    SELECT i.id INTO v_identifier
-      FROM postern.user_identifier AS i
-     WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.proven_key = p_page ->> 'address';
-    v_phone := CASE WHEN v_proves = 'phone' THEN v_identifier END;
     IF p_page ->> 'held_handle' IS NOT NULL THEN
         v_held := postern.use_held_number(p_realm, p_user, decode(p_page ->> 'held_handle', 'hex'));
-        IF v_held.identifier IS NOT NULL THEN
-            v_phone := v_held.identifier;
+        v_holds := v_held.identifier IS NOT NULL;
+        IF v_holds THEN
             v_amr := v_amr || ARRAY(SELECT m FROM unnest(v_held.amr) AS m WHERE m <> ALL (v_amr));
             v_proofs := v_proofs || jsonb_build_object(
                 'phone', jsonb_build_object('value', v_held.value, 'method', 'OTP'));
@@ -134,22 +129,19 @@ BEGIN
                idle_expires_at = now() + postern.browser_session_idle(v_realm),
                amr = postern.proven_methods(b, v_amr, v_request),
                email_proved_at = CASE WHEN v_proves = 'email' THEN now() ELSE b.email_proved_at END,
-               phone_proved_at = CASE WHEN v_proves = 'phone' OR v_phone IS NOT NULL THEN now()
+               phone_proved_at = CASE WHEN v_proves = 'phone' OR v_holds THEN now()
                                       ELSE b.phone_proved_at END,
-               email_proved = CASE WHEN v_proves = 'email' THEN v_identifier ELSE b.email_proved END,
-               phone_proved = CASE WHEN v_proves = 'phone' OR v_phone IS NOT NULL THEN v_phone ELSE b.phone_proved END,
                proofs = b.proofs || v_proofs
          WHERE b.realm_id = p_realm AND b.id = v_session.id
         RETURNING b.* INTO v_session;
     ELSE
         INSERT INTO postern.browser_session AS b (realm_id, id, user_id, security_stamp, cookie_hash, host, amr,
                                                   idle_expires_at, expires_at, email_proved_at, phone_proved_at,
-                                                  email_proved, phone_proved, user_agent, proofs)
+                                                  user_agent, proofs)
         VALUES (p_realm, p_new.id, p_user, p_stamp, decode(p_page ->> 'cookie', 'hex'), p_page ->> 'host', v_amr,
                 now() + postern.browser_session_idle(v_realm), now() + v_realm.sso_absolute,
                 CASE WHEN v_proves = 'email' THEN now() END,
-                CASE WHEN v_proves = 'phone' OR v_phone IS NOT NULL THEN now() END,
-                CASE WHEN v_proves = 'email' THEN v_identifier END, v_phone,
+                CASE WHEN v_proves = 'phone' OR v_holds THEN now() END,
                 NULLIF(current_setting('postern.user_agent', true), ''), v_proofs)
         RETURNING b.* INTO v_session;
     END IF;

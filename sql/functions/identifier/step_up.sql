@@ -32,9 +32,7 @@ BEGIN
            idle_expires_at = now() + postern.browser_session_idle(r),
            amr = postern.proven_methods(b, p_amr, p_request),
            email_proved_at = CASE WHEN i.kind = 'email' THEN now() ELSE b.email_proved_at END,
-           email_proved = CASE WHEN i.kind = 'email' THEN i.id ELSE b.email_proved END,
            phone_proved_at = CASE WHEN i.kind = 'phone' THEN now() ELSE b.phone_proved_at END,
-           phone_proved = CASE WHEN i.kind = 'phone' THEN i.id ELSE b.phone_proved END,
            proofs = b.proofs || jsonb_build_object(i.kind, jsonb_build_object('value', i.value, 'method', 'OTP'))
       FROM postern.realm AS r, postern.user_identifier AS i
      WHERE b.realm_id = p_realm AND b.id = v_session.id AND r.id = p_realm AND i.realm_id = p_realm

@@ -110,7 +110,9 @@ CREATE FUNCTION pg_temp.browses(cookie text) RETURNS text LANGUAGE sql SECURITY 
     SELECT pg_temp.browse(cookie, request => NULL) $$;
 SELECT pg_temp.browses('c1') \g /dev/null
 SELECT is(pg_temp.begins('p6', 'ada@example.com', cookie => 'c1'), 'sent', 'a session of which the address is not known');
-UPDATE postern.browser_session AS b SET email_proved = i.id, email_proved_at = now() - interval '60 seconds'
+UPDATE postern.browser_session AS b
+   SET email_proved_at = now() - interval '60 seconds',
+       proofs = jsonb_build_object('email', jsonb_build_object('value', upper(i.value), 'method', 'OTP'))
   FROM postern.user_identifier AS i WHERE i.user_id = b.user_id;
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.begins('p7', 'ada@example.com', cookie => 'c1'), 'known', 'an address that the user has proven');

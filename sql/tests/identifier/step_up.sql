@@ -28,7 +28,8 @@ SELECT is(pg_temp.exchange('k1', 's1'), 'ok', 'by a code');
 SELECT is(pg_temp.answered('c1'), 'login', 'the former cookie is dead');
 SELECT is(pg_temp.answered('n1', pg_temp.wants_phone(NULL)), 'continue', 'the new one has proven a number');
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', b.amr, i.value), ',') FROM postern.browser_session AS b
-    JOIN postern.user_identifier AS i ON i.id = b.phone_proved$$), '{otp,sms} +4366412345678', 'and knows which');
+    JOIN postern.user_identifier AS i ON i.user_id = b.user_id AND i.value = b.proofs -> 'phone' ->> 'value'$$),
+    '{otp,sms} +4366412345678', 'and knows which');
 SELECT is(pg_temp.answered('n1', pg_temp.wanted(NULL, '{"proof":"phone"}')), 'continue', 'also for a client that wants its proof');
 SELECT is(pg_temp.begins('h2', '+4366412345678', '222222', 'eve@example.com'), 'sent', 'what another account holds');
 SELECT is(pg_temp.proves('c2', 'n2', 'h2', '222222'), 'in_use', 'is refused after its code');
