@@ -156,6 +156,52 @@ def test_messages_are_counted(realm):
     assert realm.srv.status(started).success == "true"
 
 
+def test_one_message_may_be_all_there_is(realm):
+    """The second is refused and its number costs nothing; the code of the first is good; the code of the failure says so only if it failed."""
+    realm.world.admin.call("set_phone_policy", realm.slug, sends=1)
+    realm.world.settle()
+    try:
+        for passes in (True, False):
+            number = new_number()
+            started, phone = opened(realm, number)
+            assert phone.call("send", channel="otp")["sendsLeft"] == 0
+            phone.refused("send", 400, "send_limit", channel="otp")
+            code = realm.phones.wait(number)["code"]
+            if passes:
+                assert phone.call("check", otp=code) == {"state": "passed"}
+                status = realm.srv.status(started)
+                assert status.success == "true" and "9211" not in str(status), status
+            else:
+                phone.refused("check", 400, "possession_failed", otp="x")
+                assert "9211" in str(realm.srv.status(started).evaluation)
+            realm.world.settle_messages()
+            assert len(realm.phones.to(number)) == 1
+    finally:
+        realm.world.admin.call("set_phone_policy", realm.slug, sends=3)
+        realm.world.settle()
+
+
+def test_a_try_counts_for_others_before_its_answer_is_read(realm):
+    """On the transaction and among the wrong codes of the number, although each answer is an error; a limit or a used proof counts nothing."""
+    _, phone, number, code = coded(realm, allowOTPRetry=True)
+
+    def counted():
+        rows = realm.world.cluster.sql(
+            "SELECT t.tries, g.consecutive FROM postern.transaction t LEFT JOIN postern.code_guard g ON g.realm_id = t.realm_id "
+            f"AND g.email_key = t.phone WHERE t.phone = '{number}'")
+        return tuple(int(value or 0) for value in rows[0])
+
+    assert counted() == (0, 0)
+    for tries, error in ((1, "otp_invalid"), (2, "otp_invalid")):
+        phone.refused("check", 400, error, otp=code + "0")
+        assert counted() == (tries, tries)
+    assert phone.app.exchange("POST", "/connect/possession/check", {"Authorization": f"DPoP {phone.token}", "Content-Type": "application/json", "DPoP": "x"},
+                              b'{"otp":"0"}').status == 401
+    assert counted() == (2, 2)
+    phone.refused("check", 400, "possession_failed", otp=code + "0")
+    assert counted() == (3, 3)
+
+
 def test_the_cooldown(realm):
     """Refused with the time to wait; no message, no count."""
     possession(realm, resend_cooldown="60 seconds")
