@@ -110,6 +110,13 @@ def test_every_metric_with_an_alarm_has_a_rule_and_no_rule_names_another():
     assert alarmed <= named, alarmed - named
 
 
+def test_every_alert_says_what_to_do():
+    """docs/operate.md has a row for it, and its alerts are those of the rules."""
+    alerts = re.findall(r"^ +- alert: (\w+)$", RULES.read_text(encoding="utf-8"), re.MULTILINE)
+    named = [name for line in section("Alerts").splitlines() if line.startswith("| `") for name in re.findall(r"`(Postern\w+)`", line.split("|")[1])]
+    assert len(alerts) > 30 and sorted(named) == sorted(alerts), set(named) ^ set(alerts)
+
+
 def test_the_dashboard_displays_every_metric():
     """And no other."""
     shown = metrics_of("\n".join(expressions()))

@@ -11,14 +11,21 @@ struct Sweeper: Service {
 
     private static let interval = Duration.seconds(5)
     private static let batch: Int32 = 1000
+    private static let failuresToReport = 3
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            var failures = 0
             while !Task.isCancelled {
                 do {
                     while try await sweep() >= Int(Self.batch), !Task.isCancelled {}
+                    failures = 0
                 } catch {
-                    logger.debug("expired rows wait: the database is not available", metadata: ["error": "\(error)"])
+                    failures += 1
+                    // A failover takes a try or two. After that an operator needs the cause before the alert comes.
+                    logger.log(
+                        level: failures == Self.failuresToReport ? .warning : .debug,
+                        "expired rows are not removed", metadata: ["error": "\(error)"])
                 }
                 try? await Task.sleep(for: Self.interval)
             }
