@@ -91,13 +91,23 @@ struct SignInMoveTests {
         #expect(transaction.fault == .sendLimit)
     }
 
+    @Test func `a resend that sends nothing costs no message`() {
+        var transaction = transaction(.code)
+        transaction.countSend(left: 4, sameHandle: false)
+        transaction.countSend(left: 4, sameHandle: true)
+        #expect((transaction.sends, transaction.addresses) == (1, 1))
+        transaction.countSend(left: 3, sameHandle: true)
+        transaction.countSend(left: 4, sameHandle: false)
+        #expect((transaction.sends, transaction.addresses) == (3, 1))
+    }
+
     @Test func `the fourth address is not taken`() throws {
         var transaction = transaction(.code)
         transaction.addresses = 3
         transaction.sends = 1
         transaction.handle = "pas_x"
         let other = try form(("action", "other-address"))
-        #expect(try transaction.move(other, rules) == .show)
+        #expect(try transaction.move(other, rules) == .giveUp(handle: "pas_x"))
         #expect((transaction.step, transaction.handle) == (.address, ""))
         let typed = try form(("action", "continue"), ("address", "d@e.example"))
         #expect(try transaction.move(typed, rules) == .show)

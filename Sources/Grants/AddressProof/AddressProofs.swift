@@ -51,8 +51,8 @@ public final class AddressProofs: Sendable {
     public enum Begun: Sendable {
         /// The browser's user has proven the address lately, and may share it. Nothing was sent.
         case known
-        /// A code is on its way. The handle to present it with.
-        case sent(authSession: String)
+        /// A code is on its way, or was sent a moment ago (`isNew` false). The handle to present it with.
+        case sent(authSession: String, isNew: Bool)
     }
 
     /// What a proof led to: the answer to the authorization request, and its code.
@@ -92,7 +92,8 @@ public final class AddressProofs: Sendable {
         case .sendLimit: throw SignInRequests.SendLimit()
         case .handle(let id, let isSent):
             if isSent { wakeDelivery() }
-            return .sent(authSession: try sent.handle.with(id: id).text(realm: realm.id, keyring: keyring))
+            return .sent(
+                authSession: try sent.handle.with(id: id).text(realm: realm.id, keyring: keyring), isNew: isSent)
         }
     }
 

@@ -61,8 +61,9 @@ struct AddressProofFlow: Sendable {
             realm: context.realm, source: context.exchange.source)
         switch begun {
         case .known: transaction.step = .continueAs
-        case .sent(let handle):
-            transaction.countSend()
+        case .sent(let handle, let isNew):
+            // As many as before may still go out, where no message did.
+            transaction.countSend(left: isNew ? 0 : Int(transaction.sendsLeft), sameHandle: !isNew)
             if !resends { transaction.wrongCodes = 0 }
             transaction.handle = handle
             transaction.step = .code

@@ -19,8 +19,9 @@ extension SignInFlow {
                 locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,
                 device: try await device(transaction, context)),
             for: factor, realm: context.realm, source: context.exchange.source)
-        transaction.countSend()
-        if handle(receipt.authSession, context) != handle(transaction.handle, context) { transaction.wrongCodes = 0 }
+        let isSame = handle(receipt.authSession, context) == handle(transaction.handle, context)
+        transaction.countSend(left: receipt.sendsLeft, sameHandle: isSame)
+        if !isSame { transaction.wrongCodes = 0 }
         transaction.handle = receipt.authSession
     }
 

@@ -22,10 +22,16 @@ struct SignInFlow: Sendable {
         _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Outcome {
         if move.isUncounted { try parts.countLookUp(context.exchange) }
+        if case .giveUp(let former) = move {
+            if let handle = opened(former, context)?.id {
+                try await parts.pageStates.giveUp(realm: context.realm.id, handle: handle)
+            }
+            return .next(transaction, nil)
+        }
         if let outcome = try await otherFlow(move, transaction, context) { return outcome }
         var transaction = transaction
         switch move {
-        case .show: return .next(transaction, nil)
+        case .show, .giveUp: return .next(transaction, nil)
         case .restart: return .next(context.begun(from: transaction, at: parts.clock()), nil)
         case .deny:
             let response = try await parts.authorizations.refuse(

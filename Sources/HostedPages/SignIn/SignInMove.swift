@@ -10,6 +10,8 @@ enum SignInMove: Sendable, Equatable {
     case sendCode(resends: Bool, channel: Channel? = nil, first: PersonName? = nil, last: PersonName? = nil)
     /// Asks for a link.
     case sendLink
+    /// Another address: the code or link of a handle is given up.
+    case giveUp(handle: String)
     /// A code from the mailbox, with a second factor if there is one.
     case proveCode(String, second: [String: String])
     /// A link that was opened elsewhere.
@@ -224,13 +226,16 @@ extension SignInTransaction {
         rules.sendsLinks(to: address) && !facts.contains(.registers)
     }
 
-    /// Back to the address; the handle of the former one is not presented again.
+    /// Back to the address; the handle of the former one opens nothing any more.
     private mutating func another() -> SignInMove {
+        let former = handle
         handle = ""
         sends = 0
+        sendsLeft = 0
         wrongCodes = 0
         facts.subtract([.registers, .acceptsTerms])
-        return shown(.address)
+        step = .address
+        return .giveUp(handle: former)
     }
 
     /// The names of a form. - Returns: `nil` when a required one is missing or one is no name.
@@ -259,19 +264,19 @@ extension String {
 }
 
 extension SignInMove {
-    /// Whether its statement takes no permit: it is for a browser that is signed in.
+    /// Whether its statement takes no permit: it is for a browser that is signed in, or whose code was right, or for a
+    /// handle that is given up.
     var isUncounted: Bool {
         switch self {
-        case .allow, .goOn, .skipPasskey, .deny: true
-        case .show, .restart, .sendCode, .sendLink, .proveCode, .proveLink, .provePasskey, .register, .enrolPasskey:
-            false
+        case .allow, .goOn, .skipPasskey, .deny, .register, .giveUp: true
+        case .show, .restart, .sendCode, .sendLink, .proveCode, .proveLink, .provePasskey, .enrolPasskey: false
         }
     }
 
     /// Whether its time could tell something about an account.
     var dependsOnAccount: Bool {
         switch self {
-        case .sendCode, .sendLink, .proveCode, .proveLink, .provePasskey, .register: true
+        case .sendCode, .sendLink, .giveUp, .proveCode, .proveLink, .provePasskey, .register: true
         case .show, .enrolPasskey, .skipPasskey, .allow, .goOn, .deny, .restart: false
         }
     }

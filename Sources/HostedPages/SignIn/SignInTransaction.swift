@@ -32,6 +32,8 @@ struct SignInTransaction: Sendable, Equatable {
     var held: HeldNumber?
     /// Messages sent for the present address.
     var sends: UInt8 = 0
+    /// Messages that the present handle may still cause, as the last request for one said.
+    var sendsLeft: UInt8 = 0
     /// Addresses that messages were sent to.
     var addresses: UInt8 = 0
     /// Wrong codes for the present handle.
@@ -68,8 +70,12 @@ struct SignInTransaction: Sendable, Equatable {
         facts.contains(.proved) && session == Array(cookie.hash.prefix(8))
     }
 
-    /// Counts a message for the present address.
-    mutating func countSend() {
+    /// Counts a message for the present address. A resend within the cooldown costs nothing: its handle may still cause
+    /// as many as before.
+    mutating func countSend(left: Int, sameHandle: Bool) {
+        let left = UInt8(clamping: left)
+        defer { sendsLeft = left }
+        if sameHandle, left == sendsLeft { return }
         if sends == 0 { addresses &+= 1 }
         sends &+= 1
     }
@@ -122,6 +128,7 @@ struct SignInTransaction: Sendable, Equatable {
         self.ownSession = ownSession
         held = reader.field().flatMap { HeldNumber($0) }
         ceremony = Array(reader.field() ?? [])
+        sendsLeft = reader.field()?.first ?? 0
     }
 
     /// The value of `tx`. Its length tells the length of what was typed to 256 bytes only.
@@ -146,6 +153,7 @@ struct SignInTransaction: Sendable, Equatable {
         for text in [address, handle, code, "", ownSession] { append(text.utf8) }
         append(held?.encoded ?? [])
         append(ceremony)
+        append([sendsLeft])
         fields += [UInt8](repeating: 0, count: (Self.unit - fields.count % Self.unit) % Self.unit)
         guard
             let sealed = try? keyring.seal(

@@ -33,7 +33,9 @@ struct StepUpFlow: Sendable {
             }
             do {
                 let receipt = try await begin(address, resends: resends, transaction, context, live)
-                transaction.countSend()
+                let isSame =
+                    flow.handle(receipt.authSession, context) == flow.handle(transaction.handle, context)
+                transaction.countSend(left: receipt.sendsLeft, sameHandle: isSame)
                 if !resends { transaction.wrongCodes = 0 }
                 transaction.handle = receipt.authSession
                 transaction.step = .code
@@ -110,7 +112,7 @@ extension SignInTransaction {
     mutating func stepUp() {
         step = .address
         facts.insert(.stepsUp)
-        (address, handle, sends, wrongCodes) = ("", "", 0, 0)
+        (address, handle, sends, sendsLeft, wrongCodes) = ("", "", 0, 0, 0)
     }
 }
 

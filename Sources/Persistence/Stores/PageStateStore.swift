@@ -19,6 +19,11 @@ public struct PageStateStore: Sendable {
             Self.calls.keep, ["realm": realm, "handle": handle, "browser": browser, "state": state])
     }
 
+    /// Ends what was asked for with a handle: its code or link opens nothing any more.
+    public func giveUp(realm: UUIDValue, handle: [UInt8]) async throws(StoreError) {
+        _ = try await database.one(Self.calls.giveUp, ["realm": realm, "handle": handle])
+    }
+
     /// The state of the page of this browser that asked for a link; `nil` when another browser did.
     public func page(
         realm: UUIDValue, user: UUIDValue, tokenHash: [UInt8], browser: [UInt8]
@@ -49,6 +54,7 @@ extension PageStateStore.LinkState: ColumnValue {}
 extension PageStateStore {
     struct Calls: Sendable {
         let keep = FunctionCall<Bool?>("keep_page", ["realm", "handle", "browser", "state"], effect: .idempotent)
+        let giveUp = FunctionCall<Bool?>("give_up_request", ["realm", "handle"], effect: .idempotent)
         let page = FunctionCall<[UInt8]?>(
             "page_of_link", ["realm", "user", "token_hash", "browser"], effect: .readOnly)
         let state = FunctionCall<(LinkState?, PermitVerdict)>(

@@ -16,6 +16,34 @@ COMMENT ON FUNCTION postern.keep_page IS
     'Notes which browser''s page asked for a link, with the sealed state of the page';
 GRANT EXECUTE ON FUNCTION postern.keep_page TO postern_app;
 
+-- The person uses another address: what was asked for with the handle opens nothing any more. Waits for the handle's row
+-- alone. A code that another statement holds is being redeemed, or ends there.
+CREATE OR REPLACE FUNCTION postern.give_up_request(p_realm uuid, p_handle bytea) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_request record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    UPDATE postern.auth_session AS a SET pending = false, expires_at = '-infinity'
+     WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now()
+    RETURNING a.email_key, a.code_ids INTO v_request;
+    DELETE FROM postern.login_code AS c
+     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+       AND c.id IN (SELECT k.id FROM postern.login_code AS k
+                     WHERE k.realm_id = p_realm AND k.email_key = v_request.email_key
+                       AND k.id = ANY (v_request.code_ids) AND NOT k.is_test
+                       FOR UPDATE SKIP LOCKED);
+    -- A proof without an account has the same id.
+    UPDATE postern.address_proof AS p SET expires_at = now(), code_mac = NULL, code_salt = NULL
+     WHERE p.realm_id = p_realm AND p.id = encode(p_handle, 'hex')::uuid AND p.proved_at IS NULL
+       AND p.expires_at > now();
+    RETURN v_request.email_key IS NOT NULL OR FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.give_up_request IS 'Ends a request for a code or a link whose person uses another address';
+GRANT EXECUTE ON FUNCTION postern.give_up_request TO postern_app;
+
 -- NULL unless this browser asked for this link and the link can still be used.
 CREATE OR REPLACE FUNCTION postern.page_of_link(p_realm uuid, p_user uuid, p_token_hash bytea, p_browser bytea)
 RETURNS bytea
