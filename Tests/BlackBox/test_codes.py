@@ -206,12 +206,14 @@ def test_after_the_cooldown_a_resend_makes_another_code_for_the_same_handle(worl
     assert app.redeem(second.code, handle=second.handle).error == "invalid_grant"
 
 
-def test_a_request_counts_against_the_limits_whether_it_sends_or_not(world):
-    """Five requests for one address in an hour."""
+@pytest.mark.parametrize("known", [True, False])
+def test_a_resend_within_the_cooldown_costs_nothing(world, known):
+    """Five requests for one address in an hour, known or not; a resend too soon is none of them."""
     realm = world.realm(cooldown="60 seconds", limits=False)
-    app, email = realm.app(), realm.user()
+    app, email = realm.app(), realm.user() if known else realm.new_email()
     handle = app.ask(email).json()["AuthSession"]
-    assert [app.ask(email, AuthSession=handle).status for _ in range(5)] == [200] * 4 + [429]
+    assert [app.ask(email, AuthSession=handle).status for _ in range(7)] == [200] * 7
+    assert [app.ask(email).status for _ in range(5)] == [200] * 4 + [429]
 
 
 def test_a_resend_names_its_handle(app, email):

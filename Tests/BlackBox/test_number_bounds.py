@@ -203,11 +203,23 @@ def test_a_redeemed_code_gives_its_permit_back_once(realm, phones, dimension):
         realm.limit("phone-otp", dimension, 1_000_000, per="1 minute", burst=1_000_000)
 
 
+@pytest.mark.parametrize("dimension, permits", [("prefix", 25), ("country", 30)])
+def test_strangers_find_the_whole_limit_of_a_prefix_and_a_country(realm, phones, dimension, permits):
+    """Twenty-five numbers of one prefix at once, as the limit says; the next is 429."""
+    realm.limit("phone-otp", dimension, permits, per="1 hour", burst=permits)
+    try:
+        app = realm.app()
+        answers = [Phones.ask(app, f"+436{79 if dimension == 'prefix' else 71 + count % 8}4567{count:04}") for count in range(permits + 1)]
+        assert [answer.status for answer in answers] == [200] * permits + [429], answers[-1]
+        assert (answers[-1].json()["policy"], answers[-1].json()["dimension"]) == ("phone-otp", dimension)
+    finally:
+        realm.limit("phone-otp", dimension, 1_000_000, per="1 minute", burst=1_000_000)
+
+
 def test_the_budget_of_a_day_is_what_messages_cost(world):
-    """429 `spend` when it is used up, but for the fifth that known devices have; a dear prefix takes more of it, redeemed codes give none
-    back, and it fills again by the hour."""
+    """429 `spend` when it is used up; a dear prefix takes more of it, redeemed codes give none back, and it fills again by the hour."""
     realm = world.realm()
-    phones = Phones(realm, daily_budget=15)
+    phones = Phones(realm, daily_budget=12)
     try:
         world.admin.call("put_phone_prefix", realm.slug, "+43699", "allow", cost=7)
         app, dear = realm.app(), "+436991234567"

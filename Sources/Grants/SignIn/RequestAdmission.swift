@@ -2,9 +2,10 @@ import Persistence
 
 /// Takes the permits of a request for a code or a link, and records the request with them (docs/decisions/0025).
 ///
-/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client,
-/// the App and, for phones, of prefix, country and budget. One with an ID-token hint is counted under the hint's own
-/// session instead of the address, and may take from the fifth that strangers leave. Whether the hint fits the address
+/// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client and
+/// the App. One with an ID-token hint is counted under the hint's own session instead of the address, and may take from
+/// the fifth that strangers leave. Of prefix and country of a phone number strangers find the whole limit, and a hint
+/// finds a fifth beside it; the day's budget is one for all. Whether the hint fits the address
 /// only a worker may look up, so a hint that does not fit gains nothing here that its holder can use against others:
 /// the worker takes the address's permits afterwards, before any mail.
 struct RequestAdmission: Sendable {
@@ -43,7 +44,7 @@ struct RequestAdmission: Sendable {
     }
 
     /// The broad limits, which strangers cannot use up for known devices.
-    private static let reservable: Set<RateLimit.Dimension> = [.client, .app, .prefix, .country, .spend]
+    private static let reservable: Set<RateLimit.Dimension> = [.client, .app, .prefix, .country]
 
     /// Always in the same order, so that two requests never deadlock over permits.
     private static func subjects(
@@ -56,16 +57,16 @@ struct RequestAdmission: Sendable {
         }
         subjects.append(.init(.source, request.source))
         if mayBeUnknown { subjects.append(.init(.registrations, request.source)) }
-        func add(_ dimension: RateLimit.Dimension, _ value: String, amount: Int = 1) {
-            subjects.append(
-                .init(dimension, value, part: reserved.contains(dimension) ? .reserve : .open, amount: amount))
+        func add(_ dimension: RateLimit.Dimension, _ value: String, else part: RateLimit.Part) {
+            subjects.append(.init(dimension, value, part: reserved.contains(dimension) ? .reserve : part))
         }
-        if let client = request.client { add(.client, client.clientID) }
-        if let app = request.realm.app { add(.app, app.slug) }
+        if let client = request.client { add(.client, client.clientID, else: .open) }
+        if let app = request.realm.app { add(.app, app.slug, else: .open) }
         if case .phone(let number, _) = request.address {
-            add(.prefix, String(number.text.dropLast(4)))
-            add(.country, number.region)
-            add(.spend, "all", amount: request.realm.phones?.cost(of: number.text) ?? 1)
+            add(.prefix, String(number.text.dropLast(4)), else: .whole)
+            add(.country, number.region, else: .whole)
+            subjects.append(
+                .init(.spend, "all", part: .whole, amount: request.realm.phones?.cost(of: number.text) ?? 1))
         }
         if let hint = request.hint {
             // No address has these keys: they hold no "@" and begin with no "+". One account takes no more from the

@@ -27,13 +27,27 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_stale interval := postern.checked_interval('stale_after', stale_after, '1 day', '3650 days');
     v_region text;
+    -- The countries that libphonenumber knows numbers of.
+    v_known text[] := string_to_array(
+        'AC AD AE AF AG AI AL AM AO AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT '
+        'BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER '
+        'ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GT GU GW GY HK HN HR HT HU ID IE '
+        'IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV '
+        'LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP '
+        'NR NU NZ OM PA PE PF PG PH PK PL PM PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK '
+        'SL SM SN SO SR SS ST SV SX SY SZ TA TC TD TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG US UY UZ VA '
+        'VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW', ' ');
 BEGIN
-    FOREACH v_region IN ARRAY coalesce(regions, '{}') || default_region LOOP
-        IF v_region COLLATE "C" !~ '\A[A-Z]{2}\Z' THEN
-            PERFORM postern.refuse(format('region %s is not a country', postern.shown(v_region)),
-                'Allowed are ISO 3166 codes in upper case, such as AT, DE, US.');
+    FOREACH v_region IN ARRAY coalesce(regions, '{}') LOOP
+        IF v_region IS NULL OR v_region <> ALL (v_known) THEN
+            PERFORM postern.refuse(format('regions: %s is not a country', postern.shown(v_region)),
+                'Allowed are ISO 3166 codes in upper case, such as AT, DE, GB, US.');
         END IF;
     END LOOP;
+    IF default_region <> ALL (v_known) THEN
+        PERFORM postern.refuse(format('default_region %s is not a country', postern.shown(default_region)),
+            'Allowed is an ISO 3166 code in upper case, such as AT, DE, GB, US.');
+    END IF;
     IF sends NOT BETWEEN 1 AND 5 THEN
         PERFORM postern.refuse(format('sends "%s" is out of range', sends), 'Allowed is 1 to 5 messages per request.');
     END IF;

@@ -28,8 +28,7 @@ GRANT EXECUTE ON FUNCTION postern.stale_before TO postern_app;
 -- A redeemed code gives back the permits that its message took of source, prefix and country: traffic that converts is
 -- not limited. What it cost stays spent. Waits for other transactions at the buckets, which hold them for a moment, in
 -- the order in which requests take permits, so that two never wait for each other. After a lock timeout the permit
--- stays taken: a sign-in does not fail for it. Of prefix and country a fifth is kept for known devices in a bucket of
--- its own, so that a permit of the open part weighs more than one of the whole limit.
+-- stays taken: a sign-in does not fail for it.
 CREATE OR REPLACE FUNCTION postern.give_back(p_realm uuid, p_phone text, p_region text, p_source text) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -38,10 +37,9 @@ DECLARE
 BEGIN
     FOR v_bucket IN
         SELECT 'phone-otp|' || l.dimension || '|' || k.subject AS key,
-               make_interval(secs => extract(epoch FROM l.per)::float8 / (l.permits - CASE
-                   WHEN k.has_reserve AND l.permits >= 5 AND l.burst >= 5 THEN l.permits / 5 ELSE 0 END)) AS step
-          FROM (VALUES (1, 'source', p_source, false), (2, 'prefix', left(p_phone, -4), true),
-                       (3, 'country', p_region, true)) AS k (place, dimension, subject, has_reserve)
+               make_interval(secs => extract(epoch FROM l.per)::float8 / l.permits) AS step
+          FROM (VALUES (1, 'source', p_source), (2, 'prefix', left(p_phone, -4)),
+                       (3, 'country', p_region)) AS k (place, dimension, subject)
           JOIN postern.effective_rate_limits(p_realm) AS l
             ON l.policy = 'phone-otp' AND l.dimension = k.dimension
          WHERE k.subject IS NOT NULL
@@ -61,7 +59,8 @@ GRANT EXECUTE ON FUNCTION postern.give_back TO postern_app;
 
 -- A request for a code or a link, with a bound on the messages of its handle (p_sends). p_channel NULL: by mail.
 -- Outcomes: accepted, rate_limited, send_limit (nothing was counted), busy (the handle to be sent again is in use: call
--- again without permits). A resend by phone within the cooldown is accepted, sends nothing and takes no permit.
+-- again without permits). A resend within the cooldown is accepted, sends nothing and takes no permit. A handle that was
+-- answered, or has no tries left, would open nothing: its request gets a new handle at any time (record_request).
 CREATE OR REPLACE FUNCTION postern.record_sent_request(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_channel text,
     p_region text, p_client uuid, p_app text, p_first text, p_last text, p_source text, p_hint_user uuid,
@@ -76,11 +75,19 @@ DECLARE
     v_before record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
+    SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools,
+           p_channel IS NOT NULL
+               OR a.confirmed_user IS NULL AND NOT a.denied AND a.client IS NOT DISTINCT FROM p_client
+                  AND a.app IS NOT DISTINCT FROM p_app
+                  AND a.attempts < CASE WHEN a.device IS NULL
+                                         AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+                                        THEN 1 ELSE r.otp_attempts END AS is_open
+      INTO v_before
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = p_realm
+      LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
      WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
        AND a.jkt IS NOT DISTINCT FROM postern.proof_key() AND a.expires_at > now();
-    IF v_before.cools AND p_channel IS NOT NULL THEN
+    IF v_before.cools AND v_before.is_open THEN
         PERFORM postern.use_proof(p_realm);
         outcome := 'accepted';
         handle := p_resend_of;

@@ -186,7 +186,7 @@ check "and of the others, good" 0 "$(count wrong true)"
 q >/dev/null <<'SQL'
 CREATE FUNCTION race.take() RETURNS void LANGUAGE sql AS $$
     SELECT FROM race.fixed AS f, postern.take_realm_permits(
-        f.realm, '{phone-otp|source|192.0.2.1,phone-otp|prefix|+436641234,phone-otp|country|AT}', '{1,1,1}', '{300,20,240}',
+        f.realm, '{phone-otp|source|192.0.2.1,phone-otp|prefix|+436641234,phone-otp|country|AT}', '{1,1,1}', '{300,25,300}',
         '{3600,3600,3600}', '{10000,10000,10000}') $$;
 CREATE FUNCTION race.give() RETURNS void LANGUAGE sql AS $$
     SELECT set_config('postern.realm', f.realm::text, true), postern.give_back(f.realm, '+4366412345678', 'AT', '192.0.2.1')

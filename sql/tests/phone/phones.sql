@@ -58,6 +58,14 @@ SELECT is(pg_temp.text_me('h4', '+4366412345679', '777777', resend => true, budg
           'a handle is of one number: for another one');
 SELECT is(pg_temp.text_me('h4', '+4366412345678', '777777', resend => true, kind => 'register', budget => '{b4}'), 'rate_limited',
           'and of one kind: both take a permit');
+SELECT is(pg_temp.text_me('m4', 'ada@example.com', '666666', budget => '{b5}', channel => NULL), 'sent 1', 'by mail, too:');
+SELECT is(pg_temp.text_me('m4', 'ada@example.com', '777777', resend => true, budget => '{b5}', channel => NULL),
+          'ignored 1', 'nothing is sent');
+SELECT is(pg_temp.sql($$SELECT (tat = now() + interval '1800 s')::text FROM postern.rate_bucket WHERE key = 'b5'$$), 'true',
+    'and no permit taken');
+SELECT pg_temp.sql($$UPDATE postern.auth_session SET attempts = 5 WHERE id = pg_temp.b16('m4'); SELECT 1$$) \g /dev/null
+SELECT is(pg_temp.text_me('m4', 'ada@example.com', '777777', resend => true, budget => '{b5}', channel => NULL), 'sent 1',
+          'but a request of a handle without tries is a new one');
 SELECT admin.set_code_policy('a', resend_cooldown => '0 seconds') \g /dev/null
 
 -- Redeemed codes give their permits back, but for what they cost.
@@ -67,8 +75,8 @@ CREATE FUNCTION pg_temp.used() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
 SELECT is(pg_temp.text_me('g1', '+4366412345678', '121212', budget =>
     '{phone-otp|source|192.0.2.1,phone-otp|prefix|+436641234,phone-otp|country|AT,phone-otp|spend|all}'), 'sent 1', 'a message');
 SELECT is(pg_temp.used(), 'country|AT prefix|+436641234 source|192.0.2.1 spend|all', 'takes of every budget');
-SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() + interval '15 s' WHERE key = 'phone-otp|country|AT';
-    UPDATE postern.rate_bucket SET tat = now() + interval '180 s' WHERE key = 'phone-otp|prefix|+436641234';
+SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() + interval '12 s' WHERE key = 'phone-otp|country|AT';
+    UPDATE postern.rate_bucket SET tat = now() + interval '144 s' WHERE key = 'phone-otp|prefix|+436641234';
     UPDATE postern.rate_bucket SET tat = now() + interval '12 s' WHERE key = 'phone-otp|source|192.0.2.1'; SELECT 1$$) \g /dev/null
 SELECT is(pg_temp.redeem('+4366412345678', 'g1', '121212'), 'ok', 'redeemed');
 SELECT is(pg_temp.used(), 'spend|all', 'and only the cost stays');
@@ -96,7 +104,8 @@ SELECT is(pg_temp.sql($$SELECT phone IS NULL FROM admin.users WHERE email = 'Ada
 -- Policies.
 SELECT matches(pg_temp.refusal(s), m, s) FROM (VALUES
     ($$SELECT admin.set_phone_policy('a', '{at}')$$, 'not a country'), ($$SELECT admin.set_phone_policy('a', '{AUT}')$$, 'not a country'),
-    ($$SELECT admin.set_phone_policy('a', default_region => 'austria')$$, 'not a country'),
+    ($$SELECT admin.set_phone_policy('a', default_region => 'austria')$$, 'default_region "austria" is'),
+    ($$SELECT admin.set_phone_policy('a', '{GB,UK}')$$, 'regions: "UK" is'),
     ($$SELECT admin.set_phone_policy('a', sends => 6)$$, '1 to 5'), ($$SELECT admin.set_phone_policy('a', daily_budget => 0)$$, '1 to 1,000,000'),
     ($$SELECT admin.set_phone_policy('a', stale_after => '1 hour')$$, 'out of range'),
     ($$SELECT admin.put_phone_prefix('a', '43')$$, 'beginning of a phone number'),
