@@ -49,8 +49,8 @@ package struct HostedPages: ComposedPages {
         try await signOut.confirm(form, exchange)
     }
 
-    package func signedOut(_ client: Client?, _ exchange: Exchange) -> Answer {
-        signOut.done(client, exchange, isSignedOut: true)
+    package func signedOut(_ request: SignOutRequest, _ exchange: Exchange) -> Answer {
+        signOut.done(request.client, exchange, isSignedOut: true, uiLocales: request.uiLocales)
     }
 
     package var unavailable: Answer { pages.unavailable }

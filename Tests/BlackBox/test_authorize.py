@@ -132,11 +132,13 @@ def test_a_long_request_is_stored_first(signed_in):
     query = wire.form_body(signed_in.request()).decode()
     padding = "&pad=" + "x" * (8192 - len(query) - 5)
     assert "code" in response(signed_in.authorize(query=query + padding))
-    assert signed_in.authorize(query=query + padding + "x").status == 414
+    answer = signed_in.authorize(query=query + padding + "x")
+    assert answer.status == 414 and b'data-error="invalid_request"' in answer.body, answer
     answer = signed_in.app.post("/connect/authorize", signed_in.request(pad="x" * 9000))
     assert answer.status == 303 and len(answer.header("location")) < 300
     assert "code" in response(signed_in.authorize(query=answer.header("location").split("?", 1)[1]))
-    assert signed_in.app.post("/connect/authorize", {"pad": "x" * 65536}).status == 413
+    answer = signed_in.app.post("/connect/authorize", {"pad": "x" * 65536})
+    assert answer.status == 413 and b'data-error="invalid_request"' in answer.body, answer
 
 
 def test_form_post_is_a_page_that_posts_the_same_members(realm, signed_in):

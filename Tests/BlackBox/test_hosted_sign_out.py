@@ -53,6 +53,25 @@ def test_sign_out_ends_what_belongs_to_the_browser(realm):
     assert flow.app.userinfo(stays["access_token"]).status == 200 and second.app.refresh(stays["refresh_token"]).status == 200
 
 
+@pytest.mark.parametrize("action, step", [("continue", "signed-out"), ("cancel", "sign-out")])
+def test_the_language_of_the_question_is_that_of_the_answer(realm, action, step):
+    """The client asked for it by `ui_locales`; the browser would choose another."""
+    session = Session(realm)
+    session.sign_in(realm.user())
+    browser = session.browser.open("/connect/logout?ui_locales=ar")
+    assert (browser.page.step, browser.page.language, browser.page.direction) == ("sign-out", "ar", "rtl")
+    browser.submit(action)
+    assert (browser.page.step, browser.page.language, browser.page.direction) == (step, "ar", "rtl")
+
+
+def test_a_sign_out_at_once_speaks_the_language_asked_for(realm):
+    """With a hint and without a URI: a page."""
+    flow = signed_in(realm)
+    target = "/connect/logout?" + wire.form_body({"id_token_hint": flow.tokens()["id_token"], "ui_locales": "de"}).decode()
+    answer = wire.exchange(flow.app.node.port, "GET", target, {"Host": flow.host, **flow.cookies()})
+    assert answer.status == 200 and b'<html lang="de"' in answer.body and b'data-step="signed-out"' in answer.body, answer
+
+
 def test_sign_out_waits_for_no_client(world):
     """Thirty clients whose endpoints never answer."""
     class Hanging(http.server.BaseHTTPRequestHandler):

@@ -107,7 +107,7 @@ struct MagicLoginRoutes: Sendable {
         var values: PageValues = [
             "user": .value(link.formUserID), "token": .value(link.formToken),
             "application": .value(origin?.application ?? look.product),
-            "time": (origin?.timeText).map { .value($0) } ?? unknown,
+            "time": (origin?.time(in: look.identity.language)).map { .value($0) } ?? unknown,
             "source": (origin?.address).map { .value($0) } ?? unknown,
         ]
         if isRepeated { values.set("fault", .text("fault-wrong_number")) }

@@ -32,7 +32,8 @@ struct UndoRoutes: Sendable {
         return pages.renderer.page(
             "undo", step: "undo", title: "undo-title",
             [
-                "what": .value(Self.name(of: offer, look.texts)), "time": .value(origin.shortTimeText),
+                "what": .value(Self.name(of: offer, look.texts)),
+                "time": .value(origin.time(in: look.identity.language)),
                 "source": origin.address.map { .value($0) } ?? .text("link-page-unknown"),
             ], look: look, hidesReferrer: true)
     }

@@ -24,7 +24,9 @@ struct SignOutPages: Sendable {
             }()
         let look = pages.looks.look(exchange.realm, exchange, uiLocales: request.uiLocales)
         let client = request.client.map { $0.key.bytes } ?? []
-        let fields = browser.hash + bigEndianBytes(Int64(parts.clock()) + Int64(Self.lifetime)) + client
+        let fields =
+            browser.hash + bigEndianBytes(Int64(parts.clock()) + Int64(Self.lifetime)) + client
+            + Array(look.identity.language.tag.utf8)
         guard
             let tx = try? parts.keyring.seal(
                 fields, for: .signInTransaction, realm: exchange.realm.id, aad: Self.aad(exchange))
@@ -47,22 +49,26 @@ struct SignOutPages: Sendable {
         guard Array(fields.prefix(32)) == browser else { return pages.errorPage(.foreignForm, exchange) }
         let expiresAt = fields[32..<40].bigEndianInteger(as: UInt64.self) ?? 0
         guard UInt64(max(0, parts.clock())) < expiresAt else { return try ask(SignOutRequest(), exchange) }
-        let key = UUIDValue(bytes: fields[40...])
+        // A client has 16 bytes, a language has fewer.
+        let rest = fields[40...]
+        let key = rest.count >= 16 ? UUIDValue(bytes: rest.prefix(16)) : nil
+        let language = String(validating: key == nil ? rest : rest.dropFirst(16), as: UTF8.self) ?? ""
         let client = key.flatMap { key in exchange.realm.clients.values.first { $0.key == key } }
         switch form["action"].flatMap(SignInAction.init) {
-        case .cancel: return done(client, exchange, isSignedOut: false)
+        case .cancel: return done(client, exchange, isSignedOut: false, uiLocales: [language])
         case .continue:
             try await parts.signOut.confirm(
                 SignOutRequest(), cookie: cookies.session, host: exchange.host, realm: exchange.realm,
                 source: exchange.source)
-            return done(client, exchange, isSignedOut: true).setting(exchange.endedSessionCookie)
+            return done(client, exchange, isSignedOut: true, uiLocales: [language]).setting(
+                exchange.endedSessionCookie)
         default: return pages.errorPage(.invalidRequest, exchange)
         }
     }
 
     /// Says what was done, and offers the way back to the client.
-    func done(_ client: Client?, _ exchange: Exchange, isSignedOut: Bool) -> Answer {
-        let look = pages.looks.look(exchange.realm, exchange)
+    func done(_ client: Client?, _ exchange: Exchange, isSignedOut: Bool, uiLocales: [String]) -> Answer {
+        let look = pages.looks.look(exchange.realm, exchange, uiLocales: uiLocales)
         let name = isSignedOut ? "signed-out" : "stay"
         var values: PageValues = ["text": .text("\(name)-lead")]
         values.set("home", value: client?.hosted.homeURI)

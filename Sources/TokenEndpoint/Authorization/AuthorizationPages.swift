@@ -1,4 +1,5 @@
 public import Grants
+import HTTPTypes
 public import Persistence
 
 /// The pages that the authorization endpoint hands a browser over to.
@@ -19,10 +20,20 @@ public protocol AuthorizationPages: Sendable {
     /// The answer to that form. - Parameter form: with a `tx`.
     func confirmSignOut(_ form: FormParameters, _ exchange: Exchange) async throws -> Answer
     /// Says that the browser is signed out: 200.
-    /// - Parameter client: the client that asked for it, if it is known.
-    func signedOut(_ client: Client?, _ exchange: Exchange) -> Answer
+    /// - Parameter request: names the client that asked for it, if it is known, and the language.
+    func signedOut(_ request: SignOutRequest, _ exchange: Exchange) -> Answer
     /// A page that can be reloaded after `retryAfter` seconds: 503, or 429 when a limit was exceeded.
     func tryAgain(after retryAfter: Int, isLimited: Bool, _ exchange: Exchange) -> Answer
     /// The same page without the name and colours of a realm: 503 while the realm's configuration cannot be read.
     var unavailable: Answer { get }
+}
+
+extension AuthorizationPages {
+    /// The page of a request that cannot be read, because it is too long for one.
+    func refused(_ exchange: Exchange, status: HTTPResponse.Status) -> Answer {
+        let error = AuthorizationPageError.invalidRequest
+        var answer = refused(error, exchange)
+        answer.status = status
+        return answer
+    }
 }

@@ -38,7 +38,7 @@ struct AuthorizationRoutes: Sendable {
         by read: (FormParameters, Exchange) async throws -> AuthorizationRequest
     ) async throws -> Answer {
         let query = exchange.request.query.utf8
-        guard query.count <= Self.maximumQuery else { return Answer(.uriTooLong) }
+        guard query.count <= Self.maximumQuery else { return pages.refused(exchange, status: .uriTooLong) }
         return try await answering(exchange) {
             guard let form = try? FormParameters(parsing: query, lists: lists) else {
                 throw AuthorizationRefusal.page(.invalidRequest)
@@ -85,8 +85,7 @@ struct AuthorizationRoutes: Sendable {
             do {
                 form = try exchange.form()
             } catch let refusal as Refusal {
-                guard refusal.answer.status == .badRequest else { throw refusal }
-                throw AuthorizationRefusal.page(.invalidRequest)
+                return pages.refused(exchange, status: refusal.answer.status)
             }
             let query = String(decoding: exchange.request.body.readableBytesView, as: UTF8.self)
             var location = exchange.realm.endpointOrigin + "/connect/authorize" + "?"

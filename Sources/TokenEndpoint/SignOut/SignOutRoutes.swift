@@ -19,7 +19,7 @@ struct SignOutRoutes: Sendable {
 
     private func begin(_ exchange: Exchange) async throws -> Answer {
         let query = exchange.request.query.utf8
-        guard query.count <= Self.maximumQuery else { return Answer(.uriTooLong) }
+        guard query.count <= Self.maximumQuery else { return pages.refused(exchange, status: .uriTooLong) }
         if let seconds = limit.refusal(.authorize, exchange.source, realm: exchange.realm) {
             return pages.tryAgain(after: seconds, isLimited: true, exchange)
         }
@@ -36,7 +36,7 @@ struct SignOutRoutes: Sendable {
             case .redirect(let uri):
                 return Answer(.seeOther, headers: [.location: uri, .setCookie: exchange.endedSessionCookie])
             case .signedOut:
-                var answer = pages.signedOut(request.client, exchange)
+                var answer = pages.signedOut(request, exchange)
                 answer.headers[.setCookie] = exchange.endedSessionCookie
                 return answer
             }
