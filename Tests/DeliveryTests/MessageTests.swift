@@ -85,6 +85,11 @@ struct MessageWriterTests {
         let link = "https://auth.example.com/magic-login?userId=5c0f6a2e&token=abc"
         let words = try words(locale: "en", template: "magic-link", content: .magicLink(link: link, minutes: 15))
         #expect(words.text?.hasSuffix(":\n\(link)") == true && words.link == link && words.code == nil)
+        let (user, token) = (String(repeating: "u", count: 36), String(repeating: "t", count: 43))
+        let long = "https://auth.example.com/magic-login?userId=\(user)&token=\(token)"
+        let short = try self.words(locale: "en", template: "magic-link", content: .magicLink(link: long, minutes: 15))
+        #expect(short.text?.hasPrefix("Acme") == true && short.text?.hasSuffix(":\n\(long)") == true)
+        #expect(SMSLength.segments(short.text ?? "") == 1)
         #expect(try self.words(.push, locale: "en", template: "approval", content: nil) == MessageWords())
         #expect(throws: MailRenderer.Failure.template) {
             try self.words(locale: "en", template: "from-the-future", content: nil)

@@ -17,8 +17,9 @@ struct MessageWords: Sendable, Equatable {
 /// Makes the texts of messages to phones, in the language of the request.
 ///
 /// A text message fits one segment where its language is written in GSM-7, else two (``SMSLength``). Names give way for
-/// that: the client's first, then the marks of the realm's letters, then its end. The last line of a code's text binds
-/// the code to the host, so that a phone offers it there only (WICG, "Origin-bound one-time codes").
+/// that: the client's first, then the marks of the realm's letters, then its end. With a link the words go before a name
+/// is cut. The last line of a code's text binds the code to the host, so that a phone offers it there only (WICG,
+/// "Origin-bound one-time codes").
 struct MessageWriter: Sendable {
     private let catalogue: TextCatalogue
 
@@ -47,7 +48,9 @@ struct MessageWriter: Sendable {
                 domain: host)
         case .magicLink(let link, _, _):
             guard MailRenderer.isLink(link), message.channel != .voice else { throw .link }
-            let text = fitting(message, language, tail: "\n\(link)") { texts.filling(["name": $0])["sms-link"] }
+            let text = fitting(message, language, tail: "\n\(link)", short: { "\($0):" }) {
+                texts.filling(["name": $0])["sms-link"]
+            }
             return MessageWords(text: payload?.text ?? text, link: link)
         case .passkeyAdded, .passkeyRemoved, nil:
             let key = "sms-\(message.template)"
@@ -76,8 +79,10 @@ struct MessageWriter: Sendable {
     }
 
     /// The first text that is short enough, with names from the longest to the shortest.
+    /// - Parameter short: a text of few words, which leaves a name whole for longer.
     private func fitting(
-        _ message: LeasedMessage, _ language: Language, tail: String, _ text: (String) -> String
+        _ message: LeasedMessage, _ language: Language, tail: String, short: ((String) -> String)? = nil,
+        _ text: (String) -> String
     ) -> String {
         let names = Self.names(of: message)
         let shorter = [40, 30, 20, 12, 6, 3].map { String(names[names.count - 1].prefix($0)) }
@@ -85,10 +90,19 @@ struct MessageWriter: Sendable {
         let slugs = [message.realmSlug, String(message.realmSlug.prefix(12)), String(message.realmSlug.prefix(3))]
         let plain = (names + shorter).map(SMSLength.folded).filter { $0.contains(where: \.isLetter) } + slugs
         var written = ""
-        for name in names + plain + shorter {
-            written = text(name) + tail
+        func fits(_ words: String) -> Bool {
+            written = words + tail
             let most = SMSLength.isGSM(written) || !Self.wide.contains(language) ? 1 : 2
-            if SMSLength.segments(written) <= most { return written }
+            return SMSLength.segments(written) <= most
+        }
+        if let short {
+            for name in names.flatMap({ [$0, SMSLength.folded($0)] }) where name.contains(where: \.isLetter) {
+                if fits(text(name)) || fits(short(name)) { return written }
+            }
+        }
+        for name in names + plain + shorter {
+            if fits(text(name)) { return written }
+            if let short, fits(short(name)) { return written }
         }
         return written
     }

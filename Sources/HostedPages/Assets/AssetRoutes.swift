@@ -82,7 +82,7 @@ final class AssetRoutes: Sendable {
         guard let found else { return Answer(.notFound) }
         var answer = Self.immutable(found.data, found.mediaType)
         // An SVG that is opened by itself is a document: it may run nothing (RFC 7303, CSP Level 3 §6.2).
-        answer.headers[.contentSecurityPolicy] = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
+        answer.headers[.contentSecurityPolicy] = "sandbox; default-src 'none'"
         return answer
     }
 
