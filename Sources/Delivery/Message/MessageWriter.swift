@@ -17,8 +17,8 @@ struct MessageWords: Sendable, Equatable {
 /// Makes the texts of messages to phones, in the language of the request.
 ///
 /// A text message fits one segment where its language is written in GSM-7, else two (``SMSLength``). Names give way for
-/// that: the client's first, then the marks of the realm's letters, then its end. With a link the words go before a name
-/// is cut. The last line of a code's text binds the code to the host, so that a phone offers it there only (WICG,
+/// that: the client's first, then the marks of the realm's letters, then its end. With a link the words go before a
+/// name is cut. The last line of a code's text binds the code to the host, so that a phone offers it there only (WICG,
 /// "Origin-bound one-time codes").
 struct MessageWriter: Sendable {
     private let catalogue: TextCatalogue
