@@ -11,7 +11,7 @@ struct BackchannelRoutes: Sendable {
     var routes: [Route] {
         [
             Route("/connect/bc-authorize", [.post: { try await ask($0) }])
-                .uniform(.accepted).cors(.clients).logged(as: "bc-authorize")
+                .uniform(.accepted).logged(as: "bc-authorize")
         ]
     }
 

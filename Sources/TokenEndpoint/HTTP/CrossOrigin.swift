@@ -31,11 +31,14 @@ extension CrossOrigin {
         }
     }
 
-    /// The answer to a preflight; `nil` for a request that is none, and for an origin that may not read the answer.
+    /// The answer to a preflight; `nil` for a request that is none, and where no origin may read the answers. An origin
+    /// that may not read them is told nothing, which its browser takes as no.
     func preflight(_ request: Request, _ route: Route, _ realm: Realm) -> Answer? {
+        if case .none = self { return nil }
         guard request.method == .options, let origin = request.headers[.origin],
-            request.headers.has(.accessControlRequestMethod), admits(origin, realm, nil)
+            request.headers.has(.accessControlRequestMethod)
         else { return nil }
+        guard admits(origin, realm, nil) else { return Answer(.noContent, headers: [.vary: "Origin"]) }
         return Answer(
             .noContent,
             headers: [
