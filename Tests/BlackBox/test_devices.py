@@ -301,7 +301,9 @@ def test_a_wrong_adoption_leaves_the_offer_unless_the_digits_are_wrong(world, re
     for name, signed in {
         "offer": old.approval(other, new, code), "jkt": old.approval(offer, old, code), "aud": old.approval(offer, new, code, aud="https://b.example"),
         "typ": old.approval(offer, new, code, header={"typ": "postern-approval+jwt"}), "iat": old.approval(offer, new, code, iat=None),
-        "no code": old.approval(offer, new, None),
+        "no code": old.approval(offer, new, None), "a number": old.approval(offer, new, int(code)), "empty": old.approval(offer, new, ""),
+        "three digits": old.approval(offer, new, code[:3]), "five digits": old.approval(offer, new, code + "0"),
+        "a blank": old.approval(offer, new, " " + code), "other digits": old.approval(offer, new, "".join(chr(0xFF10 + int(c)) for c in code)),
     }.items():
         answer = old.adopt(token, shown, new, signed)
         assert (answer.status, answer.body) == (400, b'{"error":"invalid_offer"}'), (name, answer)

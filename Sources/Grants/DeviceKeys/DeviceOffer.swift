@@ -84,6 +84,11 @@ struct DeviceOffer: Sendable, Equatable {
         return String(repeating: "0", count: 4 - text.utf8.count) + text
     }
 
+    /// Whether a text may be the four digits of an offer.
+    static func isCheckCode(_ text: String?) -> Bool {
+        text.map { $0.utf8.count == 4 && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } } ?? false
+    }
+
     /// When it ends, in seconds since the epoch.
     var expiresAt: Int { createdAt + Self.lifetime }
 

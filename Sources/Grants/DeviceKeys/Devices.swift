@@ -183,7 +183,9 @@ public struct Devices: Sendable {
             offer.map { offer in
                 approval.type == "postern-adopt+jwt" && claims.text("aud") == realm.issuer
                     && claims.date("iat") != nil && claims.text("offer") == DeviceOffer.hash(of: text)
-                    && claims.text("jkt") == Base64.urlEncode(offer.thumbprint) && claims.has("check_code")
+                    && claims.text("jkt") == Base64.urlEncode(offer.thumbprint)
+                    // What is not four digits was not read off the other screen: it is no try.
+                    && DeviceOffer.isCheckCode(claims.text("check_code"))
             } ?? false
         return try await store.adopt(
             realm: realm.id, session: verified.token.owner, approver: approval.thumbprint, isValid: isValid,
