@@ -23,7 +23,8 @@ public enum PossessionRefusal: Error, Sendable, Equatable {
 }
 
 /// What apps do with a transaction (docs/wire.md). Each step begins at the door, which uses the proof up and admits
-/// the key that the transaction is pinned to; the statement of the step decides everything again.
+/// the key that the transaction is pinned to; the statement of the step decides everything again. Steps that need
+/// nothing of the transaction before are one statement with the door.
 public struct PossessionSteps: Sendable {
     private let store: PossessionStore
     private let signals: PossessionSignals
@@ -166,23 +167,30 @@ public struct PossessionSteps: Sendable {
         }
     }
 
-    /// Brings back what the link gave. - Parameter returnCode: `pc`.
-    public func finish(_ entry: Entry, authID: UUIDValue, returnCode: String) async throws -> PossessionFacts {
-        guard authID == entry.facts.authId else { throw PossessionRefusal.redirectUnknown }
+    /// Brings back what the link gave, at the door. - Parameter returnCode: `pc`.
+    public func finish(
+        _ authID: UUIDValue, proof: DeviceProof, returnCode: String, realm: Realm
+    ) async throws -> PossessionFacts {
         let said = try await store.finish(
-            realm: entry.realm.id, id: entry.facts.id, key: entry.proof.thumbprint,
-            returnHash: PossessionLink.hash(returnCode))
-        guard said.outcome == "passed" else { throw PossessionRefusal.redirectUnknown }
-        return try PossessionFacts(said.facts)
+            realm: realm.id, authID: authID, returnHash: PossessionLink.hash(returnCode), proof: proof.use)
+        switch said.outcome {
+        case "passed": return try PossessionFacts(said.facts)
+        case "wrong_key": throw PossessionRefusal.wrongKey
+        case "gone": throw PossessionRefusal.tokenUnknown
+        default: throw PossessionRefusal.redirectUnknown
+        }
     }
 
-    /// Gives up.
-    public func cancel(_ entry: Entry) async throws {
-        guard entry.facts.isOpened else { throw PossessionRefusal.stepNotAllowed }
-        guard
-            try await store.cancel(
-                realm: entry.realm.id, id: entry.facts.id, key: entry.proof.thumbprint)
-        else { throw PossessionRefusal.transactionOver(state: entry.facts.state) }
+    /// Gives up, at the door.
+    public func cancel(_ authID: UUIDValue, proof: DeviceProof, realm: Realm) async throws {
+        let said = try await store.cancel(realm: realm.id, authID: authID, proof: proof.use)
+        switch said.outcome {
+        case "cancelled": return
+        case "step": throw PossessionRefusal.stepNotAllowed
+        case "over": throw PossessionRefusal.transactionOver(state: try PossessionFacts(said.facts).state)
+        case "wrong_key": throw PossessionRefusal.wrongKey
+        default: throw PossessionRefusal.tokenUnknown
+        }
     }
 
     /// The state after a wait.

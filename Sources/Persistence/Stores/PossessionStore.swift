@@ -113,17 +113,19 @@ public struct PossessionStore: Sendable {
         try await database.one(Self.calls.check, ["realm": realm, "id": id, "key": key, "keyed": keyed])
     }
 
-    /// Passes by what the link gave to the app.
+    /// Admits an app as ``enter(realm:authID:phone:proof:)`` does, and passes by what the link gave to it.
     public func finish(
-        realm: UUIDValue, id: UUIDValue, key: [UInt8], returnHash: [UInt8]
+        realm: UUIDValue, authID: UUIDValue, returnHash: [UInt8], proof: ProofUse
     ) async throws(StoreError) -> Said {
         try await database.one(
-            Self.calls.finish, ["realm": realm, "id": id, "key": key, "return_hash": returnHash])
+            Self.calls.finish,
+            ["realm": realm, "proof": proof.packed, "auth_id": authID, "return_hash": returnHash])
     }
 
-    /// The person gives up. - Returns: `false` when it is over.
-    public func cancel(realm: UUIDValue, id: UUIDValue, key: [UInt8]) async throws(StoreError) -> Bool {
-        try await database.one(Self.calls.cancel, ["realm": realm, "id": id, "key": key])
+    /// Admits an app in the same way; the person gives up.
+    public func cancel(realm: UUIDValue, authID: UUIDValue, proof: ProofUse) async throws(StoreError) -> Said {
+        try await database.one(
+            Self.calls.cancel, ["realm": realm, "proof": proof.packed, "auth_id": authID])
     }
 
     /// What an answer to the page of a link led to.
@@ -211,8 +213,8 @@ extension PossessionStore {
             }
         }
         let check = said("check_possession", ["realm", "id", "key", "keyed"])
-        let finish = said("finish_possession", ["realm", "id", "key", "return_hash"])
-        let cancel = FunctionCall<Bool>("cancel_possession", ["realm", "id", "key"], effect: .once)
+        let finish = said("finish_possession_by_proof", [.realmWithProof, "auth_id", "return_hash"])
+        let cancel = said("cancel_possession_by_proof", [.realmWithProof, "auth_id"])
         let answer = FunctionCall<LinkAnswer>(
             "answer_possession_link", ["realm", "link_hash", "denies", "number", "return_hash"], effect: .once,
             record: { (row) throws(StoreError) in

@@ -95,27 +95,44 @@ struct PossessionRoutes: Sendable {
             let entry = try await enter(caller, exchange)
             let topic = WaitTopic(.transaction, entry.facts.id, realm: exchange.realm.id)
             let ends: Set<String> = ["passed", "failed", "redeemed", "required", "linked"]
-            let held = try await room.hold(exchange, for: ends.contains(entry.facts.state) ? 0 : Int(wait)) {
+            guard wait > 0, !ends.contains(entry.facts.state) else { return Self.state(entry.facts.state) }
+            // No word comes of the end of its time.
+            let left = Int(entry.facts.expiresIn.rounded(.up)) + 1
+            let held = try await room.hold(exchange, for: min(Int(wait), left)) {
                 let state = try await steps.state(of: entry)
                 return ends.contains(state) ? Look.found(state) : .nothing(state, topic)
             }
-            return held.answer(Self.state)
+            let isLate = Int(wait) >= left && !ends.contains(held.found)
+            let state = isLate ? try await steps.state(of: entry) : held.found
+            return held.answer { _ in Self.state(state) }
         }
     }
 
     private func finish(_ exchange: Exchange) async throws -> Answer {
         try await answering(exchange) { caller, body in
             guard let url = try Self.text(body, "redirectUrl") else { throw PossessionFault.invalidRequest }
-            let entry = try await enter(caller, exchange)
-            guard let returned = ReturnedLink(url) else { throw PossessionFault.redirectInvalid }
-            let facts = try await steps.finish(entry, authID: returned.authID, returnCode: returned.code)
+            // Another URL costs the proof as well.
+            guard let returned = ReturnedLink(url) else {
+                _ = try await enter(caller, exchange)
+                throw PossessionFault.redirectInvalid
+            }
+            guard returned.authID == caller.authID else {
+                _ = try await enter(caller, exchange)
+                throw PossessionRefusal.redirectUnknown
+            }
+            let facts = try await proven(exchange) {
+                try await steps.finish(
+                    caller.authID, proof: caller.proof, returnCode: returned.code, realm: exchange.realm)
+            }
             return Self.state(facts.state)
         }
     }
 
     private func cancel(_ exchange: Exchange) async throws -> Answer {
         try await answering(exchange) { caller, _ in
-            try await steps.cancel(try await enter(caller, exchange))
+            try await proven(exchange) {
+                try await steps.cancel(caller.authID, proof: caller.proof, realm: exchange.realm)
+            }
             return Self.state("failed")
         }
     }
@@ -145,8 +162,11 @@ struct PossessionRoutes: Sendable {
             do {
                 members = try await exchange.json()
             } catch {
-                guard error.answer.status == .badRequest else { throw error }
-                throw PossessionFault.invalidRequest
+                switch error.answer.status {
+                case .contentTooLarge: throw PossessionFault.tooLarge
+                case .unsupportedMediaType: throw PossessionFault.noJSON
+                default: throw PossessionFault.invalidRequest
+                }
             }
             return try await body(Caller(authID: authID, proof: proof), members)
         } catch let error as PossessionRefusal {
@@ -165,10 +185,15 @@ struct PossessionRoutes: Sendable {
     private func enter(
         _ caller: Caller, _ exchange: Exchange, _ number: PhoneNumber? = nil
     ) async throws -> PossessionSteps.Entry {
+        try await proven(exchange) {
+            try await steps.enter(caller.authID, proof: caller.proof, phone: number, realm: exchange.realm)
+        }
+    }
+
+    /// A statement that uses the proof up.
+    private func proven<R>(_ exchange: Exchange, _ statement: () async throws -> R) async throws -> R {
         do {
-            return try await door.proofs.using(in: exchange.realm) {
-                try await steps.enter(caller.authID, proof: caller.proof, phone: number, realm: exchange.realm)
-            }
+            return try await door.proofs.using(in: exchange.realm, statement)
         } catch let error as TokenError where error.code == .invalidDPoPProof || error.code == .useDPoPNonce {
             throw Refusal(.dpopChallenge(error), because: error)
         }
@@ -199,12 +224,17 @@ struct PossessionRoutes: Sendable {
 /// What is wrong with a request before any statement.
 private enum PossessionFault: Error {
     case invalidRequest
+    case tooLarge
+    case noJSON
     case redirectInvalid
 
     var answer: Answer {
         switch self {
         case .invalidRequest:
             .possession(.badRequest, "invalid_request", "A member is missing, of another type or out of bounds.")
+        case .tooLarge: .possession(.contentTooLarge, "invalid_request", "The body is too large.")
+        case .noJSON:
+            .possession(.unsupportedMediaType, "invalid_request", "The body must be JSON, uncompressed.")
         case .redirectInvalid:
             .possession(.badRequest, "redirect_invalid", "The redirect URL is not one of a link.")
         }
