@@ -26,7 +26,6 @@ struct Opening {
             cookieHash: cookie.hash,
             formerCookieHash: former?.hash,
             host: context.exchange.host, proves: proof,
-            address: proof == .passkey ? nil : transaction.address.isPhone ? transaction.address : handle?.emailKey,
             proven: proof == .passkey
                 ? nil
                 : PageSignIn.Address(

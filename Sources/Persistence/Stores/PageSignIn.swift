@@ -20,8 +20,6 @@ public struct PageSignIn: Sendable {
     public let host: String
     /// What was proven.
     public let proves: Proof
-    /// The key of the address that was proven; `nil` for a passkey.
-    public let address: String?
     /// The handle of the code, where a new user is asked for names before the account is made.
     public let profileHandle: [UInt8]?
     /// The handle of the code of a phone number; one that its account has not used for long is held under it.
@@ -47,9 +45,9 @@ public struct PageSignIn: Sendable {
 
     /// Takes the parts as they are.
     public init(
-        cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, proves: Proof, address: String? = nil,
-        proven: Address? = nil, profileHandle: [UInt8]? = nil, numberHandle: [UInt8]? = nil,
-        heldHandle: [UInt8]? = nil, request: AuthorizationCodeRequest?
+        cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, proves: Proof, proven: Address? = nil,
+        profileHandle: [UInt8]? = nil, numberHandle: [UInt8]? = nil, heldHandle: [UInt8]? = nil,
+        request: AuthorizationCodeRequest?
     ) {
         self.numberHandle = numberHandle
         self.heldHandle = heldHandle
@@ -58,7 +56,6 @@ public struct PageSignIn: Sendable {
         self.formerCookieHash = formerCookieHash
         self.host = host
         self.proves = proves
-        self.address = address
         self.profileHandle = profileHandle
         self.request = request
     }
@@ -68,7 +65,6 @@ public struct PageSignIn: Sendable {
         let former: String?
         let host: String
         let proves: Proof
-        let address: String?
         let profileHandle: String?
         let numberHandle: String?
         let heldHandle: String?
@@ -81,7 +77,7 @@ public struct PageSignIn: Sendable {
         AuthorizationCodeRequest.text(
             Record(
                 cookie: hex(cookieHash), former: formerCookieHash.map(hex), host: host, proves: proves,
-                address: address, profileHandle: profileHandle.map(hex), numberHandle: numberHandle.map(hex),
+                profileHandle: profileHandle.map(hex), numberHandle: numberHandle.map(hex),
                 heldHandle: heldHandle.map(hex), proofs: proven.map { [proves.rawValue: $0] }, request: request))
     }
 }
