@@ -126,10 +126,11 @@ def test_a_signed_in_user_shares_a_proven_address_without_a_code(realm):
     document, claims = tokens(session)
     assert claims["email"] == email and claims["amr"] == ["otp"] and "refresh_token" not in document
     assert len(realm.world.mailbox.to(email)) == mails
-    for changes in ({"max_age": "0"}, {"prompt": "login"}):
+    for age, changes, step in ((0, {"max_age": "0"}, "code"), (0, {"prompt": "login"}, "code"), (60, {"max_age": "30"}, "code"), (0, {"max_age": "600"}, "continue-as")):
+        realm.world.time_travel(age)
         session = Session(realm, "app-2", browser=signed_in.browser, scope=SCOPE, **changes)
         session.send(email)
-        assert session.browser.page.step == "code", changes
+        assert session.browser.page.step == step, changes
     session = Session(realm, "app-2", browser=signed_in.browser, scope=SCOPE)
     session.send("somebody-else@mail.example")
     assert session.browser.page.step == "code"
@@ -155,6 +156,12 @@ def test_the_access_token_opens_the_claims_alone(realm):
         assert answer.status == 401, (path, answer)
     assert session.flow.exchange(code).error == "invalid_grant"
     assert app.userinfo(token).status == 401
+    again = prove(realm, "claims@mail.example")
+    token = tokens(again)[0]["access_token"]
+    realm.world.time_travel(590)
+    assert app.userinfo(token).status == 200 and realm.app("api").introspect(token).json()["active"]
+    realm.world.time_travel(70)
+    assert app.userinfo(token).status == 401 and realm.app("api").introspect(token).json() == {"active": False}
     again = prove(realm, "claims@mail.example")
     token = tokens(again)[0]["access_token"]
     assert app.revoke(token).status == 200

@@ -42,7 +42,7 @@ def test_a_signed_in_browser_gets_a_code_at_once(realm, signed_in):
 @pytest.mark.parametrize("changes, error", [
     ({"response_type": None}, "invalid_request"), ({"response_type": "token"}, "unsupported_response_type"),
     ({"response_type": "code id_token"}, "unsupported_response_type"), ({"response_type": "code "}, "unsupported_response_type"),
-    ({"response_type": "CODE"}, "unsupported_response_type"),
+    ({"response_type": "CODE"}, "unsupported_response_type"), ({"response_type": "id_token"}, "unsupported_response_type"),
     ({"response_mode": "fragment"}, "invalid_request"), ({"response_mode": "web_message"}, "invalid_request"),
     ({"request": "eyJ"}, "request_not_supported"), ({"request_uri": "https://rp.example/r"}, "request_uri_not_supported"),
     ({"registration": "{}"}, "registration_not_supported"),
