@@ -128,6 +128,75 @@ def test_an_api_cannot_enrol_a_passkey_and_take_the_account_over(realm):
     assert app.totp_begin(token).status == 401
 
 
+@pytest.fixture(scope="module")
+def stock(realm):
+    """A second API; its scope and its resource."""
+    realm.world.admin.call("put_scope", realm.slug, "stock.list", resources=["https://stock.example/list"])
+    for name in ("app", "jwt"):
+        realm.world.admin.call("grant_permission", realm.slug, realm.client(name), variadic=["scp:stock.list"])
+    realm.world.settle()
+    return "stock.list", "https://stock.example/list"
+
+
+def audience(realm, tokens):
+    """Who an access token is for."""
+    return realm.app("api").introspect(tokens["access_token"]).json()["aud"]
+
+
+def test_a_refresh_for_an_api_that_its_scope_does_not_open_is_refused(realm, client, stock):
+    """The token would be one for the account, in the hands of that API. Nothing is rotated, and reuse is judged first."""
+    app = realm.app(client)
+    scope, resource = stock
+    first = app.sign_in(realm.user(), scope=f"openid offline_access {realm.granted_scope} {scope}")["refresh_token"]
+    for asked in ({"scope": f"openid {scope}"}, {"scope": "openid"}):
+        answer = app.refresh(first, **asked, resource=realm.granted_resource)
+        assert (answer.status, answer.json()["error"]) == (400, "invalid_target"), answer
+    both = app.refreshed(first, scope=f"openid {scope}", resource=resource)
+    assert audience(realm, both) == resource
+    second = app.refreshed(both["refresh_token"])
+    assert sorted(audience(realm, second)) == sorted([resource, realm.granted_resource])
+    reused = app.refresh(first, scope=f"openid {scope}", resource=realm.granted_resource)
+    assert reused.json()["error"] == "invalid_grant"
+    assert app.refresh(second["refresh_token"]).json()["error"] == "invalid_grant"
+
+
+def test_a_token_with_an_apis_scope_is_never_one_for_the_account(realm, client, stock):
+    """Not when the session was narrowed to another API, and not when an administrator gives the scope another resource."""
+    app = realm.app(client)
+    scope, _ = stock
+    narrowed = app.sign_in(
+        realm.user(), scope=f"openid offline_access {realm.granted_scope} {scope}", resource=realm.granted_resource)
+    token = app.refreshed(narrowed["refresh_token"], scope=f"openid {scope}")
+    assert audience(realm, token) == realm.granted_resource
+    assert app.get("/connect/account", bearer(token["access_token"])).status == 401
+    realm.world.admin.call("put_scope", realm.slug, "moved.read", resources=["https://old.example/"])
+    realm.world.admin.call("grant_permission", realm.slug, realm.client(client), variadic=["scp:moved.read"])
+    realm.world.settle()
+    moved = app.sign_in(realm.user(), scope="openid offline_access moved.read")
+    realm.world.admin.call("put_scope", realm.slug, "moved.read", resources=["https://new.example/"])
+    realm.world.settle()
+    token = app.refreshed(moved["refresh_token"])
+    assert audience(realm, token) == "https://old.example/"
+    assert app.get("/connect/account", bearer(token["access_token"])).status == 401
+    own = app.refreshed(token["refresh_token"], scope="openid")
+    assert audience(realm, own) == app.client_id
+    assert app.get("/connect/account", bearer(own["access_token"])).status == 200
+
+
+def test_a_scope_that_gets_a_resource_gives_it_to_sessions_that_exist(realm, client):
+    """Until then its tokens were for the client alone."""
+    app = realm.app(client)
+    name = f"later.{client}"
+    realm.world.admin.call("put_scope", realm.slug, name)
+    realm.world.admin.call("grant_permission", realm.slug, realm.client(client), variadic=[f"scp:{name}"])
+    realm.world.settle()
+    tokens = app.sign_in(realm.user(), scope=f"openid offline_access {name}")
+    assert audience(realm, tokens) == app.client_id
+    realm.world.admin.call("put_scope", realm.slug, name, resources=["https://later.example/"])
+    realm.world.settle()
+    assert audience(realm, app.refreshed(tokens["refresh_token"])) == "https://later.example/"
+
+
 def test_userinfo_takes_any_token_with_openid(realm, client):
     """OpenID Connect Core 5.3: the scope decides; what it opens is no more than the claims of its scopes."""
     app = realm.app(client)

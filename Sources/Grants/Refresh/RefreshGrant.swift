@@ -71,7 +71,7 @@ public struct RefreshGrant: Grant {
             generation: Int32(clamping: presented.generation),
             hash: presented.hash, successorHashes: successors.map(\.hash),
             scope: request.form["scope"] == nil ? nil : request.access.scope,
-            resources: request.access.resources.isEmpty ? nil : request.access.resources,
+            resources: Self.resources(request),
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)),
             source: request.source, serverKey: keyring.newest.id, permits: PermitRequest())
         rotation.proof = request.proof
@@ -127,14 +127,34 @@ public struct RefreshGrant: Grant {
         return wanted.filter { request.realm.scopes[$0]?.enabled == true && request.client.mayRequest(scope: $0) }
     }
 
-    /// What the family may address, narrowed by the scope of this answer and by `resource`.
+    /// The resources asked for; `nil` for none. A resource that the scope asked for does not have is one that no family
+    /// has: the statement refuses it, and judges reuse first.
+    private static func resources(_ request: TokenRequest) -> [String]? {
+        let asked = request.access.resources
+        guard !asked.isEmpty else { return nil }
+        guard request.form["scope"] != nil else { return asked }
+        let inScope = RequestedAccess.resources(of: request.access.scope, realm: request.realm)
+        return asked.allSatisfy(inScope.contains) ? asked : [""]
+    }
+
+    /// What the family may address, narrowed by the scope of this answer and by `resource`; the `client_id` when there
+    /// is none.
+    ///
+    /// A token for the client alone opens the account. So it is never what is left when scope and resources have nothing
+    /// in common, as after an administrator changed them: then the token stays one for the API that it was asked for.
     private static func audience(
         of family: SessionStore.Rotated, scope: [String], _ request: TokenRequest
     ) -> [String] {
+        let own = [request.client.clientID]
         let inScope = RequestedAccess.resources(of: scope, realm: request.realm)
-        let wanted = request.access.resources.isEmpty ? family.resources : request.access.resources
-        let audience = wanted.filter(inScope.contains)
-        return audience.isEmpty ? [request.client.clientID] : audience
+        let asked = request.access.resources
+        let wanted = asked.isEmpty ? family.resources : asked
+        let common = wanted.filter(inScope.contains)
+        if !common.isEmpty { return common }
+        if !asked.isEmpty { return asked }
+        if inScope.isEmpty { return own }
+        // A family without a resource was not narrowed: its scopes have got theirs since the sign-in.
+        return family.resources == own ? inScope : family.resources
     }
 
     private static func refused(_ reason: String) -> TokenError {
