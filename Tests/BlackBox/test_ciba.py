@@ -198,6 +198,13 @@ def test_polling_keeps_its_interval(world, bff, email):
         assert error(poll(bff, asked)) == "slow_down"
     world.time_travel(61)
     assert error(poll(bff, asked)) == "authorization_pending", "never longer than a minute"
+    asked = ask(bff, email, requested_expiry="300").json()
+    seen, now = [], 0
+    for moment in (0, 1, 9, 14, 21):
+        world.time_travel(moment - now)
+        now = moment
+        seen.append(error(poll(bff, asked)))
+    assert seen == ["authorization_pending", "slow_down", "slow_down", "slow_down", "authorization_pending"], "five, ten, fifteen, twenty seconds"
 
 
 def test_an_approval_signs_in_once(api, bff, device):

@@ -65,9 +65,10 @@ def test_another_content_type_is_an_invalid_request(app, good, content_type):
 
 @pytest.mark.parametrize("content_type", [
     "application/x-www-form-urlencoded; charset=utf-8", "APPLICATION/X-WWW-FORM-URLENCODED", "application/x-www-form-urlencoded ;charset=UTF-8",
+    "application/x-www-form-urlencoded; boundary=x; charset=utf-8", "application/x-www-form-urlencoded; version=1",
 ])
 def test_the_form_content_type_may_be_written_otherwise(app, good, content_type):
-    """Row 1, the other side: case and a UTF-8 charset are fine."""
+    """Row 1, the other side: case and a UTF-8 charset are fine, and parameters that mean nothing."""
     assert app.token(good, {"Content-Type": content_type}).status == 200
 
 
@@ -119,6 +120,21 @@ def test_a_body_over_64_kib_is_413_and_one_of_64_kib_is_read(app, good):
 
 
 # -- 2 to 6: the request ------------------------------------------------------------------------
+
+
+def test_ten_thousand_parameters_cost_little(world, app, good):
+    """Those that nobody knows are ignored, one of them twice is refused; neither takes 50 ms of the processor."""
+    many = [(f"{number:04}", "") for number in range(10_000)]
+    body = wire.form_body(many)
+    assert len(body) <= 65_536, len(body)
+    before = world.node.processor_seconds()
+    for _ in range(20):
+        answer = wire.exchange(app.node.port, "POST", TOKEN, {"Host": app.host, "Content-Type": wire.FORM}, body)
+        assert (answer.status, answer.json()["error"]) == (400, "invalid_request"), answer
+    assert world.node.processor_seconds() - before < 20 * 0.05
+    answer = wire.exchange(app.node.port, "POST", TOKEN, {"Host": app.host, "Content-Type": wire.FORM}, wire.form_body([*many[:9000], *good.items(), many[0]]))
+    assert (answer.status, answer.json()["error"]) == (400, "invalid_request"), answer
+    still_good(app, good)
 
 
 @pytest.mark.parametrize("grant_type, error", [
