@@ -10,7 +10,7 @@ let settings: [SwiftSetting] = [
 ]
 
 /// `webauthn` or `dpop`: compiles the switch of `scripts/prove-webauthn-steps` or `scripts/prove-dpop-checks` into the
-/// verifier; no product is built with it.
+/// verifier; no product is built with it. `checks`: what `scripts/prove-swift-checks` tests.
 let proven = Context.environment["POSTERN_STEP_PROOF"]
 let stepProof: [SwiftSetting] = proven == nil ? [] : [.define("POSTERN_STEP_PROOF")]
 
@@ -313,8 +313,17 @@ let ofDPoP: Set<String> = [
     "Persistence", "Grants", "DPoPFuzzTargets", "GrantsFuzzTargets", "TestSupport", "GrantsTests",
 ]
 let ofEndpoint: Set<String> = ["Texts", "Telemetry", "TokenEndpoint", "EndpointFuzzTargets"]
+let ofChecks: Set<String> = [
+    "CCurl", "Delivery", "HostedPages", "DeliveryTests", "TokenEndpointTests",
+]
 if Context.environment["POSTERN_FUZZ"] != nil || proven != nil {
-    let kept = proven == "dpop" ? ofDPoP : proven != nil ? ofWebAuthn : ofWebAuthn.union(ofDPoP).union(ofEndpoint)
+    let kept =
+        switch proven {
+        case "dpop": ofDPoP
+        case "checks": ofDPoP.union(ofEndpoint).union(ofChecks)
+        case .some: ofWebAuthn
+        case nil: ofWebAuthn.union(ofDPoP).union(ofEndpoint)
+        }
     package.products = []
     package.targets = package.targets.filter { kept.contains($0.name) }
 }

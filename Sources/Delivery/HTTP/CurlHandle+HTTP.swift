@@ -1,52 +1,60 @@
 import CCurl
 
 extension CurlHandle {
-    /// Makes one call, on a connection of its own unless it may be repeated.
+    /// The fields of a call, for ``prepare(_:_:_:scheme:caFile:within:)``; to be freed when it has ended.
+    static func headers(of call: HTTPCall) -> UnsafeMutablePointer<curl_slist>? {
+        var headers: UnsafeMutablePointer<curl_slist>?
+        // No "Expect: 100-continue": with it, a body may be half sent when the time is over.
+        for line in call.headers.map({ "\($0.name): \($0.value)" }) + ["Expect:"] {
+            guard let longer = curl_slist_append(headers, line) else {
+                curl_slist_free_all(headers)
+                return nil
+            }
+            headers = longer
+        }
+        return headers
+    }
+
+    /// Sets what one call needs, on a connection of its own unless it may be repeated.
     ///
     /// A kept connection saves a handshake, but libcurl sends a request again by itself when it finds the kept
     /// connection closed: that could be a second message that no limit counts.
-    /// - Parameter caFile: authorities in place of the system's.
-    borrowing func post(
-        _ call: HTTPCall, _ transfer: HTTPTransfer, scheme: String, caFile: String?, within total: Duration
-    ) -> CURLcode {
-        var headers: UnsafeMutablePointer<curl_slist>?
-        defer { curl_slist_free_all(headers) }
-        // No "Expect: 100-continue": with it, a body may be half sent when the time is over.
-        for line in call.headers.map({ "\($0.name): \($0.value)" }) + ["Expect:"] {
-            guard let longer = curl_slist_append(headers, line) else { return CURLE_OUT_OF_MEMORY }
-            headers = longer
-        }
-        curl_easy_reset(raw)
+    /// - Parameters:
+    ///   - transfer: stays until the call has ended, as `headers` do.
+    ///   - caFile: authorities in place of the system's.
+    borrowing func prepare(
+        _ call: HTTPCall, _ transfer: HTTPTransfer, _ headers: UnsafeMutablePointer<curl_slist>, scheme: String,
+        caFile: String?, within total: Duration
+    ) -> Bool {
         let userData = Unmanaged.passUnretained(transfer).toOpaque()
-        var isSet = connects(to: call.url, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
-        isSet = isSet && set(CURLOPT_FRESH_CONNECT, call.mayRepeat ? 0 : 1)
-        isSet = isSet && set(CURLOPT_FORBID_REUSE, call.mayRepeat ? 0 : 1)
-        isSet = isSet && set(CURLOPT_MAXCONNECTS, 1)
-        isSet = isSet && set(CURLOPT_POST, 1)
-        isSet = isSet && set(CURLOPT_POSTFIELDSIZE, call.body.count)
-        isSet = isSet && set(CURLOPT_TIMEOUT_MS, total.milliseconds)
-        isSet = isSet && set(CURLOPT_USERAGENT, "Postern")
-        isSet = isSet && postern_curl_set_list(raw, CURLOPT_HTTPHEADER, headers) == CURLE_OK
-        isSet = isSet && postern_curl_set_read(raw, HTTPTransfer.readCallback) == CURLE_OK
-        isSet = isSet && postern_curl_set_pointer(raw, CURLOPT_READDATA, userData) == CURLE_OK
-        isSet = isSet && postern_curl_set_seek(raw, HTTPTransfer.seekCallback) == CURLE_OK
-        isSet = isSet && postern_curl_set_pointer(raw, CURLOPT_SEEKDATA, userData) == CURLE_OK
-        isSet = isSet && postern_curl_set_write(raw, HTTPTransfer.writeCallback) == CURLE_OK
-        isSet = isSet && postern_curl_set_pointer(raw, CURLOPT_WRITEDATA, userData) == CURLE_OK
-        isSet = isSet && set(CURLOPT_NOPROGRESS, 0)
-        isSet = isSet && postern_curl_set_progress(raw, HTTPTransfer.progressCallback) == CURLE_OK
-        isSet = isSet && postern_curl_set_pointer(raw, CURLOPT_XFERINFODATA, userData) == CURLE_OK
-        guard isSet else { return CURLE_OUT_OF_MEMORY }
-        return withExtendedLifetime(transfer) { perform() }
+        return connects(to: call.url, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
+            && set(CURLOPT_FRESH_CONNECT, call.mayRepeat ? 0 : 1)
+            && set(CURLOPT_FORBID_REUSE, call.mayRepeat ? 0 : 1)
+            && set(CURLOPT_POST, 1)
+            && set(CURLOPT_POSTFIELDSIZE, call.body.count)
+            && set(CURLOPT_TIMEOUT_MS, total.milliseconds)
+            && set(CURLOPT_USERAGENT, "Postern")
+            && postern_curl_set_list(raw, CURLOPT_HTTPHEADER, headers) == CURLE_OK
+            && postern_curl_set_read(raw, HTTPTransfer.readCallback) == CURLE_OK
+            && postern_curl_set_pointer(raw, CURLOPT_READDATA, userData) == CURLE_OK
+            && postern_curl_set_seek(raw, HTTPTransfer.seekCallback) == CURLE_OK
+            && postern_curl_set_pointer(raw, CURLOPT_SEEKDATA, userData) == CURLE_OK
+            && postern_curl_set_write(raw, HTTPTransfer.writeCallback) == CURLE_OK
+            && postern_curl_set_pointer(raw, CURLOPT_WRITEDATA, userData) == CURLE_OK
     }
 
-    /// Connects, with TLS where the URL says so, and sends nothing.
-    borrowing func connect(to call: HTTPCall, scheme: String, caFile: String?) -> CURLcode {
+    /// Sets what is needed to connect, with TLS where the URL says so, and to send nothing.
+    borrowing func prepareConnection(
+        to call: HTTPCall, scheme: String, caFile: String?, within total: Duration
+    ) -> Bool {
+        connects(to: call.url, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
+            && set(CURLOPT_TIMEOUT_MS, total.milliseconds)
+            && set(CURLOPT_CONNECT_ONLY, 1)
+    }
+
+    /// Forgets what was set.
+    borrowing func reset() {
         curl_easy_reset(raw)
-        guard connects(to: call.url, scheme: scheme, caFile: caFile, connect: call.connect),
-            set(CURLOPT_TIMEOUT_MS, call.total.milliseconds), set(CURLOPT_CONNECT_ONLY, 1)
-        else { return CURLE_OUT_OF_MEMORY }
-        return perform()
     }
 
     /// How long the endpoint asked to be left alone.
@@ -62,6 +70,7 @@ extension CurlHandle {
             && set(CURLOPT_FOLLOWLOCATION, 0)
             && set(CURLOPT_PROXY, "")  // never from the environment
             && set(CURLOPT_NOSIGNAL, 1)
+            && set(CURLOPT_QUICK_EXIT, 1)  // or a name server that does not answer would hold the other calls
             && set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
             && set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
             && set(CURLOPT_SSL_VERIFYPEER, 1)

@@ -1,19 +1,17 @@
 import CCurl
 
 /// A body on its way out and an answer on its way in, through libcurl's callbacks. Confined to the thread of its
-/// session.
+/// loop.
 final class HTTPTransfer {
     private let body: [UInt8]
-    private let abandoned: AbandonFlag
     private var offset = 0
     /// What was read of the answer's body.
     private(set) var answer: [UInt8] = []
     /// True once libcurl was given all of the body, so that the endpoint may have it.
     private(set) var hasFinished = false
 
-    init(_ body: [UInt8], abandoned: AbandonFlag) {
+    init(_ body: [UInt8]) {
         self.body = body
-        self.abandoned = abandoned
     }
 
     private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -57,11 +55,5 @@ final class HTTPTransfer {
         guard let bytes, let userData else { return 0 }
         let transfer = Unmanaged<HTTPTransfer>.fromOpaque(userData).takeUnretainedValue()
         return transfer.keep(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
-    }
-
-    /// `CURLOPT_XFERINFOFUNCTION`; the user data is an `HTTPTransfer`. Anything but 0 ends the transfer.
-    static let progressCallback: curl_xferinfo_callback = { userData, _, _, _, _ in
-        guard let userData else { return 1 }
-        return Unmanaged<HTTPTransfer>.fromOpaque(userData).takeUnretainedValue().abandoned.isRaised ? 1 : 0
     }
 }

@@ -65,7 +65,8 @@ extension Server {
                 sender: EventSender(
                     WebhookStore(database),
                     tokens: EventTokens(realms: realms, signingKeys: signingKeys, clock: clock),
-                    post: common.parts.postEvent, count: { metrics.countEvent(outcome: $0) }, logger: logger)),
+                    post: common.parts.postEvent, count: { metrics.countEvent(outcome: $0) }, logger: logger),
+                executor: common.parts.eventExecutor),
         ]
     }
 }

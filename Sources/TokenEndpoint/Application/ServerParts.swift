@@ -24,6 +24,8 @@ package struct ServerParts {
     package let postLogoutToken: LogoutTokens.Post
     /// Posts an event to a webhook.
     package let postEvent: EventSender.Post
+    /// Where events are signed, posted and recorded; `nil`: where other tasks run.
+    package let eventExecutor: (any TaskExecutor)?
     /// Asks an operator about a phone number.
     package let postSignal: PossessionSignals.Post
     /// The dev outbox under `postern dev`.
@@ -33,13 +35,15 @@ package struct ServerParts {
     package init(
         pages: @escaping (PageParts) throws -> any ComposedPages,
         delivery: ((DeliveryParts) throws -> any Service)? = nil, postLogoutToken: @escaping LogoutTokens.Post,
-        postEvent: @escaping EventSender.Post, postSignal: @escaping PossessionSignals.Post = { _, _, _ in nil },
+        postEvent: @escaping EventSender.Post, eventExecutor: (any TaskExecutor)? = nil,
+        postSignal: @escaping PossessionSignals.Post = { _, _, _ in nil },
         routes: [Route] = []
     ) {
         self.pages = pages
         self.delivery = delivery
         self.postLogoutToken = postLogoutToken
         self.postEvent = postEvent
+        self.eventExecutor = eventExecutor
         self.postSignal = postSignal
         self.routes = routes
     }

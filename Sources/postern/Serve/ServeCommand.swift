@@ -111,6 +111,7 @@ struct ServerRun: Redacted {
         var pace = OutboxSender.Configuration()
         // The mails of each cluster have a sender of their own.
         pace.mailsPerSecond = mailsPerSecond.map { max($0 / clusters.count, 1) }
+        let eventCaller = HTTPCaller(sessions: EventSender.concurrency, isBackground: true)
         let server = try Server.build(
             configuration, database: database, keyring: keyring,
             parts: ServerParts(
@@ -123,7 +124,8 @@ struct ServerRun: Redacted {
                         wakes: parts.wakes, configuration: pace, logger: logger, tracer: tracer,
                         observe: parts.count)
                 },
-                postLogoutToken: Self.logoutTokenPost(), postEvent: Self.eventPost(secrets),
+                postLogoutToken: Self.logoutTokenPost(), postEvent: Self.eventPost(eventCaller, secrets),
+                eventExecutor: eventCaller.executor,
                 postSignal: Self.signalPost(), routes: extraRoutes),
             metrics: metrics, tracer: tracer, onServing: { onStarted() }, logger: logger)
         // The first to start stops last: the spans of the others are exported.
@@ -189,9 +191,8 @@ struct ServerRun: Redacted {
     }
 
     /// Posts events; no redirect is followed. The credential is read for each call.
-    private static func eventPost(_ secrets: SecretFiles) -> EventSender.Post {
-        let caller = HTTPCaller(sessions: EventSender.concurrency)
-        return { url, secretName, token in
+    private static func eventPost(_ caller: HTTPCaller, _ secrets: SecretFiles) -> EventSender.Post {
+        { url, secretName, token in
             var headers = [("Content-Type", "application/secevent+jwt"), ("Accept", "application/json")]
             if let secretName {
                 do {

@@ -1,0 +1,128 @@
+import CCurl
+import Glibc
+
+/// The calls of a ``CallLoop``. Confined to its thread.
+final class CallsUnderWay {
+    private let multi: CurlMulti
+    private let maximum: Int
+    private let caFile: String?
+    private var waiting: [HTTPOrder] = []
+    private var underWay: [UnsafeMutableRawPointer: Exchange] = [:]
+    /// Handles that no call uses, without a connection of their own.
+    private var free: [Exchange] = []
+
+    /// With less time than this left, a call is not begun.
+    private static let shortestTry = Duration.milliseconds(100)
+
+    init(_ multi: CurlMulti, maximum: Int, caFile: String?) {
+        self.multi = multi
+        self.maximum = maximum
+        self.caFile = caFile
+    }
+
+    var isEmpty: Bool { waiting.isEmpty && underWay.isEmpty }
+
+    /// Begins what may begin, goes on with what can go on, and answers what has ended.
+    func make(_ orders: [HTTPOrder]) {
+        waiting += orders
+        var begun = 0
+        while begun < waiting.count, underWay.count < maximum {
+            begin(waiting[begun])
+            begun += 1
+        }
+        waiting.removeFirst(begun)
+        guard !underWay.isEmpty else { return }
+        multi.perform { handle, code in
+            if let exchange = underWay.removeValue(forKey: handle) { end(exchange, code) }
+        }
+    }
+
+    /// Answers the calls that nobody waits for.
+    func giveUpAbandoned() {
+        for (handle, exchange) in underWay where exchange.order?.abandoned.isRaised == true {
+            underWay[handle] = nil
+            end(exchange, CURLE_ABORTED_BY_CALLBACK)
+        }
+    }
+
+    /// Until there may be something to do, or the loop is woken.
+    func wait() {
+        // A place became free.
+        guard waiting.isEmpty || underWay.count >= maximum else { return }
+        if !multi.wait(underWay.isEmpty ? .seconds(3600) : .seconds(1)) { usleep(10_000) }
+    }
+
+    private func begin(_ order: HTTPOrder) {
+        let left = min(order.call.total, order.deadline - .now)
+        guard !order.abandoned.isRaised, left >= Self.shortestTry else { return order.answer(.failed(.cancelled)) }
+        guard let exchange = free.popLast() ?? Exchange(), exchange.prepare(order, within: left, caFile: caFile),
+            multi.add(exchange.handle)
+        else { return order.answer(.failed(.connection)) }
+        underWay[exchange.handle.raw] = exchange
+    }
+
+    private func end(_ exchange: Exchange, _ code: CURLcode) {
+        multi.remove(exchange.handle)
+        exchange.end(code)
+        if free.count < maximum { free.append(exchange) }
+    }
+}
+
+/// A handle of libcurl and the call that it makes.
+private final class Exchange {
+    let handle: CurlHandle
+    private(set) var order: HTTPOrder?
+    private var transfer: HTTPTransfer?
+    private var headers: UnsafeMutablePointer<curl_slist>?
+
+    init?() {
+        guard let handle = CurlHandle() else { return nil }
+        self.handle = handle
+    }
+
+    deinit { curl_slist_free_all(headers) }
+
+    func prepare(_ order: HTTPOrder, within time: Duration, caFile: String?) -> Bool {
+        guard let scheme = order.call.scheme else { return false }
+        if order.isConnectionOnly {
+            guard handle.prepareConnection(to: order.call, scheme: scheme, caFile: caFile, within: time) else {
+                return false
+            }
+        } else {
+            let transfer = HTTPTransfer(order.call.body)
+            guard let headers = CurlHandle.headers(of: order.call) else { return false }
+            self.headers = headers
+            guard handle.prepare(order.call, transfer, headers, scheme: scheme, caFile: caFile, within: time) else {
+                return false
+            }
+            self.transfer = transfer
+        }
+        self.order = order
+        return true
+    }
+
+    /// Answers; the handle is free afterwards.
+    func end(_ code: CURLcode) {
+        let answer = answer(code)
+        let order = order
+        handle.reset()
+        curl_slist_free_all(headers)
+        (self.order, transfer, headers) = (nil, nil, nil)
+        order?.answer(answer)
+    }
+
+    private func answer(_ code: CURLcode) -> HTTPAnswer {
+        let status = handle.reply
+        if status >= 200 {
+            return .answered(
+                status: status, body: transfer?.answer ?? [], isWhole: code == CURLE_OK, retryAfter: handle.retryAfter)
+        }
+        if transfer?.hasFinished ?? (code == CURLE_OK) { return .inDoubt }
+        switch code {
+        case let code where code.isTLSFault: return .failed(.tls)
+        case CURLE_OPERATION_TIMEDOUT: return .failed(.timeout)
+        case CURLE_ABORTED_BY_CALLBACK: return .failed(.cancelled)
+        default: return .failed(.connection)
+        }
+    }
+}
