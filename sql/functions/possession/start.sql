@@ -128,13 +128,15 @@ $$;
 COMMENT ON FUNCTION postern.start_possession IS 'Starts a proof of a phone number for a backend';
 GRANT EXECUTE ON FUNCTION postern.start_possession TO postern_app;
 
+-- A day after its end a transaction is gone, also while the sweeper has not come to it.
 CREATE OR REPLACE FUNCTION postern.possession_status(p_realm uuid, p_client uuid, p_id uuid, OUT facts text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     facts := (SELECT postern.possession_facts(t, NULL, NULL) FROM postern.transaction AS t
-               WHERE t.realm_id = p_realm AND t.id = p_id AND t.client = p_client AND t.kind <> 'approval');
+               WHERE t.realm_id = p_realm AND t.id = p_id AND t.client = p_client AND t.kind <> 'approval'
+                 AND t.expires_at > now() - interval '24 hours');
 END
 $$;
 COMMENT ON FUNCTION postern.possession_status IS 'How a transaction stands, for the client that started it';

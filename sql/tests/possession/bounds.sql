@@ -64,6 +64,15 @@ SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() WHERE id 
 SELECT is(pg_temp.binds('bind', '+4366412345678'), 'step', 'no assertion after the end');
 SELECT is(pg_temp.key_phone('bind'), NULL, 'and no key of it');
 
+-- A day after its end.
+SELECT pg_temp.starts('day') \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() - interval '24 hours' + interval '1 second'
+    WHERE id = pg_temp.uu('day') RETURNING 1$$) \g /dev/null
+SELECT alike(pg_temp.status('day'), 'failed%', 'for a day the backend is told how it ended');
+SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() - interval '24 hours'
+    WHERE id = pg_temp.uu('day') RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.status('day'), '', 'then it is gone, swept or not');
+
 -- A number that is taken from a key leaves the trusted device; without a user the key goes.
 SELECT pg_temp.stands(k, 'otp'), pg_temp.checks(k, k, k) FROM unnest('{plain,trusted}'::text[]) AS k \g /dev/null
 RESET ROLE;
