@@ -75,11 +75,15 @@ def machine(tmp_path_factory):
         made.close()
 
 
+def block(heading):
+    """The first commands of docs/operate.md below it."""
+    text = (REPOSITORY / "docs" / "operate.md").read_text(encoding="utf-8").split(f"### {heading}\n", 1)[1]
+    return re.search(r"```sh no-run:[^\n]*\n(.*?)```", text, re.DOTALL)[1]
+
+
 def as_documented():
-    """The block of docs/operate.md that installs the package, without its first line, which needs a network."""
-    text = (REPOSITORY / "docs" / "operate.md").read_text(encoding="utf-8").split("### With the Debian package\n", 1)[1]
-    block = re.search(r"```sh no-run:[^\n]*\n(.*?)```", text, re.DOTALL)[1]
-    first, rest = block.split("\n", 1)
+    """What installs the package, without its first line, which needs a network."""
+    first, rest = block("With the Debian package").split("\n", 1)
     assert first.startswith("apt-get install ./postern_*.deb ")
     for pattern, replacement in [(r"smtp://user:…@mail\.example\.com:587", "smtp://127.0.0.1:25"), ("PASSWORD '…'", "PASSWORD 'olga'")]:
         rest, count = re.subn(pattern, replacement, rest)
@@ -151,6 +155,7 @@ def test_the_package_serves_under_systemd_and_a_purge_leaves_settings_only(machi
     sign_in(machine)
     after_a_crash(machine)
     upgrade(machine)
+    second_process(machine)
 
     machine.run("systemctl stop postern")
     assert (state(machine, "ActiveState"), state(machine, "Result")) == ("inactive", "success")
@@ -229,6 +234,18 @@ def upgrade(machine):
     machine.run("systemctl restart postern")
     wait_ready(machine)
     assert state(machine, "MainPID") != former
+
+
+def second_process(machine):
+    """It serves while the first one is away."""
+    done = machine.run(block("A second process"))
+    assert done.stdout.rstrip().endswith("ready"), done.stdout + done.stderr
+    machine.run("systemctl stop postern")
+    answer = machine.run("curl -sS -H 'Host: auth.acme.example' http://127.0.0.1:8081/.well-known/openid-configuration").stdout
+    assert json.loads(answer)["issuer"] == "https://auth.acme.example", answer
+    machine.run("systemctl start postern")
+    wait_ready(machine)
+    machine.run("systemctl disable --now postern-2; rm /etc/systemd/system/postern-2.service; systemctl daemon-reload")
 
 
 def purge(machine, before):
