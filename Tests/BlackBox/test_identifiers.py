@@ -7,6 +7,7 @@ import pytest
 
 from harness.app import bearer
 from harness.holder import signed_in
+from harness.links import Links
 from harness.phones import Phones, new_number
 
 PATH = "/connect/identifiers"
@@ -141,6 +142,24 @@ def test_removal(realm, phones):
     last = who.app.delete(f"{PATH}/{left['Id']}", bearer(who.token))
     assert last.status == 409 and last.json() == {"error": "Identifier is the last way in."}
     assert who.app.userinfo(who.token).status == 200
+
+
+def test_a_link_dies_with_its_address(realm):
+    """By its token, on its page, and by a handle that was confirmed already; a link to another address of the account lives."""
+    def added():
+        who, email = signed_in(realm), realm.new_email()
+        return who, email, Links(who.app), f"{PATH}/{add_email(who, realm, email)['Id']}"
+
+    who, email, links, path = added()
+    dead, other = links.link(email), links.link(who.email)
+    assert who.app.delete(path, bearer(who.token)).status == 204
+    assert links.redeem(dead).error == "invalid_grant" and links.choose(dead, dead.number).status == 400
+    assert links.redeem(other).status == 200
+    who, email, links, path = added()
+    confirmed = links.link(email)
+    assert links.choose(confirmed, confirmed.number).status == 200
+    assert who.app.delete(path, bearer(who.token)).status == 204
+    assert links.poll(confirmed.handle).error == "invalid_grant"
 
 
 def test_a_recent_sign_in_is_needed(realm):
