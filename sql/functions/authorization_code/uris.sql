@@ -30,10 +30,11 @@ AS $$
         WHEN NOT p_is_public THEN 'has a private-use scheme, and the client is confidential'
         WHEN u.scheme LIKE '%.%' THEN NULL
         WHEN 'cap:cotter' = ANY (p_permissions) AND u.scheme <> ALL (ARRAY[
-                 'about', 'blob', 'cid', 'chrome', 'content', 'data', 'dns', 'facetime', 'file', 'filesystem', 'ftp',
-                 'geo', 'git', 'imap', 'intent', 'irc', 'jar', 'javascript', 'ldap', 'magnet', 'mailto', 'maps',
-                 'market', 'mms', 'news', 'nfs', 'nntp', 'pop', 'resource', 'rtsp', 'sftp', 'sip', 'sips', 'sms',
-                 'smb', 'ssh', 'tel', 'telnet', 'urn', 'vbscript', 'ws', 'wss']) AND u.scheme NOT LIKE 'view-source%'
+                 'about', 'android-app', 'app-settings', 'blob', 'cid', 'chrome', 'content', 'data', 'dns', 'facetime',
+                 'file', 'filesystem', 'ftp', 'geo', 'git', 'imap', 'intent', 'irc', 'itms', 'itms-apps', 'jar',
+                 'javascript', 'ldap', 'magnet', 'mailto', 'maps', 'market', 'mms', 'ms-settings', 'news', 'nfs',
+                 'nntp', 'pop', 'resource', 'rtsp', 'sftp', 'sip', 'sips', 'sms', 'smb', 'ssh', 'tel', 'telnet', 'urn',
+                 'vbscript', 'ws', 'wss']) AND u.scheme NOT LIKE 'view-source%'
             THEN NULL
         ELSE 'has a scheme without a dot' END
       FROM (SELECT split_part(p_uri, ':', 1) AS scheme, a.authority,
