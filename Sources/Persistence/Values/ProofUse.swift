@@ -61,7 +61,8 @@ struct ProofUses: Sendable {
     /// The period of most of the proofs; `nil` when all have one.
     static func commonestPeriod(of proofs: [ProofUse]) -> Int64? {
         guard let first = proofs.first, !proofs.allSatisfy({ $0.period == first.period }) else { return nil }
-        return Dictionary(grouping: proofs, by: \.period).max { ($0.value.count, $0.key) < ($1.value.count, $1.key) }?.key
+        let counted = Dictionary(grouping: proofs, by: \.period).mapValues(\.count)
+        return counted.max { ($0.value, $0.key) < ($1.value, $1.key) }?.key
     }
 
     /// By the names of the arguments of `postern.mark_proofs`.

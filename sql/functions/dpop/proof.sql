@@ -116,8 +116,8 @@ GRANT EXECUTE ON FUNCTION postern.mark_proof TO postern_app;
 
 -- Uses up the proofs of a batch by one statement, which costs less than half of mark_proof for each. True when all were
 -- fresh; otherwise mark_proof says what holds for each: fresh for those that this call has marked. p_slot: of all of
--- them; p_before: the least of what the store must have begun before, as in mark_proof; p_keys: the first eight bytes of
--- each proof's id, ascending, so that two batches with equal proofs cannot deadlock; p_used_by: the marks.
+-- them; p_before: the least of what the store must have begun before, as in mark_proof; p_keys: the first eight bytes
+-- of each proof's id, ascending, so that two batches with equal proofs cannot deadlock; p_used_by: the marks.
 CREATE OR REPLACE FUNCTION postern.mark_proofs(
     p_realm uuid, p_slot integer, p_before bigint, p_keys bigint[], p_used_by bigint[]) RETURNS boolean
 LANGUAGE plpgsql

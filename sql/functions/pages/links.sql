@@ -16,8 +16,8 @@ COMMENT ON FUNCTION postern.keep_page IS
     'Notes which browser''s page asked for a link, with the sealed state of the page';
 GRANT EXECUTE ON FUNCTION postern.keep_page TO postern_app;
 
--- The person uses another address: what was asked for with the handle opens nothing any more. Waits for the handle's row
--- alone. A code that another statement holds is being redeemed, or ends there.
+-- The person uses another address: what was asked for with the handle opens nothing any more. Waits for the handle's
+-- row alone. A code that another statement holds is being redeemed, or ends there.
 CREATE OR REPLACE FUNCTION postern.give_up_request(p_realm uuid, p_handle bytea) RETURNS boolean
 LANGUAGE plpgsql
 AS $$

@@ -77,8 +77,8 @@ GRANT EXECUTE ON FUNCTION postern.try_hold_user TO postern_app;
 
 -- A request for a code or a link, with a bound on the messages of its handle (p_sends). p_channel NULL: by mail.
 -- Outcomes: accepted, rate_limited, send_limit (nothing was counted), busy (the handle to be sent again is in use: call
--- again without permits). A resend within the cooldown is accepted, sends nothing and takes no permit. A handle that was
--- answered, or has no tries left, would open nothing: its request gets a new handle at any time (record_request).
+-- again without permits). A resend within the cooldown is accepted, sends nothing and takes no permit. A handle that
+-- was answered, or has no tries left, would open nothing: its request gets a new handle at any time (record_request).
 CREATE OR REPLACE FUNCTION postern.record_sent_request(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_channel text,
     p_region text, p_client uuid, p_app text, p_first text, p_last text, p_source text, p_hint_user uuid,

@@ -62,7 +62,8 @@ BEGIN
           JOIN postern.webhook AS w ON w.realm_id = c.realm_id AND w.id = c.webhook AND w.enabled
           JOIN postern.realm AS r ON r.id = c.realm_id AND r.enabled
          WHERE c.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
-           -- The newest row decides, found by its index: EXISTS would read the whole audit log to find that none is new.
+           -- The newest row decides, found by its index: EXISTS would read the whole audit log to find that none is
+           -- new.
            AND ((SELECT (a.xid, a.id) > (c.xid, c.id) FROM postern.audit_event AS a
                   WHERE a.realm_id = c.realm_id AND a.xid < pg_snapshot_xmax(pg_current_snapshot())
                   ORDER BY a.xid DESC, a.id DESC LIMIT 1)
