@@ -136,16 +136,21 @@ def pages():
     return [README, ROOT / "CONTRIBUTING.md", ROOT / "deploy/README.md", *sorted(DOCS.glob("*.md"))]
 
 
+def prose(page):
+    """A page without its blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
 def anchors(page):
     """What links to the headings of a page end in, as GitHub makes it."""
-    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S), re.M)
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     """Files and headings that a page links to are there."""
-    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         path, _, anchor = target.partition("#")
         if "://" in path:
             continue
