@@ -24,7 +24,7 @@ package struct HostedPages: ComposedPages {
             assets.routes + ModuleRoutes().routes + signIn.routes
             + MagicLoginRoutes(pages: pages, signIn: signIn, parts: parts).routes
             + UndoRoutes(pages: pages, offers: parts.undo).routes
-            + PossessionLinkRoutes(pages: pages, steps: parts.possession).routes
+            + PossessionLinkRoutes(pages: pages, parts: parts).routes
     }
 
     package func begin(

@@ -8,7 +8,7 @@ import TokenEndpoint
 /// every link, and the link's first character says which. The POST of its form decides.
 struct PossessionLinkRoutes: Sendable {
     let pages: SignInPages
-    let steps: PossessionSteps
+    let parts: PageParts
 
     var routes: [Route] {
         [
@@ -42,7 +42,8 @@ struct PossessionLinkRoutes: Sendable {
             if number == nil { return question(exchange, isRepeated: true) }
         }
         do {
-            let (outcome, redirect) = try await steps.answer(
+            try parts.countLookUp(exchange)
+            let (outcome, redirect) = try await parts.possession.answer(
                 exchange.pathParameter, denies: action == "deny", number: number, realm: exchange.realm)
             exchange.logger.info(
                 "possession link answered", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
@@ -53,8 +54,10 @@ struct PossessionLinkRoutes: Sendable {
             return Answer(.seeOther, headers: [.location: redirect, .referrerPolicy: "no-referrer"])
         } catch {
             let error = TokenError(error)
-            var answer = result("unavailable", .serviceUnavailable, exchange)
-            answer.headers[.retryAfter] = "1"
+            var answer =
+                error.limit == nil
+                ? result("unavailable", .serviceUnavailable, exchange) : result("limited", .tooManyRequests, exchange)
+            answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
             throw Refusal(answer, because: error)
         }
     }
