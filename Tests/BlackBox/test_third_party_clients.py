@@ -9,7 +9,7 @@ import urllib.parse
 
 import pytest
 
-from harness import apache, jose, oidc_agent, report, settings
+from harness import apache, iddawc, jose, oidc_agent, report, settings
 from harness.jose import b64url
 from harness.provider import Provider
 from test_private_key_jwt import Key
@@ -323,3 +323,26 @@ def test_mcp(provider):
         assert done["rotated"] and done["tokens"][0] != done["tokens"][1] and scope in done["scope"].split()
     finally:
         server.close()
+
+
+def test_iddawc_with_pushed_requests(provider):
+    """A client in C, whose pushed requests have no PKCE: PAR, `state`, its check of the ID token and of `nonce`."""
+    if iddawc.PROGRAM is None:
+        report.say("third-party clients: idwcc is absent: apt-get install idwcc")
+        pytest.skip("apt-get install idwcc")
+    with iddawc.Iddawc() as program:
+        client = provider.client("iddawc", program.callback, require_par=True, require_pkce=False)
+        email, user = provider.user("iddawc")
+        metadata = json.loads(provider.browser().open(f"{provider.issuer}/.well-known/openid-configuration").text)
+        keys = json.loads(provider.browser().open(metadata["jwks_uri"]).text)
+        program.session(
+            issuer=provider.issuer, client_id=client["client_id"], client_secret=client["client_secret"], redirect_uri=program.callback,
+            scope="openid email offline_access", response_type=iddawc.CODE, token_method=iddawc.BASIC,
+            state="s" * 20, nonce="n" * 20, server_jwks=keys, remote_cert_flag=0,
+            **{name: metadata[name] for name in ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "pushed_authorization_request_endpoint")})
+        browser = provider.browser(program.callback)
+        url = program.begin()
+        assert set(urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)) >= {"client_id", "request_uri"}, url
+        first = program.finish(browser.open(url).sign_in(provider.world.mailbox, email).arrived)
+        assert jose.parts(first["id_token"])[1]["sub"] == first["id_token_payload"]["sub"] == user, first
+        assert first["id_token_payload"]["nonce"] == "n" * 20 and provider.userinfo(first["access_token"])["email"] == email
