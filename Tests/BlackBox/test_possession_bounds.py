@@ -46,6 +46,28 @@ def confirm(realm, path, number, node=None):
 # -- who may call -----------------------------------------------------------------------------------
 
 
+def test_a_wait_ends_with_its_transaction(world, realm):
+    """`failed` at its end, and not the state of before at the end of the wait: the token is over by then."""
+    started, phone = opened(realm, new_number())
+    world.cluster.sql(f"UPDATE postern.transaction SET expires_at = now() + interval '2 seconds' WHERE id = '{started.correlationId}'")
+    began = time.monotonic()
+    assert phone.call("result", wait=20) == {"state": "failed"}
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("status, body, fields", [
+    (413, b" " * 65_537, {}), (415, b"{}", {"Content-Type": "text/plain"}), (415, b"{}", {"Content-Encoding": "gzip"}), (400, b"[]", {}),
+    (400, b'{"channel":"otp","Channel":"otp"}', {}),
+])
+def test_a_body_that_cannot_be_read_has_the_form_of_every_error_of_apps(realm, status, body, fields):
+    """`error` and `message`; nothing is counted, and the app goes on."""
+    _, phone = opened(realm, new_number())
+    path = "/connect/possession/send"
+    answer = phone.app.exchange("POST", path, {"Authorization": f"DPoP {phone.token}", "Content-Type": "application/json", **fields}, body)
+    assert (answer.status, answer.json()["error"]) == (status, "invalid_request") and answer.json()["message"], answer
+    assert phone.call("open")["sendsLeft"] == 3
+
+
 def test_tokens_that_are_not_this_backends(world, realm):
     """Of another realm, of a disabled client, of a secret that was rotated, altered, of a user: 401 and 8002; the right one is taken."""
     other = possession(world.realm("possother"))
@@ -213,6 +235,7 @@ def test_a_used_proof_of_a_step_is_used_at_every_node(realm):
         assert first.status == (400 if step == "check" else 200), (step, first)
         for app in (phone.app, there.app):
             assert_invalid(wire.exchange(app.node.port, "POST", path, {"Host": realm.host, **fields}, json.dumps(members).encode()), protected=True)
+    realm.phones.wait(number)
     assert phone.call("open")["sendsLeft"] == 2 and len(realm.phones.to(number)) == 1
     assert phone.refused("check", 400, "otp_invalid", otp="x")["triesLeft"] == 1, "a used proof counts no try"
     assert phone.call("check", otp=realm.phones.wait(number)["code"]) == {"state": "passed"}
