@@ -131,3 +131,24 @@ def test_every_answer_carries_its_date(realm):
     raw = Raw(realm.world.node)
     raw.send((DISCOVERY % host(realm)).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
     assert b"\r\ndate: " in raw.until_closed().lower()
+
+
+def test_blanks_behind_a_value_do_not_belong_to_it(realm):
+    """RFC 9112 section 5.1: in `Host`, which chooses the realm, as in every other field."""
+    raw = Raw(realm.world.node)
+    body = b"grant_type=nonsense"
+    raw.send((DISCOVERY % host(realm)).replace(host(realm), b"  " + host(realm) + b" \t "))
+    assert raw.answers(1) == [200]
+    raw.send(post(realm, b"Content-Length: %d\r\n" % len(body), body).replace(b"urlencoded\r\n", b"urlencoded \t\r\n"))
+    assert raw.answers(1) == [400]
+    for blanks in (b" ", b"\t"):
+        raw.send(DISCOVERY.replace(b"\r\n\r\n", b"\r\nIf-None-Match: *" + blanks + b"\r\n\r\n") % host(realm))
+        assert raw.answers(1) == [304]
+
+
+def test_a_body_in_a_coding_that_cannot_be_read_is_refused(realm):
+    """Only `chunked` frames a body; what else is named would have to be undone first."""
+    for coding in (b"gzip, chunked", b"identity", b"chunked, chunked", b"xchunked", b"chunked;q=1"):
+        raw = Raw(realm.world.node)
+        raw.send(post(realm, b"Transfer-Encoding: " + coding + b"\r\n", b"5\r\na=b&c\r\n0\r\n\r\n"))
+        assert raw.until_closed().startswith(b"HTTP/1.1 400"), coding

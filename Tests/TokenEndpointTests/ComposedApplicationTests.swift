@@ -76,7 +76,7 @@ struct ComposedApplicationTests {
         arguments: [
             ("application/x-www-form-urlencoded; charset=utf-8", true), ("APPLICATION/X-WWW-FORM-URLENCODED", true),
             ("application/x-www-form-urlencoded ;charset=\"UTF-8\"", true),
-            ("application/x-www-form-urlencoded;", true),
+            ("application/x-www-form-urlencoded;", true), ("application/x-www-form-urlencoded; version=1", true),
             ("application/x-www-form-urlencoded; charset=iso-8859-1", false), ("application/json", false), ("", false),
             ("application/x-www-form-urlencoded, text/plain", false),
         ])

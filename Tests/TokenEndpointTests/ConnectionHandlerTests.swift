@@ -221,6 +221,7 @@ struct ConnectionHandlerTests {
             "POST / HTTP/1.1\r\nHost: r.example\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
             "POST / HTTP/1.1\r\nHost: r.example\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             "POST / HTTP/1.1\r\nHost: r.example\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+            "POST / HTTP/1.1\r\nHost: r.example\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
             "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}\u{1}\u{fc}\u{3}\u{3}",
         ])
     func noHTTP(_ text: String) async throws {

@@ -19,6 +19,11 @@ struct JSONMembersTests {
         #expect(try parse(text).string("Email") == "a")
     }
 
+    @Test func `only ASCII letters have two cases`() throws {
+        let members = try parse("{\"IdTo\u{212A}enHint\":1,\"IDTOKENHINT\":\"a\"}")
+        #expect(try members.string("IdTokenHint") == "a")
+    }
+
     @Test func `null and absent are the same`() throws {
         #expect(try parse(#"{"Email":null}"#).string("Email") == nil)
         #expect(try parse("{}").string("Email") == nil)

@@ -201,7 +201,7 @@ extension Answer {
     /// The challenge in the scheme that the token came by.
     func challenging(_ request: Request) -> Answer {
         guard let challenge = headers[.wwwAuthenticate], challenge.hasPrefix("Bearer error="),
-            request.headers[.authorization]?.prefix(5).lowercased() == "dpop "
+            request.headers[.authorization]?.prefix(while: { $0 != " " }).lowercased() == "dpop"
         else { return self }
         if challenge.hasPrefix("Bearer error=\"invalid_token\"") { return .dpopTokenChallenge }
         var answer = self

@@ -61,14 +61,17 @@ public struct Exchange: Sendable {
         return kept.isEmpty ? nil : String(decoding: Array(kept), as: UTF8.self)
     }
 
-    /// Whether the one `Content-Type` is `type`, with no parameter but `charset=utf-8`.
+    /// Whether the one `Content-Type` is `type`. Its `charset`, if there is one, is UTF-8; no other parameter means
+    /// anything for these types, and what means nothing is ignored (RFC 2045 §5.2).
     package func hasContentType(_ type: String) -> Bool {
         let values = request.headers[values: .contentType]
         guard let value = values.first, values.count == 1 else { return false }
         if value == type { return true }  // the common spelling
         let parts = value.split(separator: ";", omittingEmptySubsequences: false).map { $0.trimmingSpaces.lowercased() }
-        return parts.first == type
-            && parts.dropFirst().allSatisfy { $0 == "charset=utf-8" || $0 == "charset=\"utf-8\"" || $0.isEmpty }
+        return parts.first == type && !value.contains(",")
+            && parts.dropFirst().allSatisfy {
+                !$0.hasPrefix("charset") || $0 == "charset=utf-8" || $0 == "charset=\"utf-8\""
+            }
     }
 
     /// - Throws: the answer of endpoints that exist only while the realm has native grants on.

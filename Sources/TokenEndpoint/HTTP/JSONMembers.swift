@@ -24,7 +24,8 @@ package struct JSONMembers: Sendable {
         var json = JSONReader(validated: bytes.span)
         var members = try json.object()
         while let key = try json.key(of: &members) {
-            let name = key.lowercased()
+            // Only ASCII letters have two cases here: a Kelvin sign is no k.
+            let name = key.utf8.allSatisfy { $0 < 0x80 } ? key.lowercased() : key
             guard values[name] == nil else { throw .duplicateKey }
             if json.nextIsString {
                 let text = try json.string()

@@ -33,13 +33,14 @@ public struct Request: Sendable {
         _ head: HTTPRequestHead, body: ByteBuffer = ByteBuffer(), isBodyTooLarge: Bool = false,
         end: ConnectionEnd? = nil
     ) {
-        let hosts = head.headers["host"]
+        let fields = RequestHeaders(head.headers)
+        let hosts = fields[values: .host]
         let method = HTTPRequest.Method(head.method)
         self.method = method ?? .options
         authority = hosts.count == 1 ? hosts.first : nil
         path = method == nil ? nil : authority.flatMap { Self.path(of: head.uri, host: $0) }
         target = head.uri
-        headers = RequestHeaders(head.headers)
+        headers = fields
         self.body = body
         self.isBodyTooLarge = isBodyTooLarge
         isKeepAlive = head.isKeepAlive
@@ -75,8 +76,12 @@ public struct Request: Sendable {
 public struct RequestHeaders: Sendable {
     private let fields: HTTPHeaders
 
+    /// Blanks around a value do not belong to it (RFC 9112 §5.1). The parser leaves those behind it.
     init(_ fields: HTTPHeaders) {
-        self.fields = fields
+        let isBlank = { (byte: UInt8?) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        self.fields =
+            fields.contains { isBlank($0.value.utf8.last) }
+            ? HTTPHeaders(fields.map { ($0.name, String($0.value.trimmingSpaces)) }) : fields
     }
 
     /// The value; several are joined by commas (RFC 9110 §5.3).

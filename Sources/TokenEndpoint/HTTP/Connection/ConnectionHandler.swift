@@ -124,6 +124,9 @@ final class ConnectionHandler: ChannelInboundHandler {
         case (.head(let head), .idle):
             headSince = nil
             since = eventLoop.now
+            // Only `chunked` frames a body here; one in another coding besides cannot be read (RFC 9112 §6.1).
+            let coding = head.headers.first(name: "transfer-encoding")?.trimmingSpaces.lowercased()
+            if let coding, coding != "chunked" { return refuse(.badRequest) }
             if let context, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
                 let proceed = context.channel.allocator.buffer(string: "HTTP/1.1 100 Continue\r\n\r\n")
                 context.writeAndFlush(wrapOutboundOut(proceed), promise: nil)
