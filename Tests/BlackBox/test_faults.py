@@ -185,7 +185,8 @@ def test_an_unmigrated_database_is_refused(fragile_world):
     """Never half-served: the message names the command that helps. `migrate --check` says the same with exit code 1."""
     fragile_world.cluster.sql("CREATE DATABASE empty", database="postgres")
     url = fragile_world.cluster.url("bb_serve").replace("/postern?", "/empty?")
-    assert "migrate" in refusal_to_start(fragile_world, POSTERN_DATABASE_URL=url)
+    refusal = refusal_to_start(fragile_world, POSTERN_DATABASE_URL=url)
+    assert refusal.rstrip().endswith("run `postern migrate`") and len(refusal) < 300, "one line, however much is missing"
     owner = fragile_world.cluster.url("postgres").replace("/postern?", "/empty?")
     environment = {"POSTERN_MIGRATE_DATABASE_URL": owner, "POSTERN_DATABASE_URL": owner}
     assert run_postern("migrate", "--check", environment=environment).returncode == 1

@@ -5,7 +5,7 @@ from harness.node import run_postern
 
 def test_the_headless_app_signs_in_by_link(dev):
     """Every request and answer is printed: the request, a pending poll, the page, the confirmation, the tokens."""
-    run = run_postern("try", "magic", "--url", dev.origin, "--client", dev.client_id, "--email", dev.email)
+    run = run_postern("try", "magic", "--url", f"{dev.origin}/", "--client", dev.client_id, "--email", dev.email)
     assert run.returncode == 0, run.stdout + run.stderr
     lines = [
         "> POST /api/account/magic-link/request", "> POST /connect/token", '"error":"authorization_pending"',

@@ -75,8 +75,13 @@ enum Preflight {
             throw CommandFailure("database: \(error)")
         }
         guard standing.isServed else {
-            let missing = standing.pending.joined(separator: ", ")
-            throw CommandFailure("the database is behind this binary (\(missing)): run `postern migrate`")
+            let missing = standing.pending
+            let rest = missing.count > 3 ? " and \(missing.count - 3) more" : ""
+            throw CommandFailure(
+                """
+                the database is behind this binary (\(missing.prefix(3).joined(separator: ", "))\(rest)): \
+                run `postern migrate`
+                """)
         }
         return standing
     }

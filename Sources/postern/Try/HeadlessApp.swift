@@ -27,6 +27,8 @@ struct HeadlessApp {
         guard let url = URL(string: options.url), url.scheme == "http" || url.scheme == "https", url.host != nil else {
             throw CommandFailure("--url must be an origin such as http://localhost:8080")
         }
+        var options = options
+        if options.url.hasSuffix("/") { options.url.removeLast() }  // as browsers show an origin
         // Where a page leads is a step that is printed.
         let client = HTTPClient(configuration: .init(redirectConfiguration: .disallow))
         do {
