@@ -11,10 +11,13 @@ from harness.trusted import Device as Owner
 from test_cotter_events import backend
 
 #: Words that a page, a log or a terminal would read in its own way.
-SHOWN = {"html": "<img src=x onerror=alert(1)>", "json": '"}],"Id":"x","a":[{"', "template": "{{7*7}} ${7*7} %s", "slash": "</script>\\u003c", "accents": "Zahlen Sie 5 €? مرحبا"}
+SHOWN = {
+    "html": "<img src=x onerror=alert(1)>", "json": '"}],"Id":"x","a":[{"', "template": "{{7*7}} ${7*7} %s", "slash": "</script>\\u003c", "accents": "Zahlen Sie 5 €? مرحبا",
+}
 #: What changes the order of letters, or is no letter.
 REFUSED = {
-    "override": "a\u202eb", "isolate": "a\u2066b\u2069", "mark": "a\u200fb", "newline": "a\nb", "tab": "a\tb", "escape": "a\x1b[31mb", "NUL": "a\0b", "delete": "a\x7fb",
+    "override": "a\u202eb", "isolate": "a\u2066b\u2069", "mark": "a\u200fb",
+    "newline": "a\nb", "tab": "a\tb", "escape": "a\x1b[31mb", "NUL": "a\0b", "delete": "a\x7fb",
     "C1": "a\x9bb", "line": "a\u2028b",
 }
 
