@@ -1,6 +1,6 @@
 import Encoding
 import Crypto
-public import Persistence
+import Persistence
 
 /// An authorization code (RFC 6749 §1.3.1): `pac_`, `address.` if it proves an address, and 32 random
 /// bytes in base64url. Only its hash is stored.

@@ -1,5 +1,5 @@
 import Encoding
-public import Persistence
+import Persistence
 
 /// `urn:openid:params:grant-type:ciba`: an approval on a trusted device, polled for by the client that asked.
 struct BackchannelFactor: Factor {

@@ -1,4 +1,4 @@
-public import Persistence
+import Persistence
 import WebAuthnVerify
 
 /// What a receiver said to an event, and what follows from it (RFC 8935 §2.2 to §2.4).

@@ -1,6 +1,6 @@
 import Encoding
 import Foundation
-public import Persistence
+import Persistence
 
 extension Realm {
     /// Decodes what `postern.realm_config` answers.
