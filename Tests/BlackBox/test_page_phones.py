@@ -72,6 +72,14 @@ def test_what_nothing_is_sent_to_is_said_on_the_page(realm, phones, typed, error
     assert not phones.to(typed)
 
 
+@pytest.mark.parametrize("typed, said", [("ada", "Enter an email address or a phone number."), ("0900 123456", "This is no phone number")])
+def test_what_is_neither_address_nor_number_is_not_called_a_number(realm, typed, said):
+    """A name that was typed without its domain."""
+    session = Session(realm)
+    session.browser.submit("continue", address=typed)
+    assert session.browser.page.alerts[0].startswith(said), session.browser.page.alerts
+
+
 def test_refused_domains_are_said_on_the_page(realm):
     """As by the native endpoints."""
     realm.world.admin.call("put_address_rule", realm.slug, "refused.example", "deny")

@@ -27,7 +27,13 @@ struct SignInPages: Sendable {
         let tx = try transaction.text(
             realm: context.exchange.realm, host: context.exchange.host, keyring: parts.keyring)
         values.set("tx", .value(tx))
-        if let fault = transaction.fault { values.set("fault", .text("fault-\(fault.name)")) }
+        if let fault = transaction.fault {
+            // Without a digit it is no number that was typed wrong, where an address may be typed too.
+            let isUnclear =
+                fault == .phoneInvalid && context.rules.addresses.takesMail
+                && !transaction.address.contains(where: \.isNumber)
+            values.set("fault", .text(isUnclear ? "fault-address_unclear" : "fault-\(fault.name)"))
+        }
         let step = transaction.step
         values.set("verifies", .flag(context.rules.provesAddressOnly))
         let filled = step == .consent ? look.filling(["address": live?.address ?? ""]) : look

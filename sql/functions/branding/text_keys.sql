@@ -96,6 +96,7 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('expired-title', 'That took too long'),
     ('fault-address_invalid', 'Enter an email address, for example name@example.com.'),
     ('fault-address_refused', 'This address is not accepted here.'),
+    ('fault-address_unclear', 'Enter an email address or a phone number.'),
     ('fault-field_missing', 'Fill in this field.'),
     ('fault-no_tries', 'No tries are left for this code. Ask for a new one.'),
     ('fault-passkey_failed', 'The passkey did not work. Try again, or use your email address.'),
