@@ -1,6 +1,9 @@
 """Two binaries side by side: this one on the schema that the next release leaves, and what `migrate` does under load."""
 
+import hashlib
 import json
+import re
+import subprocess
 import time
 
 import pytest
@@ -10,7 +13,7 @@ from harness.fleet import Client, Fleet, post
 from harness.haproxy import HAPROXY
 from harness.node import run_postern
 from harness.report import say
-from harness.settings import OLD_BINARY, UPGRADES
+from harness.settings import OLD_BINARY, REPOSITORY, UPGRADES
 from harness.world import World
 
 
@@ -111,6 +114,50 @@ def test_a_schema_that_has_closed_the_way_back_says_so(upgraded):
         assert done.returncode == 1 and "the database is newer than this binary" in done.stderr, done
     upgraded.cluster.sql(f"UPDATE postern.schema_range SET oldest_binary = {own}")
     wait_for(lambda: upgraded.node.ops("/readyz").status == 200)
+
+
+def test_a_migration_that_waits_for_one_table_keeps_no_request_waiting_for_another(upgraded):
+    """0021 changes six tables. A request gives up after half a second, and met each of the migration's waits in turn."""
+    upgraded.cluster.sql("CREATE DATABASE waited", database="postgres")
+    url = upgraded.cluster.url("postgres").replace("/postern?", "/waited?")
+    files = sorted((REPOSITORY / "sql" / "migrations").glob("*.sql"))
+    rows = []
+    for file in files:
+        if int(file.name[:4]) <= 20:
+            upgraded.cluster.sql(file.read_text(encoding="utf-8"), database="waited", one_transaction=True)
+            rows.append(f"({int(file.name[:4])}, '{file.name}', '\\x{hashlib.sha256(file.read_bytes()).hexdigest()}')")
+    upgraded.cluster.sql(f"""
+        CREATE TABLE IF NOT EXISTS postern.schema_migration (
+            version integer PRIMARY KEY, name text NOT NULL, checksum bytea NOT NULL, applied_at timestamptz NOT NULL DEFAULT now());
+        INSERT INTO postern.schema_migration (version, name, checksum) VALUES {", ".join(rows)}""", database="waited")
+
+    def in_session(text):
+        return subprocess.Popen(
+            [*upgraded.cluster.psql("postgres", "waited"), "-c", text], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    holder = in_session("BEGIN; SELECT count(*) FROM postern.user_account; SELECT pg_sleep(5); COMMIT")
+    wait_for(lambda: upgraded.cluster.sql(
+        "SELECT 1 FROM pg_locks WHERE relation = 'postern.user_account'::regclass", database="waited"))
+    # Looks at the first table while the migration only waits, and how long the longest of them took.
+    looks = in_session("""
+        DO $$ DECLARE v_begin timestamptz; v_longest interval := '0'; v_end timestamptz := clock_timestamp() + '3 seconds'; BEGIN
+            WHILE clock_timestamp() < v_end LOOP
+                v_begin := clock_timestamp();
+                PERFORM 1 FROM postern.realm;
+                v_longest := greatest(v_longest, clock_timestamp() - v_begin);
+                COMMIT;
+                PERFORM pg_sleep(0.001);
+            END LOOP;
+            RAISE NOTICE 'longest % ms', round(extract(epoch FROM v_longest) * 1000);
+        END $$""")
+    done = run_postern("migrate", environment={"POSTERN_MIGRATE_DATABASE_URL": url})
+    holder.communicate(timeout=30)
+    seen = looks.communicate(timeout=60)[0]
+    assert done.returncode == 0, done
+    assert "0021_authorization_code.sql: a lock is held by others" in done.stdout + done.stderr, done
+    longest = int(re.search(r"longest (\d+) ms", seen)[1])
+    assert longest < 200, seen
+    say(f"migration 0021 beside an open transaction: another table was waited for for {longest} ms at most")
 
 
 def test_a_plan_names_locks_rows_and_order(upgraded):

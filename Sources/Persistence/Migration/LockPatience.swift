@@ -1,6 +1,6 @@
 /// How a migration waits for locks.
 public struct LockPatience: Sendable {
-    /// For how long one statement waits for a lock. All requests that need the table wait behind it meanwhile.
+    /// For how long a file waits for all its locks. All requests that need one of the tables wait behind it meanwhile.
     public var once: Duration
     /// For how long a file is tried again.
     public var inAll: Duration

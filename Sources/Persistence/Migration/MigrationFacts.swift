@@ -17,6 +17,8 @@ struct MigrationFacts: Sendable, Equatable {
             default: "no other statement waits"
             }
         }
+
+        var isWaitedFor: Bool { ["ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE"].contains(lock) }
     }
     var uses: [Use] = []
     /// What is new.
