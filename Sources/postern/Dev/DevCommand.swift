@@ -22,8 +22,11 @@ struct DevCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Delete the data of earlier runs first.")
     var reset = false
 
+    func validate() throws {
+        guard (1...65535).contains(port) else { throw ValidationError("--port is from 1 to 65535, not \(port)") }
+    }
+
     func run() async throws {
-        guard (1...65535).contains(port) else { throw CommandFailure("--port must be from 1 to 65535") }
         let root = URL(filePath: FileManager.default.currentDirectoryPath).appending(path: ".postern")
         if reset { try Self.reset(root) }
         let cluster = try DevCluster(root: root)
