@@ -107,11 +107,13 @@ def test_the_files_of_the_image_serve_read_only_as_their_user(world, tmp_path):
 
 
 @pytest.mark.skipif(not (CLIENTS / "kubernetes_validate").exists(), reason="no kubernetes-validate")
-def test_the_manifests_are_valid(tmp_path):
+@pytest.mark.parametrize("file, member", [("postern.yaml", "replicas: 2"), ("migrate.yaml", "backoffLimit: 0")])
+def test_the_manifests_are_valid(tmp_path, file, member):
     """Against the schemas of Kubernetes; strictly: an unknown member is an error."""
-    manifests = REPOSITORY / "deploy" / "kubernetes" / "postern.yaml"
+    manifests = REPOSITORY / "deploy" / "kubernetes" / file
     wrong = tmp_path / "wrong.yaml"
-    wrong.write_text(manifests.read_text(encoding="utf-8").replace("replicas: 2", "replica: 2"), encoding="utf-8")
+    assert member in manifests.read_text(encoding="utf-8")
+    wrong.write_text(manifests.read_text(encoding="utf-8").replace(member, "un" + member), encoding="utf-8")
 
     def validate(path):
         return subprocess.run(
@@ -122,12 +124,19 @@ def test_the_manifests_are_valid(tmp_path):
     assert validate(wrong).returncode != 0
 
 
-@pytest.mark.parametrize("file", ["container/compose.yaml", "kubernetes/postern.yaml"])
+@pytest.mark.parametrize("file", ["container/compose.yaml", "kubernetes/postern.yaml", "kubernetes/migrate.yaml"])
 def test_every_setting_in_a_manifest_is_one_of_the_servers(file):
     """A misspelled one would be ignored."""
     named = set(re.findall(r"POSTERN_[A-Z_]+[A-Z]", (REPOSITORY / "deploy" / file).read_text(encoding="utf-8")))
     known = set(re.findall(r"`(POSTERN_[A-Z_]+[A-Z])`", (REPOSITORY / "docs" / "operate.md").read_text(encoding="utf-8")))
     assert named and named <= known, named - known
+
+
+def test_a_pod_has_time_to_stop():
+    """The delay and the grace end before it is killed, and the delay is longer than a proxy's look every two seconds."""
+    text = (REPOSITORY / "deploy" / "kubernetes" / "postern.yaml").read_text(encoding="utf-8")
+    delay, grace = (int(re.search(rf'{name}, value: "(\d+)"', text)[1]) for name in ("POSTERN_SHUTDOWN_DELAY", "POSTERN_SHUTDOWN_GRACE"))
+    assert 2 < delay and delay + grace < int(re.search(r"terminationGracePeriodSeconds: (\d+)", text)[1])
 
 
 def test_the_role_that_the_compose_file_makes_may_serve(world):
