@@ -142,8 +142,69 @@ struct HTTPCallerTests {
             let call = call(server, "hang")
             let posting = Task { await caller.post(call, before: .now + .seconds(30)) }
             _ = try await server.next("request")
+            let cancelled = ContinuousClock.now
             posting.cancel()
             #expect(await posting.value == .inDoubt)
+            #expect(.now - cancelled < .seconds(10), "at once, and not when its time is over")
         }
+    }
+
+    @Test func `no more calls are under way than there are sessions, and the next begins when one has ended`()
+        async throws
+    {
+        try await MailServer.http { server in
+            let caller = HTTPCaller(sessions: 2)
+            let hanging = (0..<3).map { _ in
+                Task { await caller.post(call(server, "hang"), before: .now + .seconds(30)) }
+            }
+            for _ in 0..<2 { _ = try await server.next("request") }
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(await server.allEvents().filter { $0.event == "request" }.count == 2)
+            hanging.forEach { $0.cancel() }
+            var answers: [HTTPAnswer] = []
+            for call in hanging { answers.append(await call.value) }
+            #expect(answers.filter { $0 == .inDoubt }.count == 2)
+            #expect(answers.filter { $0 == .failed(.cancelled) }.count == 1)
+            // More than there is room for, at once.
+            let calls = (0..<5).map { _ in
+                Task { await caller.post(call(server, "204"), before: .now + .seconds(30)) }
+            }
+            for call in calls {
+                #expect(await call.value == .answered(status: 204, body: [], isWhole: true, retryAfter: nil))
+            }
+        }
+    }
+
+    @Test func `tasks run on the thread of the calls, with less of a processor than others where they are background`()
+        async throws
+    {
+        for (isBackground, nice) in [(false, 0), (true, 10)] {
+            let caller = HTTPCaller(sessions: 1, isBackground: isBackground)
+            let found = await withTaskExecutorPreference(try #require(caller.executor)) {
+                await Task.yield()
+                return ThreadFacts.here()
+            }
+            #expect(found.nice == nice)
+            let again = await withTaskExecutorPreference(try #require(caller.executor)) { ThreadFacts.here() }
+            #expect(again.thread == found.thread)
+            try await MailServer.http { server in
+                let after = await withTaskExecutorPreference(try #require(caller.executor)) {
+                    _ = await caller.post(call(server, "204"), before: .now + .seconds(30))
+                    return ThreadFacts.here()
+                }
+                #expect(after.thread == found.thread)
+            }
+        }
+    }
+}
+
+private struct ThreadFacts: Sendable {
+    let thread: UInt
+    let nice: Int
+
+    /// Never inlined, so that the thread is asked for each time.
+    @inline(never)
+    static func here() -> ThreadFacts {
+        ThreadFacts(thread: UInt(pthread_self()), nice: Int(getpriority(Int32(PRIO_PROCESS.rawValue), 0)))
     }
 }

@@ -56,4 +56,13 @@ struct AuthenticationContextTests {
         #expect(asked.values == [.twoFactors, .oneFactor])
         #expect(asked.least == .oneFactor)
     }
+
+    @Test(arguments: ["", "+5", "-1", " 5", "5 ", "0x5", "5.0", "five", "٥", "99999999999999999999"])
+    func `an age is a whole number of seconds`(text: String) throws {
+        let refusal = #expect(throws: TokenError.self) { try RequestedContexts(nil, upTo: nil, maximumAge: text) }
+        #expect(refusal?.code == .invalidRequest)
+        #expect(try RequestedContexts(nil, upTo: nil, maximumAge: "0").maximumAge == 0)
+        #expect(try RequestedContexts(nil, upTo: nil, maximumAge: "0600").maximumAge == 600)
+        #expect(try RequestedContexts(nil, upTo: nil).maximumAge == nil)
+    }
 }

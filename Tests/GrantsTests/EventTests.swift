@@ -47,6 +47,7 @@ struct EventTests {
     @Test(arguments: [
         ("passkey_added", #"{"transports":["usb","nfc"]}"#, "fido2-roaming", "create"),
         ("passkey_added", #"{"transports":["internal","hybrid"]}"#, "fido2-platform", "create"),
+        ("passkey_added", #"{"transports":["usb","internal"]}"#, "fido2-platform", "create"),
         ("passkey_deleted", #"{"transports":[]}"#, "fido2-platform", "delete"),
         ("totp_enrolled", "{}", "app", "create"), ("totp_removed", "{}", "app", "delete"),
         ("recovery_codes_used_up", "{}", "recovery-code", "delete"),
@@ -68,13 +69,36 @@ struct EventTests {
         let json = try #require(try JSONSerialization.jsonObject(with: Data(claims)) as? [String: Any])
         #expect(Set(json.keys) == ["iss", "aud", "iat", "toe", "jti", "txn", "sub_id", "events"])
         #expect(json["sub_id"] as? [String: String] == ["format": "opaque", "id": "s"])
+        #expect(json["toe"] as? Int == 1_000 && json["iat"] as? Int == 2_000)
+        #expect(json["jti"] as? String == "7.1" && json["txn"] as? String == "5.1" && json["aud"] as? String == "crm")
         #expect((json["events"] as? [String: Any])?.keys.first == "urn:postern:event:code_lockout")
+    }
+
+    @Test func `a user is named together with the issuer`() throws {
+        let user = UUIDValue.random()
+        let claims = EventTokens.claims(
+            of: due(
+                "user_disabled", "https://schemas.openid.net/secevent/risc/event-type/account-disabled", user: user),
+            issuer: "https://a.example", now: 2_000)
+        let json = try #require(try JSONSerialization.jsonObject(with: Data(claims)) as? [String: Any])
+        #expect(
+            json["sub_id"] as? [String: String]
+                == ["format": "iss_sub", "iss": "https://a.example", "sub": user.description])
+    }
+
+    @Test(arguments: ["refresh_token_reuse", "authorization_code_reused"])
+    func `what the server ends by its own rules was initiated by policy`(_ event: String) throws {
+        let type = "https://schemas.openid.net/secevent/caep/event-type/session-revoked"
+        #expect(try object(due(event, type))["initiating_entity"] as? String == "policy")
+        #expect(try object(due("signed_out", type))["initiating_entity"] as? String == "user")
     }
 
     @Test(arguments: [
         (200, "", WebhookStore.Failure?.none), (202, "", nil), (204, "", nil),
         (400, #"{"err":"invalid_key"}"#, .refused("invalid_key")),
-        (400, #"{"err":"eyJhbGciOiJ\n"}"#, .refused("other")),
+        (400, #"{"err":"eyJhbGciOiJ\n"}"#, .refused("other")), (400, #"{"err":""}"#, .refused("other")),
+        (400, "{\"err\":\"\(String(repeating: "a", count: 65))\"}", .refused("other")),
+        (500, #"{"err":"invalid_key"}"#, .failed("HTTP 500", retryAfter: 1)),
         (400, "<html>", .failed("HTTP 400", retryAfter: 1)), (400, #"{"err":7}"#, .failed("HTTP 400", retryAfter: 1)),
         (301, "", .failed("HTTP 301", retryAfter: 1)), (401, "", .failed("HTTP 401", retryAfter: 1)),
         (201, "", .failed("HTTP 201", retryAfter: 1)),
@@ -90,5 +114,6 @@ struct EventTests {
         #expect(WebhookAnswer.pause(afterAttempt: .max) == 300 && WebhookAnswer.pause(afterAttempt: .min) == 1)
         let asked = WebhookAnswer.answered(status: 503, body: [], retryAfter: .seconds(86_400))
         #expect(asked.failure(attempt: 1) == .failed("HTTP 503", retryAfter: 3600))
+        #expect(WebhookAnswer.failed("timeout").failure(attempt: 3) == .failed("timeout", retryAfter: 4))
     }
 }

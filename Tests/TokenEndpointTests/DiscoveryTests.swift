@@ -136,6 +136,8 @@ struct DiscoveryTests {
         #expect(same.status == .notModified)
         #expect(same.body.isEmpty)
         #expect(same.headers[.eTag] == tag)
+        // It is known now.
+        #expect(same.headers[.cacheControl] == "public, max-age=\(path == Self.jwks ? 300 : 5)")
         #expect(await fixture.answer(.fixture(.GET, path, [("If-None-Match", "\"other\"")])).status == .ok)
     }
 
