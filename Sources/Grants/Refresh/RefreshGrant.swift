@@ -10,7 +10,7 @@ public struct RefreshGrant: Grant {
     /// The family's scope, which only the statement knows, is the one that counts.
     public let knowsScope = false
 
-    /// Whatever the session's sign-in proved.
+    /// The strongest: a session may come from any kind of sign-in.
     public let highestContext: AuthenticationContext? = .phishingResistant
     /// The session may be old.
     public let takesMaximumAge = true

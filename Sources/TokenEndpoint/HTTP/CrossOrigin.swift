@@ -11,7 +11,7 @@ package enum CrossOrigin: Sendable {
     case clients
 }
 
-/// The client that a request names, noted by whatever finds it out.
+/// The client that a request names, noted by the check that finds it.
 final class NamedClient: Sendable {
     private let origins = Mutex<[String]?>(nil)
 

@@ -144,7 +144,7 @@ public struct Exchange: Sendable {
         }
     }
 
-    /// The text of the access token, whatever its scheme.
+    /// The text of the access token, of either scheme (`Bearer`, `DPoP`).
     var presentedToken: String? {
         switch bearer() {
         case .token(let text), .proven(let text): text
@@ -163,7 +163,7 @@ public struct Exchange: Sendable {
     }
 }
 
-/// The nonce that a client uses next, noted by whatever verifies its proof.
+/// The nonce that a client uses next, noted by the verifier of its proof.
 final class NextNonce: Sendable {
     private let nonce = Mutex<String?>(nil)
 
