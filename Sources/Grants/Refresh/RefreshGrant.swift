@@ -140,8 +140,8 @@ public struct RefreshGrant: Grant {
     /// What the family may address, narrowed by the scope of this answer and by `resource`; the `client_id` when there
     /// is none.
     ///
-    /// A token for the client alone opens the account. So it is never what is left when scope and resources have nothing
-    /// in common, as after an administrator changed them: then the token stays one for the API that it was asked for.
+    /// A token for the client alone opens the account. So it is never what is left when scope and resources have
+    /// nothing in common, as after an administrator changed them: the token stays one for the API it was asked for.
     private static func audience(
         of family: SessionStore.Rotated, scope: [String], _ request: TokenRequest
     ) -> [String] {

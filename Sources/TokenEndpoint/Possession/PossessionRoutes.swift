@@ -144,9 +144,8 @@ struct PossessionRoutes: Sendable {
         _ exchange: Exchange, _ body: (Caller, JSONMembers) async throws -> Answer
     ) async throws -> Answer {
         guard exchange.realm.possession.isEnabled else {
-            throw Refusal(
-                .problem(
-                    .badRequest, title: "Possession.Disabled", detail: "Possession is disabled for this realm."))
+            let detail = "Possession is disabled for this realm."
+            throw Refusal(.problem(.badRequest, title: "Possession.Disabled", detail: detail))
         }
         let token: String
         switch exchange.bearer() {
@@ -233,10 +232,8 @@ private enum PossessionFault: Error {
         case .invalidRequest:
             .possession(.badRequest, "invalid_request", "A member is missing, of another type or out of bounds.")
         case .tooLarge: .possession(.contentTooLarge, "invalid_request", "The body is too large.")
-        case .noJSON:
-            .possession(.unsupportedMediaType, "invalid_request", "The body must be JSON, uncompressed.")
-        case .redirectInvalid:
-            .possession(.badRequest, "redirect_invalid", "The redirect URL is not one of a link.")
+        case .noJSON: .possession(.unsupportedMediaType, "invalid_request", "The body must be JSON, uncompressed.")
+        case .redirectInvalid: .possession(.badRequest, "redirect_invalid", "The redirect URL is not one of a link.")
         }
     }
 }
@@ -276,8 +273,7 @@ extension PossessionRefusal {
             .possession(.badRequest, "channel_not_available", "The channel is not available here.")
         case .channelUnavailable: .channelUnavailable
         case .phoneNumberNeeded: .possession(.badRequest, "phone_number_needed", "A phone number is needed.")
-        case .phoneNumberInvalid:
-            .possession(.badRequest, "phone_number_invalid", "The phone number cannot be used.")
+        case .phoneNumberInvalid: .possession(.badRequest, "phone_number_invalid", "The phone number cannot be used.")
         case .phoneChangeNotAllowed:
             .possession(.forbidden, "phone_change_not_allowed", "The phone number may not be changed.")
         case .sendLimit: .possession(.badRequest, "send_limit", "No more messages are sent.")
