@@ -54,9 +54,7 @@ struct PossessionRoutes: Sendable {
             guard typed == nil || number != nil else {
                 // What is no step now is no step whatever the number.
                 guard entry.facts.isOpened, entry.facts.kind != "none" else { throw PossessionRefusal.stepNotAllowed }
-                guard !entry.facts.isOver else {
-                    throw PossessionRefusal.transactionOver(state: entry.facts.state)
-                }
+                guard !entry.facts.isOver else { throw PossessionRefusal.transactionOver(state: entry.facts.state) }
                 guard entry.facts.channels.contains(channel) else { throw PossessionRefusal.channelNotAvailable }
                 throw PossessionRefusal.phoneNumberInvalid
             }
@@ -136,8 +134,6 @@ struct PossessionRoutes: Sendable {
             return Self.state("failed")
         }
     }
-
-    // MARK: The door
 
     /// The switch, the scheme of the token, the body, and errors in this wire's form.
     private func answering(
