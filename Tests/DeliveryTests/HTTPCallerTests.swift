@@ -149,32 +149,6 @@ struct HTTPCallerTests {
         }
     }
 
-    @Test func `no more calls are under way than there are sessions, and the next begins when one has ended`()
-        async throws
-    {
-        try await MailServer.http { server in
-            let caller = HTTPCaller(sessions: 2)
-            let hanging = (0..<3).map { _ in
-                Task { await caller.post(call(server, "hang"), before: .now + .seconds(30)) }
-            }
-            for _ in 0..<2 { _ = try await server.next("request") }
-            try await Task.sleep(for: .milliseconds(300))
-            #expect(await server.allEvents().filter { $0.event == "request" }.count == 2)
-            hanging.forEach { $0.cancel() }
-            var answers: [HTTPAnswer] = []
-            for call in hanging { answers.append(await call.value) }
-            #expect(answers.filter { $0 == .inDoubt }.count == 2)
-            #expect(answers.filter { $0 == .failed(.cancelled) }.count == 1)
-            // More than there is room for, at once.
-            let calls = (0..<5).map { _ in
-                Task { await caller.post(call(server, "204"), before: .now + .seconds(30)) }
-            }
-            for call in calls {
-                #expect(await call.value == .answered(status: 204, body: [], isWhole: true, retryAfter: nil))
-            }
-        }
-    }
-
     @Test func `tasks run on the thread of the calls, with less of a processor than others where they are background`()
         async throws
     {
