@@ -140,8 +140,8 @@ struct PossessionRoutes: Sendable {
         _ exchange: Exchange, _ body: (Caller, JSONMembers) async throws -> Answer
     ) async throws -> Answer {
         guard exchange.realm.possession.isEnabled else {
-            let detail = "Possession is disabled for this realm."
-            throw Refusal(.problem(.badRequest, title: "Possession.Disabled", detail: detail))
+            throw Refusal(
+                .problem(.badRequest, title: "Possession.Disabled", detail: "Possession is disabled for this realm."))
         }
         let token: String
         switch exchange.bearer() {
