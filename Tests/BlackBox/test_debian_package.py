@@ -139,8 +139,8 @@ def test_it_is_built_installed_and_removed_and_lintian_has_no_complaint(package,
 def test_the_package_serves_under_systemd_and_a_purge_leaves_settings_only(machine, package):
     """As docs/operate.md says: install, set up, start, sign in, crash, restart, upgrade, stop, purge."""
     before = files_left(machine)
-    machine.put(package, "/root/postern.deb")
-    machine.run("dpkg --install /root/postern.deb")
+    machine.put(package, "/opt/postern.deb")
+    machine.run("dpkg --install /opt/postern.deb")
     assert state(machine, "ActiveState") == "inactive"
     assert machine.run("systemctl is-enabled postern", check=False).stdout.strip() == "disabled"
 
@@ -173,7 +173,7 @@ def restrictions(machine):
     assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2" and status["Uid"].split()[0] != "0", status
     assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}, status
     inside = f"nsenter --target {process} --mount"
-    for place in ("/etc/postern/x", "/usr/x", "/var/lib/x", "/root/x", "/home/x"):
+    for place in ("/etc/postern/x", "/usr/x", "/var/lib/x", "/opt/x", "/home/x"):
         refused = machine.run(f"{inside} touch {place}", check=False)
         assert refused.returncode != 0 and "Read-only file system" in refused.stderr, place
     mounts = machine.run(f"cat /proc/{process}/mountinfo").stdout
@@ -228,7 +228,7 @@ def after_a_crash(machine):
 def upgrade(machine):
     """Another version of the package restarts nothing: `postern migrate` comes first."""
     former = state(machine, "MainPID")
-    machine.run("dpkg --install /root/postern.deb")
+    machine.run("dpkg --install /opt/postern.deb")
     assert state(machine, "MainPID") == former and state(machine, "ActiveState") == "active"
     assert machine.run("systemctl is-enabled postern").stdout.strip() == "enabled"
     machine.run("systemctl restart postern")
@@ -258,5 +258,5 @@ def purge(machine, before):
     assert machine.run("systemctl list-units --failed --no-legend --plain 'postern*'").stdout == ""
     assert files_left(machine) - before == {"/etc/postern", "/etc/postern/postern.env", "/etc/postern/secret.key"}
     assert machine.run("stat -c '%U %G %a' /etc/postern/secret.key").stdout.strip() == "postern postern 600"
-    machine.run("rm -r /etc/postern; dpkg --install /root/postern.deb; dpkg --purge postern")
+    machine.run("rm -r /etc/postern; dpkg --install /opt/postern.deb; dpkg --purge postern")
     assert files_left(machine) == before

@@ -37,7 +37,7 @@ final class CallsUnderWay {
         }
     }
 
-    /// Answers the calls that nobody waits for.
+    /// Ends the calls whose callers were cancelled, and answers them.
     func giveUpAbandoned() {
         for (handle, exchange) in underWay where exchange.order?.abandoned.isRaised == true {
             underWay[handle] = nil

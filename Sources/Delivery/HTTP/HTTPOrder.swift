@@ -5,7 +5,7 @@ struct HTTPOrder: Sendable {
     let deadline: ContinuousClock.Instant
     /// Whether the endpoint is only connected to.
     var isConnectionOnly = false
-    /// Raised when nobody waits any more.
+    /// Raised when the caller was cancelled.
     let abandoned: AbandonFlag
     /// Called once, on the loop's thread.
     let answer: @Sendable (HTTPAnswer) -> Void
