@@ -149,6 +149,35 @@ struct HTTPCallerTests {
         }
     }
 
+    @Test func `no more calls are under way than there are sessions, and the next begins when one has ended`()
+        async throws
+    {
+        try await MailServer.http { server in
+            func post(_ path: String, by caller: HTTPCaller) -> Task<HTTPAnswer, Never> {
+                Task { await caller.post(call(server, path), before: .now + .seconds(30)) }
+            }
+            let good = HTTPAnswer.answered(status: 204, body: [], isWhole: true, retryAfter: nil)
+            let (caller, other) = (HTTPCaller(sessions: 2), HTTPCaller(sessions: 1))
+            let hanging = [post("hang", by: caller), post("hang", by: caller)]
+            for _ in hanging { _ = try await server.next("request") }
+            let third = post("hang", by: caller)
+            // If it had been begun, it would have been sent before these are answered.
+            for _ in 0..<10 { #expect(await post("204", by: other).value == good) }
+            third.cancel()
+            #expect(await third.value == .failed(.cancelled), "at once, and not when a place is free")
+
+            let fourth = post("204", by: caller)
+            hanging[0].cancel()
+            #expect(await hanging[0].value == .inDoubt)
+            #expect(await fourth.value == good)
+            // More than there is room for, at once.
+            let calls = (0..<5).map { _ in post("204", by: caller) }
+            for call in calls { #expect(await call.value == good) }
+            hanging[1].cancel()
+            #expect(await hanging[1].value == .inDoubt)
+        }
+    }
+
     @Test func `tasks run on the thread of the calls, with less of a processor than others where they are background`()
         async throws
     {

@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import Persistence
 import Synchronization
 
 /// One thread that makes the calls of an ``HTTPCaller``, and runs the tasks that prefer it: what is signed, posted and
@@ -39,7 +40,7 @@ final class CallLoop: TaskExecutor {
         self.maximum = maximum
         self.caFile = caFile
         self.isBackground = isBackground
-        guard start() else { return nil }
+        guard DetachedThread.start({ self.run() }) else { return nil }
     }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -69,23 +70,6 @@ final class CallLoop: TaskExecutor {
             return inbox.isWaiting
         }
         if mustWake { multi.wake() }
-    }
-
-    private func start() -> Bool {
-        let context = Unmanaged.passRetained(self)
-        var thread = pthread_t()
-        let status = pthread_create(
-            &thread, nil,
-            { context in
-                if let context { Unmanaged<CallLoop>.fromOpaque(context).takeRetainedValue().run() }
-                return nil
-            }, context.toOpaque())
-        guard status == 0 else {
-            context.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
     }
 
     private func run() {

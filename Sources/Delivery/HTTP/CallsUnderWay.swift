@@ -37,8 +37,13 @@ final class CallsUnderWay {
         }
     }
 
-    /// Ends the calls whose callers were cancelled, and answers them.
+    /// Ends the calls whose callers were cancelled, also those that wait for a place, and answers them.
     func giveUpAbandoned() {
+        waiting.removeAll { order in
+            guard order.abandoned.isRaised else { return false }
+            order.answer(.failed(.cancelled))
+            return true
+        }
         for (handle, exchange) in underWay where exchange.order?.abandoned.isRaised == true {
             underWay[handle] = nil
             end(exchange, CURLE_ABORTED_BY_CALLBACK)

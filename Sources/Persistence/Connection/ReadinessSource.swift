@@ -63,19 +63,7 @@ private final class Poller: Sendable {
         guard epoll >= 0, alarm >= 0, postern_epoll(epoll, EPOLL_CTL_ADD, alarm, EPOLLIN.rawValue, 0) == 0 else {
             return nil
         }
-        let context = Unmanaged.passRetained(self)
-        var thread = pthread_t()
-        let status = pthread_create(
-            &thread, nil,
-            { context in
-                if let context { Unmanaged<Poller>.fromOpaque(context).takeRetainedValue().run() }
-                return nil
-            }, context.toOpaque())
-        guard status == 0 else {
-            context.release()
-            return nil
-        }
-        pthread_detach(thread)
+        guard DetachedThread.start({ self.run() }) else { return nil }
     }
 
     deinit {

@@ -31,7 +31,7 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         turn = .allocate(capacity: 1)
         turn.initialize(to: pthread_mutex_t())
         pthread_mutex_init(turn, nil)
-        guard start() else { return nil }
+        guard DetachedThread.start({ self.run() }) else { return nil }
     }
 
     deinit {
@@ -85,23 +85,6 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     func stop() {
         jobs.withLock { $0.isStopped = true }
         sem_post(wake)
-    }
-
-    private func start() -> Bool {
-        let context = Unmanaged.passRetained(self)
-        var thread = pthread_t()
-        let status = pthread_create(
-            &thread, nil,
-            { context in
-                if let context { Unmanaged<ThreadExecutor>.fromOpaque(context).takeRetainedValue().run() }
-                return nil
-            }, context.toOpaque())
-        guard status == 0 else {
-            context.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
     }
 
     private func run() {
