@@ -139,8 +139,8 @@ def test_it_is_built_installed_and_removed_and_lintian_has_no_complaint(package,
 def test_the_package_serves_under_systemd_and_a_purge_leaves_settings_only(machine, package):
     """As docs/operate.md says: install, set up, start, sign in, crash, restart, upgrade, stop, purge."""
     before = files_left(machine)
-    machine.put(package, "/opt/postern.deb")
-    machine.run("dpkg --install /opt/postern.deb")
+    machine.put(package, "/var/cache/apt/archives/postern.deb")
+    machine.run("dpkg --install /var/cache/apt/archives/postern.deb")
     assert state(machine, "ActiveState") == "inactive"
     assert machine.run("systemctl is-enabled postern", check=False).stdout.strip() == "disabled"
 
@@ -228,7 +228,7 @@ def after_a_crash(machine):
 def upgrade(machine):
     """Another version of the package restarts nothing: `postern migrate` comes first."""
     former = state(machine, "MainPID")
-    machine.run("dpkg --install /opt/postern.deb")
+    machine.run("dpkg --install /var/cache/apt/archives/postern.deb")
     assert state(machine, "MainPID") == former and state(machine, "ActiveState") == "active"
     assert machine.run("systemctl is-enabled postern").stdout.strip() == "enabled"
     machine.run("systemctl restart postern")
@@ -258,5 +258,5 @@ def purge(machine, before):
     assert machine.run("systemctl list-units --failed --no-legend --plain 'postern*'").stdout == ""
     assert files_left(machine) - before == {"/etc/postern", "/etc/postern/postern.env", "/etc/postern/secret.key"}
     assert machine.run("stat -c '%U %G %a' /etc/postern/secret.key").stdout.strip() == "postern postern 600"
-    machine.run("rm -r /etc/postern; dpkg --install /opt/postern.deb; dpkg --purge postern")
+    machine.run("rm -r /etc/postern; dpkg --install /var/cache/apt/archives/postern.deb; dpkg --purge postern")
     assert files_left(machine) == before

@@ -171,8 +171,10 @@ def watched(monkeypatch, world):
 
     def checked(port, method, target, headers, body=None, timeout=10.0):
         answer = exchange(port, method, target, headers, body, timeout)
+        # A new realm is waited for; until it is served, its host is no server of this document.
+        is_served = (answer.status, target) != (404, "/.well-known/openid-configuration")
         operation = find(method, target)
-        if operation:
+        if operation and is_served:
             sent = requests.Request(method, f"http://127.0.0.1:{port}{target}").prepare()
             fields = {}
             for name, value in answer.headers:
