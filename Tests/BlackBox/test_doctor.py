@@ -142,6 +142,21 @@ def test_weak_mail_settings_are_named_by_doctor_and_by_serve(world):
     assert warning in served.stdout + served.stderr
 
 
+def test_a_misspelled_setting_is_told_by_doctor_and_by_serve(world, tmp_path):
+    """Of the environment and of the file; other programs' names are not ours, and neither command fails for it."""
+    file = tmp_path / "postern.env"
+    file.write_text("# POSTERN_COMMENT=1\nPOSTERN_SMTP_RATES=7\nSMTP_RATES=7\n")
+    wrong = {"POSTERN_LOGLEVEL": "debug", "MYPOSTERN_X": "1"}
+    done = run_postern("doctor", "--config", file, environment={**world.node.environment, **wrong})
+    told = [line for line in done.stdout.splitlines() if line.startswith("WARN  configuration: ")]
+    assert done.returncode == 0 and [line.split()[2] for line in told] == ["POSTERN_LOGLEVEL", "POSTERN_SMTP_RATES"], done
+    assert "WARN  configuration" not in doctor(world).stdout
+    served = run_postern("serve", environment={
+        **world.node.environment, **wrong, "POSTERN_DATABASE_URL": "postgresql://x@127.0.0.1:1/x",
+    })
+    assert "POSTERN_LOGLEVEL is not a setting of this version and was not read" in served.stdout + served.stderr
+
+
 def test_a_realm_with_pages_and_no_rs256_key_is_told(world):
     """Until the key is there, as in the seconds before a server makes it."""
     realm = hosted(world.realm())

@@ -47,6 +47,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let settings = try await Settings(file: config, cluster: cluster)
         var examination = Examination()
         say("ok    configuration")
+        for name in settings.unknownNames { say("WARN  configuration: \(Settings.unknown(name))") }
         await examination.check("key file") { _ = try settings.keyring() }
         let isReachable = await examination.check("database and schema") {
             try await Preflight.checkSchema(conninfo: try settings.databaseURL())

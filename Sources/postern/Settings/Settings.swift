@@ -1,5 +1,6 @@
 import Configuration
 import Delivery
+import Foundation
 import Logging
 import Persistence
 import SystemPackage
@@ -19,6 +20,8 @@ struct Settings: Sendable, Redacted {
     let server: ServerConfiguration
     let logLevel: Logger.Level
     let logsJSON: Bool
+    /// Names that look like ours and are read by no command, in their order.
+    let unknownNames: [String]
 
     /// Reads the environment and then `file`, where the environment wins.
     /// - Parameter cluster: the cluster to put first.
@@ -49,6 +52,23 @@ struct Settings: Sendable, Redacted {
             ["text": false, "json": true][$0]
         }
         server = try Self.server(reader)
+        unknownNames = try Self.names(in: file).subtracting(reader.asked.names).sorted()
+    }
+
+    /// The names of the environment and of `file` that begin as ours do.
+    private static func names(in file: String?) throws -> Set<String> {
+        let text = try file.map { try String(contentsOfFile: $0, encoding: .utf8) } ?? ""
+        let inFile = text.split(whereSeparator: \.isNewline).filter { $0.contains("=") }.compactMap {
+            $0.split(separator: "=", omittingEmptySubsequences: false).first.map {
+                String($0.filter { !$0.isWhitespace })
+            }
+        }
+        return Set(ProcessInfo.processInfo.environment.keys).union(inFile).filter { $0.hasPrefix("POSTERN_") }
+    }
+
+    /// What to say of an unknown name.
+    static func unknown(_ name: String) -> String {
+        "\(name) is not a setting of this version and was not read: see `postern serve --help`"
     }
 
     private static func server(_ reader: Reader) throws -> ServerConfiguration {
@@ -133,11 +153,18 @@ struct Settings: Sendable, Redacted {
         }
     }
 
+    /// The names that were asked for.
+    private final class Asked {
+        var names: Set<String> = []
+    }
+
     private struct Reader {
         let config: ConfigReader
+        let asked = Asked()
 
         /// An empty variable counts as unset.
         func string(_ name: String) -> String? {
+            asked.names.insert(name)
             let key = ConfigKey(name.lowercased().split(separator: "_").map(String.init))
             return config.string(forKey: key).flatMap { $0.isEmpty ? nil : $0 }
         }

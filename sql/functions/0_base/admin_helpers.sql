@@ -127,11 +127,14 @@ COMMENT ON FUNCTION postern.admin_removed IS
 
 CREATE OR REPLACE FUNCTION postern.span(value interval) RETURNS text
 LANGUAGE sql IMMUTABLE
-RETURN CASE WHEN extract(epoch FROM value)::bigint % 86400 = 0 AND value > interval '0'
-    THEN (extract(epoch FROM value)::bigint / 86400) || ' days'
-            WHEN extract(epoch FROM value)::bigint % 60 = 0 AND value > interval '0'
-                THEN (extract(epoch FROM value)::bigint / 60) || ' minutes'
-            ELSE extract(epoch FROM value)::bigint || ' seconds' END;
+RETURN (WITH whole AS (SELECT extract(epoch FROM value)::bigint AS seconds),
+             counted AS (SELECT CASE WHEN seconds > 0 AND seconds % 86400 = 0 THEN seconds / 86400
+                                     WHEN seconds > 0 AND seconds % 60 = 0 THEN seconds / 60
+                                     ELSE seconds END AS count,
+                                CASE WHEN seconds > 0 AND seconds % 86400 = 0 THEN 'day'
+                                     WHEN seconds > 0 AND seconds % 60 = 0 THEN 'minute'
+                                     ELSE 'second' END AS unit FROM whole)
+        SELECT count || ' ' || unit || CASE WHEN count = 1 THEN '' ELSE 's' END FROM counted);
 COMMENT ON FUNCTION postern.span IS 'An interval in the words of messages';
 
 -- Exact seconds, within bounds; NULL stays NULL.
