@@ -17,15 +17,15 @@ public struct SessionStore: Sendable {
             (realm, lookups) throws(StoreError) in
             try await Self.lookUp(lookups, realm, database)
         }
-        provenLookups = Batcher(concurrency: 3, maximumWaiting: 1024, name: "proven_lookups", metrics: metrics) {
+        provenLookups = Batcher(concurrency: 2, maximumWaiting: 1024, name: "proven_lookups", metrics: metrics) {
             (realm, lookups) throws(StoreError) in
             try await Self.lookUpByProof(lookups, realm, database)
         }
-        waitingRotations = Batcher(concurrency: 4, maximumWaiting: 256, name: "rotations", metrics: metrics) {
+        waitingRotations = Batcher(concurrency: 2, maximumWaiting: 256, name: "rotations", metrics: metrics) {
             (realm, rotations) throws(StoreError) in
             try await Self.rotateBatch(rotations, realm, database, waiting: true)
         }
-        cautiousRotations = Batcher(concurrency: 4, maximumWaiting: 512, name: "rotations", metrics: metrics) {
+        cautiousRotations = Batcher(concurrency: 2, maximumWaiting: 512, name: "rotations", metrics: metrics) {
             (realm, rotations) throws(StoreError) in
             try await Self.rotateBatch(rotations, realm, database, waiting: false)
         }
