@@ -130,7 +130,10 @@ def test_on_the_phone_the_app_brings_the_answer_back(realm):
     assert realm.srv.status(started).success == "pending"
     auth, code = query["authId"], query["pc"]
     for bad in (url.replace("asc=false", "asc=TRUE"), f"{TARGET}?authId={auth}&pc={code}", f"{TARGET}?asc=false&authId=1&pc={code}",
-                f"{url}&authId={auth}", f"{TARGET}?asc=false&authId={auth}", TARGET):
+                f"{url}&authId={auth}", f"{TARGET}?asc=false&authId={auth}", TARGET,
+                url.replace("app.example", "evil.example"), url.replace("https://app.example", "https://app.example.evil.example"),
+                url.replace("https://", "https://app.example@evil.example/"), url.replace("https://", "http://"),
+                url.replace("app.example", "app.example:8443"), url.replace("https:", "HTTPS:")):
         phone.refused("finish", 400, "redirect_invalid", redirectUrl=bad)
     foreign, *_ = linked(realm, "mobile")
     other = realm.srv.phone(foreign)
@@ -138,7 +141,8 @@ def test_on_the_phone_the_app_brings_the_answer_back(realm):
         phone.refused("finish", 400, "redirect_unknown", redirectUrl=unknown)
     realm.srv.phone(started).refused("finish", 403, "wrong_key", redirectUrl=url)
     assert other.ask("finish", redirectUrl=url).status == 403
-    assert phone.call("finish", redirectUrl=url) == {"state": "passed"}
+    led_on = url.replace("https://app.example/", "com.example.app:/")
+    assert phone.call("finish", redirectUrl=led_on) == {"state": "passed"}, "the target may lead on to the app by its own scheme"
     phone.refused("finish", 400, "redirect_unknown", redirectUrl=url)
     assert realm.srv.status(started).deviceId
 

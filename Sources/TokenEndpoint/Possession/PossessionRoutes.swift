@@ -110,7 +110,7 @@ struct PossessionRoutes: Sendable {
         try await answering(exchange) { caller, body in
             guard let url = try Self.text(body, "redirectUrl") else { throw PossessionFault.invalidRequest }
             // Another URL costs the proof as well.
-            guard let returned = ReturnedLink(url) else {
+            guard let returned = ReturnedLink(url, realm: exchange.realm) else {
                 _ = try await enter(caller, exchange)
                 throw PossessionFault.redirectInvalid
             }
@@ -239,9 +239,15 @@ private struct ReturnedLink {
     let authID: UUIDValue
     let code: String
 
-    /// `nil` for a URL in which something is missing, repeated or of another form.
-    init?(_ url: String) {
+    /// `nil` for a URL in which something is missing, repeated or of another form, and for a page of an origin that no
+    /// client of the realm has. A target may lead on to an app by a scheme of its own.
+    init?(_ url: String, realm: Realm) {
         guard url.utf8.count <= 2048, let mark = url.firstIndex(of: "?") else { return nil }
+        let scheme = url.prefix { $0 != ":" }.lowercased()
+        if scheme == "https" || scheme == "http" {
+            let origin = url[..<mark].split(separator: "/", maxSplits: 2).prefix(2).joined(separator: "//")
+            guard realm.clients.values.contains(where: { $0.webOrigins.contains(origin) }) else { return nil }
+        }
         let query = url[url.index(after: mark)...].prefix { $0 != "#" }
         var values: [String: String] = [:]
         for pair in query.split(whereSeparator: { $0 == "&" || $0 == "?" }) {

@@ -63,7 +63,7 @@ struct ServeCommand: AsyncParsableCommand {
                 "POSTERN_MAIL_FROM is \"\(mailFrom)\": it must be an address such as signin@example.com")
         }
         let parsedSMTPURL = try settings.parsedSMTPURL(smtpURL)
-        for name in settings.unknownNames { logger.warning("\(Settings.unknown(name))") }
+        for name in settings.unknownNames { logger.warning("unknown setting: \(Settings.unknown(name))") }
         for warning in parsedSMTPURL.warnings { logger.warning("POSTERN_SMTP_URL: \(warning)") }
         let transport = SMTPTransport(url: parsedSMTPURL)
         let clusters = try settings.databaseURLs()
