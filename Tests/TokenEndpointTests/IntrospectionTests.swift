@@ -13,6 +13,7 @@ struct IntrospectionTests {
         (["\(signed);q=0.5, */*;q=0.4"], true), (["\(signed), application/*;q=0.8, */*"], true),
         (["\(signed), application/json;q=0, */*"], true), (["\(signed), text/html"], true),
         ([], false), ([""], false), (["*/*"], false), (["application/*"], false), (["application/json"], false),
+        (["*/*, application/json;q=0.9"], false), (["application/*, application/json;q=0"], false),
         (["application/jwt"], false), (["\(signed), application/json"], false), (["\(signed), */*"], false),
         (["\(signed);q=0.5, application/json;q=0.6"], false), (["\(signed);q=0"], false),
         (["\(signed);q=2"], false), (["\(signed);q=1.001"], false), (["\(signed);q=0.1234"], false),
