@@ -19,16 +19,18 @@ struct AuthenticationContextTests {
     }
 
     /// By a code (one factor), with a second factor, and by a passkey.
-    @Test(arguments: [
-        (nil, "urn:postern:acr:1", "urn:postern:acr:2", "phr"),
-        ("", "urn:postern:acr:1", "urn:postern:acr:2", "phr"), ("  ", "urn:postern:acr:1", "urn:postern:acr:2", "phr"),
-        ("urn:postern:acr:1", "urn:postern:acr:1", "urn:postern:acr:1", "urn:postern:acr:1"),
-        ("urn:postern:acr:2", nil, "urn:postern:acr:2", "urn:postern:acr:2"),
-        ("phr urn:postern:acr:1", "urn:postern:acr:1", "urn:postern:acr:1", "phr"),
-        ("urn:postern:acr:1 phr", "urn:postern:acr:1", "urn:postern:acr:1", "urn:postern:acr:1"),
-        ("x urn:postern:acr:2  urn:postern:acr:1 y", "urn:postern:acr:1", "urn:postern:acr:2", "urn:postern:acr:2"),
-        ("phr", nil, nil, "phr"),
-    ] as [(String?, String?, String?, String?)])
+    @Test(
+        arguments: [
+            (nil, "urn:postern:acr:1", "urn:postern:acr:2", "phr"),
+            ("", "urn:postern:acr:1", "urn:postern:acr:2", "phr"),
+            ("  ", "urn:postern:acr:1", "urn:postern:acr:2", "phr"),
+            ("urn:postern:acr:1", "urn:postern:acr:1", "urn:postern:acr:1", "urn:postern:acr:1"),
+            ("urn:postern:acr:2", nil, "urn:postern:acr:2", "urn:postern:acr:2"),
+            ("phr urn:postern:acr:1", "urn:postern:acr:1", "urn:postern:acr:1", "phr"),
+            ("urn:postern:acr:1 phr", "urn:postern:acr:1", "urn:postern:acr:1", "urn:postern:acr:1"),
+            ("x urn:postern:acr:2  urn:postern:acr:1 y", "urn:postern:acr:1", "urn:postern:acr:2", "urn:postern:acr:2"),
+            ("phr", nil, nil, "phr"),
+        ] as [(String?, String?, String?, String?)])
     func `an answer says the first value that is met, or the highest when none was asked for`(
         text: String?, code: String?, secondFactor: String?, passkey: String?
     ) throws {

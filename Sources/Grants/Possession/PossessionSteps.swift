@@ -91,6 +91,7 @@ public struct PossessionSteps: Sendable {
 
     /// What a message led to.
     public struct Sent: Sendable {
+        /// What the database knows of the transaction.
         public let facts: PossessionFacts
         /// E.164.
         public let phone: String

@@ -1,0 +1,31 @@
+import Grants
+import Persistence
+
+/// What a link's page appended to the target.
+struct ReturnedLink {
+    let authID: UUIDValue
+    let code: String
+
+    /// `nil` for a URL in which something is missing, repeated or of another form, and for a page of an origin that no
+    /// client of the realm has. A target may lead on to an app by a scheme of its own.
+    init?(_ url: String, realm: Realm) {
+        guard url.utf8.count <= 2048, let mark = url.firstIndex(of: "?") else { return nil }
+        let scheme = url.prefix { $0 != ":" }.lowercased()
+        if scheme == "https" || scheme == "http" {
+            let origin = url[..<mark].split(separator: "/", maxSplits: 2).prefix(2).joined(separator: "//")
+            guard realm.clients.values.contains(where: { $0.webOrigins.contains(origin) }) else { return nil }
+        }
+        let query = url[url.index(after: mark)...].prefix { $0 != "#" }
+        var values: [String: String] = [:]
+        for pair in query.split(whereSeparator: { $0 == "&" || $0 == "?" }) {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard ["asc", "authId", "pc"].contains(parts[0]) else { continue }
+            guard values.updateValue(parts.count == 2 ? parts[1] : "", forKey: parts[0]) == nil else { return nil }
+        }
+        guard let asc = values["asc"], ["true", "false"].contains(asc), let id = values["authId"],
+            let authID = UUIDValue(id), let code = values["pc"], !code.isEmpty
+        else { return nil }
+        self.authID = authID
+        self.code = code
+    }
+}
