@@ -95,7 +95,7 @@ def files_left(machine):
     """Everything that is not of the system's own book-keeping."""
     found = machine.run(
         "find / -xdev \\( -path /proc -o -path /tmp -o -path /run -o -path /sys -o -path /dev -o -path /var/lib/dpkg -o -path /var/log"
-        " -o -path /var/lib/postgresql -o -path /var/cache -o -path /root -o -path /work -o -path /home \\) -prune -o -print").stdout
+        f" -o -path /var/lib/postgresql -o -path /var/cache -o -path {REPOSITORY} \\) -prune -o -print").stdout
     return {path for path in found.splitlines() if "postern" in path}
 
 

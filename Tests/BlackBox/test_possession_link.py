@@ -133,7 +133,8 @@ def test_on_the_phone_the_app_brings_the_answer_back(realm):
                 f"{url}&authId={auth}", f"{TARGET}?asc=false&authId={auth}", TARGET,
                 url.replace("app.example", "evil.example"), url.replace("https://app.example", "https://app.example.evil.example"),
                 url.replace("https://", "https://app.example@evil.example/"), url.replace("https://", "http://"),
-                url.replace("app.example", "app.example:8443"), url.replace("https:", "HTTPS:")):
+                url.replace("app.example", "app.example:8443"), url.replace("https:", "HTTPS:"),
+                " " + url, url.removeprefix("https:"), url.removeprefix("https://app.example"), ":" + url):
         phone.refused("finish", 400, "redirect_invalid", redirectUrl=bad)
     foreign, *_ = linked(realm, "mobile")
     other = realm.srv.phone(foreign)

@@ -6,11 +6,12 @@ struct ReturnedLink {
     let authID: UUIDValue
     let code: String
 
-    /// `nil` for a URL in which something is missing, repeated or of another form, and for a page of an origin that no
-    /// client of the realm has. A target may lead on to an app by a scheme of its own.
+    /// `nil` for what is no absolute URL, for one in which something is missing, repeated or of another form, and for a
+    /// page of an origin that no client of the realm has. A target may lead on to an app by a scheme of its own.
     init?(_ url: String, realm: Realm) {
-        guard url.utf8.count <= 2048, let mark = url.firstIndex(of: "?") else { return nil }
-        let scheme = url.prefix { $0 != ":" }.lowercased()
+        guard url.utf8.count <= 2048, let mark = url.firstIndex(of: "?"),
+            let scheme = url[..<mark].prefixMatch(of: /([A-Za-z][A-Za-z0-9+.\-]*):/)?.1.lowercased()
+        else { return nil }
         if scheme == "https" || scheme == "http" {
             let origin = url[..<mark].split(separator: "/", maxSplits: 2).prefix(2).joined(separator: "//")
             guard realm.clients.values.contains(where: { $0.webOrigins.contains(origin) }) else { return nil }

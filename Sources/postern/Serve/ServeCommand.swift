@@ -205,7 +205,7 @@ struct ServerRun: Redacted {
             var call = HTTPCall(url: url, headers: headers, body: token)
             call.total = .seconds(10)
             call.mayRepeat = true
-            switch await caller.post(call, before: .now + .seconds(12)) {
+            switch await caller.post(call, before: .now + call.total) {
             case .answered(let status, let body, _, let retryAfter):
                 return .answered(status: status, body: body, retryAfter: retryAfter)
             case .failed(let failure): return .failed(failure.description)

@@ -52,17 +52,14 @@ struct Settings: Sendable, Redacted {
             ["text": false, "json": true][$0]
         }
         server = try Self.server(reader)
-        unknownNames = try Self.names(in: file).subtracting(reader.asked.names).sorted()
+        unknownNames = Self.names(in: file).subtracting(reader.asked.names).sorted()
     }
 
     /// The names of the environment and of `file` that begin as ours do.
-    private static func names(in file: String?) throws -> Set<String> {
-        let text = try file.map { try String(contentsOfFile: $0, encoding: .utf8) } ?? ""
-        let inFile = text.split(whereSeparator: \.isNewline).filter { $0.contains("=") }.compactMap {
-            $0.split(separator: "=", omittingEmptySubsequences: false).first.map {
-                String($0.filter { !$0.isWhitespace })
-            }
-        }
+    private static func names(in file: String?) -> Set<String> {
+        let text = file.flatMap { try? String(contentsOfFile: $0, encoding: .utf8) } ?? ""
+        let lines = text.split(whereSeparator: \.isNewline).filter { $0.contains("=") }
+        let inFile = lines.map { String($0.prefix { $0 != "=" }.filter { !$0.isWhitespace }) }
         return Set(ProcessInfo.processInfo.environment.keys).union(inFile).filter { $0.hasPrefix("POSTERN_") }
     }
 
