@@ -159,7 +159,7 @@ SELECT matches(pg_temp.refusal(v.statement), '^22023 ' || v.message || '.* \| .*
     ($$SELECT admin.set_rate_limit('acme', 'token', 'source', 0, '1 s')$$, 'permits "0"', '1,000,000 per minute'),
     ($$SELECT admin.set_rate_limit('acme', 'token', 'source', 1000001, '1 minute')$$, 'permits "1000001"',
      '1,000,000 per minute'),
-    ($$SELECT admin.set_rate_limit('acme', 'token', 'source', 5, '0')$$, 'per "00:00:00"', 'from 1 seconds'),
+    ($$SELECT admin.set_rate_limit('acme', 'token', 'source', 5, '0')$$, 'per "00:00:00"', 'from 1 second'),
     ($$SELECT admin.set_rate_limit('acme', 'token', 'source', 5, '1 minute', 0)$$, 'burst "0"', '1 to 1,000,000'),
     ($$SELECT admin.set_rate_limit('acme', 'token', 'client')$$, 'permits and per must be given', 'per =>'),
     ($$SELECT admin.rotate_signing_key('acme', 'HS256')$$, 'alg "HS256" is unknown', 'ES256, RS256, EdDSA'),
