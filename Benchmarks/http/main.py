@@ -78,10 +78,10 @@ def main():
             peer = Peer(database, directory).start()
         bench = Bench(database, server, realm, directory, options.seconds, options.rounds, options.connections, peer)
         for name in options.scenario:
-            result = report["scenarios"][name] = bench.measure(SCENARIOS[name])
-            bearer = report["scenarios"].get(SCENARIOS[name].bearer)
-            result["ratios"] = {what: round(value, 4) for what, value, _, _ in ratios(SCENARIOS[name], result, bearer)}
-            print(table(SCENARIOS[name], result, bearer), flush=True)
+            scenario = SCENARIOS[name]
+            result = report["scenarios"][name] = bench.measure(scenario, SCENARIOS.get(scenario.bearer))
+            result["ratios"] = {what: round(value, 4) for what, value, _, _ in ratios(scenario, result)}
+            print(table(scenario, result), flush=True)
             write(options.json, report)
         if not options.no_trips:
             say("counting round trips …")

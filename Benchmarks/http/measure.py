@@ -1,4 +1,4 @@
-"""One scenario: HTTP, our own statement, the floor and the static route take turns, so that noise falls on all of them."""
+"""One scenario: HTTP, the one without proofs, our own statement, the floor and the static route take turns, so that noise falls on all of them."""
 
 import statistics
 
@@ -21,22 +21,23 @@ class Bench:
         #: How much of its material a script needs, as a multiple of what is enough on most machines.
         self._enough = {}
 
-    def measure(self, scenario):
-        """All rounds of a scenario, with its static route beside it where it has one."""
+    def measure(self, scenario, bearer=None):
+        """All rounds of a scenario, with its static route beside it where it has one. `bearer`: the scenario without proofs."""
         if not scenario.static:
-            return self._measure(scenario)
+            return self._measure(scenario, bearer=bearer)
         static = StaticServer(fetch(self.server.port, scenario.request(self.realm)), self.directory)
         try:
             return self._measure(scenario, static)
         finally:
             static.stop()
 
-    def _measure(self, scenario, beside=None):
-        """All rounds of a scenario: {"http": {connections: run}, "own": {…}, "floor": {name: {…}}, "static": {…}, "half": run}."""
+    def _measure(self, scenario, beside=None, bearer=None):
+        """All rounds of a scenario: {"http": {connections: run}, "bearer": {…}, "own": {…}, "floor": {name: {…}}, "static": {…}, "half": run}."""
         values = scenario.material(self.realm, self.seconds) if scenario.reusable else None
+        bearer_values = bearer.material(self.realm, self.seconds) if bearer and bearer.reusable else None
         # Once and not before each run: else every run would log whole pages again, and whoever touches more pages more of them.
         self.database.sql("CHECKPOINT")
-        http, static, statements, peers = {}, {}, {}, {}
+        http, plain, static, statements, peers = {}, {}, {}, {}, {}
         with_peer = self.peer and scenario.name in peer.SCENARIOS
         peer_values = self.peer.values(scenario.name) if with_peer else None
         scripts = {"own": scenario.own} if scenario.own else {}
@@ -44,6 +45,8 @@ class Bench:
         for number in range(self.rounds):
             for connections in self.connections:
                 http.setdefault(connections, []).append(self._http(scenario, connections, values))
+                if bearer:
+                    plain.setdefault(connections, []).append(self._http(bearer, connections, bearer_values))
                 if beside:
                     static.setdefault(connections, []).append(self._static(beside, scenario, connections, values))
                 if with_peer:
@@ -54,7 +57,7 @@ class Bench:
                     statements.setdefault(name, {}).setdefault(connections, []).append(self._statement(name, statement, connections))
                 if not best:
                     self._best[statement.script] = max(statements[name], key=lambda c: statements[name][c][0]["rate"])
-        result = {"http": _medians(http), "static": _medians(static), "floor": {}, "own": {}, "peer": _medians(peers)}
+        result = {"http": _medians(http), "bearer": _medians(plain), "static": _medians(static), "floor": {}, "own": {}, "peer": _medians(peers)}
         for name, runs in statements.items():
             if name == "own":
                 result["own"] = _medians(runs)

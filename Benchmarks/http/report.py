@@ -9,14 +9,14 @@ def best(runs):
     return connections, runs[connections]
 
 
-def ratios(scenario, result, bearer=None):
-    """[(what, value, wanted, whether more is better)] of a scenario. `bearer`: the result of the one without proofs."""
+def ratios(scenario, result):
+    """[(what, value, wanted, whether more is better)] of a scenario."""
     _, http = best(result["http"])
     _, own = best(result["own"])
     _, static = best(result["static"])
     found = []
-    if bearer:
-        _, plain = best(bearer["http"])
+    _, plain = best(result["bearer"])
+    if plain:
         found.append((f"http / {scenario.bearer}", http["rate"] / plain["rate"], scenario.bearer_target, True))
         found.append((f"PostgreSQL CPU / {scenario.bearer}", http["postgres_us"] / plain["postgres_us"],
                       1.10 if scenario.name == "refresh-dpop" else None, False))
@@ -37,7 +37,7 @@ def ratios(scenario, result, bearer=None):
     return found
 
 
-def table(scenario, result, bearer=None):
+def table(scenario, result):
     """The scenario as text."""
     lines = [f"\n{scenario.name}",
              f"  {'':22}{'conn':>5}{'per s':>9}{'p50':>8}{'p95':>8}{'p99':>8} µs |{'server':>8}{'PgSQL':>8}{'gen':>7} CPU µs |{'WAL B':>7}"]
@@ -51,10 +51,10 @@ def table(scenario, result, bearer=None):
         line("http", connections, run)
     if result.get("half"):
         line("http, half of peak", max(result["http"], key=int), result["half"])
-    for name, runs in [("own statement", result["own"]), *result["floor"].items(), ("static route", result["static"]), ("glewlwyd", result["peer"])]:
+    for name, runs in [(scenario.bearer, result["bearer"]), ("own statement", result["own"]), *result["floor"].items(), ("static route", result["static"]), ("glewlwyd", result["peer"])]:
         for connections, run in runs.items():
             line(name, connections, run)
-    for what, value, wanted, more in ratios(scenario, result, bearer):
+    for what, value, wanted, more in ratios(scenario, result):
         verdict = "" if wanted is None else f"  wanted {'>=' if more else '<='} {wanted}: " + (
             "yes" if (value >= wanted) == more or value == wanted else "NO")
         lines.append(f"  {what:30}{value:7.2f}{verdict}")

@@ -50,7 +50,7 @@ class Scenario:
     proofs: object = None
     #: Ratios that are wanted: of HTTP to our own statement (or the static route), and of our statement to the floor's.
     http_target: float = None
-    #: The scenario without proofs, and the wanted ratio of the rates.
+    #: The scenario without proofs, which is measured in turns with this one, and the wanted ratio of the rates.
     bearer: str = None
     bearer_target: float = None
     floor_target: float = None
