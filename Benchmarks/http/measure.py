@@ -33,8 +33,7 @@ class Bench:
 
     def _measure(self, scenario, beside=None, bearer=None):
         """All rounds of a scenario: {"http": {connections: run}, "bearer": {…}, "own": {…}, "floor": {name: {…}}, "static": {…}, "half": run}."""
-        values = scenario.material(self.realm, self.seconds) if scenario.reusable else None
-        bearer_values = bearer.material(self.realm, self.seconds) if bearer and bearer.reusable else None
+        values, bearer_values = self._kept(scenario), bearer and self._kept(bearer)
         # Once and not before each run: else every run would log whole pages again, and whoever touches more pages more of them.
         self.database.sql("CHECKPOINT")
         http, plain, static, statements, peers = {}, {}, {}, {}, {}
@@ -66,6 +65,12 @@ class Bench:
         peak = max(run["rate"] for run in result["http"].values())
         result["half"] = self._http(scenario, max(self.connections), values, "--rate", round(peak / 2))
         return result
+
+    def _kept(self, scenario):
+        """The values of all runs of a scenario; None where each run has its own. Two scenarios may fill one file."""
+        if not scenario.reusable:
+            return None
+        return scenario.material(self.realm, self.seconds).rename(self.directory / f"{scenario.name}.kept")
 
     def _http(self, scenario, connections, values, *options):
         self.realm.port = self.server.port

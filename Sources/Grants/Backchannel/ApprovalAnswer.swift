@@ -12,9 +12,9 @@ struct ApprovalAnswer {
     /// `nil` for anything but a JWS by the key in its header over an answer to this request at this realm. Whether the
     /// key is a trusted device's only the database knows.
     init?(_ text: String, to approval: UUIDValue, realm: Realm) {
-        guard text.utf8.count <= Self.maximumBytes, let jws = DPoPJWS(text),
-            jws.header.text("typ") == "postern-approval+jwt", jws.header.text("alg") == "ES256",
-            !jws.header.has("crit"), !jws.header.has("b64"), let jwk = jws.header.object("jwk"),
+        guard text.utf8.count <= Self.maximumBytes, let jws = DPoPJWS(text), let header = jws.header(),
+            header.text("typ") == "postern-approval+jwt", header.text("alg") == "ES256",
+            !header.has("crit"), !header.has("b64"), let jwk = header.object("jwk"),
             DPoPKey.privateMembers.allSatisfy({ !jwk.has($0) }), let key = DPoPKey(jwk, .es256),
             key.material.isValidJWSSignature(jws.signature, for: jws.input)
         else { return nil }

@@ -1,8 +1,9 @@
 import Encoding
 
-/// A JWS in compact form (RFC 7515 §7.1) whose header and payload are JSON objects. Nothing of it is verified yet.
+/// A JWS in compact form (RFC 7515 §7.1) whose payload is a JSON object. Nothing of it is verified yet.
 struct DPoPJWS {
-    let header: JOSEObject
+    /// As it was sent. A device's is the same in each of its proofs.
+    let headerText: ArraySlice<UInt8>
     let payload: JOSEObject
     /// What the signature is over.
     let input: [UInt8]
@@ -11,19 +12,24 @@ struct DPoPJWS {
     /// The longest proof.
     static let maximumBytes = 4096
 
-    /// `nil` for anything but three parts of canonical base64url without padding, of which two are JSON objects without
-    /// a repeated member.
+    /// `nil` for anything but three parts, of which the second and the third are canonical base64url without padding,
+    /// and the second is a JSON object without a repeated member.
     init?(_ text: String) {
         let bytes = Array(text.utf8)
         let parts = bytes.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Base64.urlDecode(Array(parts[0])).flatMap(JOSEObject.init),
+        guard parts.count == 3,
             let payload = Base64.urlDecode(Array(parts[1])).flatMap(JOSEObject.init),
             let signature = Base64.urlDecode(Array(parts[2]))
         else { return nil }
-        self.header = header
+        headerText = parts[0]
         self.payload = payload
         self.signature = signature
         input = Array(bytes[..<parts[1].endIndex])
+    }
+
+    /// `nil` unless the first part is of the form of the second.
+    func header() -> JOSEObject? {
+        Base64.urlDecode(Array(headerText)).flatMap(JOSEObject.init)
     }
 }
 

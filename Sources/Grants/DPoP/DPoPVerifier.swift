@@ -11,7 +11,7 @@ public struct DPoPVerifier: Sendable {
     /// The nonces that it accepts and hands out.
     public let nonces: DPoPNonces
     private let clock: @Sendable () -> Double
-    private let keys = DPoPKeys()
+    private let headers = DPoPHeaders()
 
     /// How far a client's clock may be off, in seconds.
     static let leeway = 60.0
@@ -38,15 +38,14 @@ public struct DPoPVerifier: Sendable {
         let now = clock()
         let text = try Self.checkField(fields)
         let jws = try Self.checkFormat(text)
-        try Self.checkType(jws)
-        let algorithm = try Self.checkAlgorithm(jws, rules)
-        let name = DPoPKeys.Name(jws.header, algorithm)
-        let known = name.flatMap { keys[$0] }
-        let key: DPoPKey
-        if let known { key = known } else { key = try Self.checkKey(jws, algorithm) }
+        let known = headers[jws.headerText]
+        let header: DPoPHeader
+        if let known { header = known } else { header = try Self.checkHeader(jws) }
+        try Self.checkAlgorithm(header, rules)
+        let key = header.key
         let claims = try Self.checkClaims(jws, now)
         try Self.checkSignature(jws, key)
-        if known == nil, let name { keys[name] = key }
+        if known == nil { headers[jws.headerText] = header }
         try Self.checkMethod(claims, method)
         try Self.checkURL(claims, url)
         try Self.checkAccessToken(claims, accessToken)
@@ -79,9 +78,9 @@ public struct DPoPVerifier: Sendable {
     private static func checkField(_ fields: [String]) throws(DPoPRefusal) -> String {
         try DPoPCheck.field.require(fields.count == 1, "fields")
         let text = fields.first ?? ""
-        let comma = text.utf8.firstIndex(of: UInt8(ascii: ","))
-        try DPoPCheck.field.require(comma == nil, "comma")
-        return comma.map { String(text[..<$0]) } ?? text
+        let hasComma = text.utf8.withContiguousStorageIfAvailable { $0.contains(UInt8(ascii: ",")) }
+        try DPoPCheck.field.require(!(hasComma ?? text.utf8.contains(UInt8(ascii: ","))), "comma")
+        return text
     }
 
     private static func checkFormat(_ text: String) throws(DPoPRefusal) -> DPoPJWS {
@@ -90,23 +89,30 @@ public struct DPoPVerifier: Sendable {
         return jws
     }
 
-    private static func checkType(_ jws: DPoPJWS) throws(DPoPRefusal) {
-        let type = jws.header.text("typ")?.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
+    /// The checks that depend on the text of the header alone.
+    private static func checkHeader(_ jws: DPoPJWS) throws(DPoPRefusal) -> DPoPHeader {
+        guard let header = jws.header() else { throw DPoPCheck.format.refusal("format") }
+        try checkType(header)
+        let algorithm = header.text("alg").flatMap(ClientKey.Algorithm.init)
+        try DPoPCheck.algorithm.require(algorithm != nil, "alg")
+        return DPoPHeader(algorithm: algorithm ?? .es256, key: try checkKey(header, algorithm ?? .es256))
+    }
+
+    private static func checkType(_ header: JOSEObject) throws(DPoPRefusal) {
+        let type = header.text("typ")?.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
         try DPoPCheck.type.require(type == Array("dpop+jwt".utf8), "typ")
         // Either would change what the rest means (RFC 7515 §4.1.11, RFC 7797 §3).
-        try DPoPCheck.type.require(!jws.header.has("crit") && !jws.header.has("b64"), "crit or b64")
+        try DPoPCheck.type.require(!header.has("crit") && !header.has("b64"), "crit or b64")
     }
 
-    private static func checkAlgorithm(
-        _ jws: DPoPJWS, _ rules: DPoPRules
-    ) throws(DPoPRefusal) -> ClientKey.Algorithm {
-        let algorithm = jws.header.text("alg").flatMap(ClientKey.Algorithm.init)
-        try DPoPCheck.algorithm.require(algorithm.map(rules.admits) ?? false, "alg")
-        return algorithm ?? .es256
+    private static func checkAlgorithm(_ header: DPoPHeader, _ rules: DPoPRules) throws(DPoPRefusal) {
+        try DPoPCheck.algorithm.require(rules.admits(header.algorithm), "alg")
     }
 
-    private static func checkKey(_ jws: DPoPJWS, _ algorithm: ClientKey.Algorithm) throws(DPoPRefusal) -> DPoPKey {
-        guard let jwk = jws.header.object("jwk") else { throw DPoPCheck.key.refusal("jwk") }
+    private static func checkKey(
+        _ header: JOSEObject, _ algorithm: ClientKey.Algorithm
+    ) throws(DPoPRefusal) -> DPoPKey {
+        guard let jwk = header.object("jwk") else { throw DPoPCheck.key.refusal("jwk") }
         try DPoPCheck.key.require(DPoPKey.privateMembers.allSatisfy { !jwk.has($0) }, "private key")
         try DPoPCheck.key.require(jwk.isAbsent("alg", or: algorithm.rawValue), "alg of the key")
         try DPoPCheck.key.require(jwk.isAbsent("use", or: "sig"), "use of the key")

@@ -1,19 +1,26 @@
 /// The URL of a request, under the names by which a proof may call it (`htu`, RFC 9449 §4.3 item 9): at the origin of
 /// the host that was asked, or at the issuer's.
-public struct RequestedURL: Sendable, Equatable {
-    private let names: [String]
+public struct RequestedURL: Sendable {
+    private let realm: Realm
+    private let host: String
+    private let path: String
 
     /// - Parameters:
     ///   - realm: whose issuer counts.
     ///   - host: the canonical host that was asked.
     ///   - path: as asked, without the query.
     public init(realm: Realm, host: String, path: String) {
-        names = [realm.origin(ofHost: host) + path, realm.issuer + path]
+        self.realm = realm
+        self.host = host
+        self.path = path
     }
 
     /// Whether `htu` without query and fragment is one of the names, after normalisation.
     func isNamed(by htu: String) -> Bool {
-        if names.contains(where: { $0.utf8.elementsEqual(htu.utf8) }) { return true }
+        let atIssuer = realm.issuer + path
+        if atIssuer.utf8.elementsEqual(htu.utf8) { return true }
+        let names = [atIssuer, realm.origin(ofHost: host) + path]
+        if names[1].utf8.elementsEqual(htu.utf8) { return true }
         guard let htu = HTTPURL.normalized(htu) else { return false }
         return names.contains { HTTPURL.normalized($0) == htu }
     }

@@ -10,14 +10,14 @@ struct DeviceStatement {
 
     /// `nil` unless the signature holds.
     init?(_ text: String) {
-        guard text.utf8.count <= DPoPJWS.maximumBytes, let jws = DPoPJWS(text), jws.header.text("alg") == "ES256",
-            !jws.header.has("crit"), !jws.header.has("b64"), let jwk = jws.header.object("jwk"),
+        guard text.utf8.count <= DPoPJWS.maximumBytes, let jws = DPoPJWS(text), let header = jws.header(),
+            header.text("alg") == "ES256", !header.has("crit"), !header.has("b64"), let jwk = header.object("jwk"),
             DPoPKey.privateMembers.allSatisfy({ !jwk.has($0) }), jwk.isAbsent("alg", or: "ES256"),
             jwk.isAbsent("use", or: "sig"), let key = DPoPKey(jwk, .es256),
             key.material.isValidJWSSignature(jws.signature, for: jws.input)
         else { return nil }
         thumbprint = key.thumbprint
-        type = jws.header.text("typ")?.lowercased() ?? ""
+        type = header.text("typ")?.lowercased() ?? ""
         payload = jws.payload
     }
 }

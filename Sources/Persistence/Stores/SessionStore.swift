@@ -65,7 +65,7 @@ public struct SessionStore: Sendable {
         public var permits: PermitRequest
         /// Identifies this request. When an answer is lost, a retry with the same mark gets the same successor, also
         /// outside the retry window.
-        let mark = Int64.random(in: .min ... .max)
+        let mark = nextRequestMark()
 
         /// Takes the parts as they are.
         public init(

@@ -1,3 +1,5 @@
+import Encoding
+
 /// A proof of possession (RFC 9449) as a statement takes it: it is used up there, and what the statement writes is
 /// bound to its key.
 public struct ProofUse: Sendable, Equatable {
@@ -12,7 +14,7 @@ public struct ProofUse: Sendable, Equatable {
     /// Whether a session that the statement opens or refreshes is bound to the key.
     let binds: Bool
     /// Of this request: a statement that is run again for it finds the proof fresh again.
-    private let mark = randomBytes(8)
+    fileprivate let mark = nextRequestMark()
 
     /// Takes the parts as they are.
     public init(thumbprint: [UInt8], id: [UInt8], time: Double, isByNonce: Bool, binds: Bool) {
@@ -25,7 +27,7 @@ public struct ProofUse: Sendable, Equatable {
 
     /// What `postern.with_proof` takes: 81 bytes.
     var packed: [UInt8] {
-        thumbprint + id + withUnsafeBytes(of: milliseconds.bigEndian, Array.init) + mark + [flags]
+        thumbprint + id + bigEndianBytes(milliseconds) + bigEndianBytes(mark) + [flags]
     }
 
     /// What `postern.rotate_sessions` takes of a proof that `postern.mark_proofs` uses up: 33 bytes.
@@ -51,7 +53,7 @@ struct ProofUses: Sendable {
         guard proofs.count > 1, let first = proofs.first, proofs.allSatisfy({ $0.period == first.period }) else {
             return nil
         }
-        let sorted = proofs.map { (key: $0.key, mark: $0.markNumber) }.sorted { $0.key < $1.key }
+        let sorted = proofs.map { (key: $0.key, mark: $0.mark) }.sorted { $0.key < $1.key }
         slot = Int32(truncatingIfNeeded: first.period % 10)
         before = proofs.reduce(.max) { min($0, $1.before) }
         keys = sorted.map(\.key)
@@ -75,13 +77,8 @@ extension ProofUse {
     /// Five minutes, of which each has a slot of the store.
     var period: Int64 { milliseconds / 300_000 }
     fileprivate var before: Int64 { milliseconds - (isByNonce ? 0 : 60_000) }
-    fileprivate var key: Int64 { Self.number(id) }
-    fileprivate var markNumber: Int64 { Self.number(mark) }
-
-    /// The first eight bytes as PostgreSQL reads them.
-    private static func number(_ bytes: [UInt8]) -> Int64 {
-        Int64(bitPattern: bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
-    }
+    /// The first eight bytes of the id as PostgreSQL reads them.
+    fileprivate var key: Int64 { Int64(bitPattern: id.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }) }
 }
 
 extension Argument {

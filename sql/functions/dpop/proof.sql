@@ -115,9 +115,10 @@ COMMENT ON FUNCTION postern.mark_proof IS 'Uses up a proof of possession: fresh,
 GRANT EXECUTE ON FUNCTION postern.mark_proof TO postern_app;
 
 -- Uses up the proofs of a batch by one statement, which costs less than half of mark_proof for each. True when all were
--- fresh; otherwise mark_proof says what holds for each: fresh for those that this call has marked. p_slot: of all of
--- them; p_before: the least of what the store must have begun before, as in mark_proof; p_keys: the first eight bytes
--- of each proof's id, ascending, so that two batches with equal proofs cannot deadlock; p_used_by: the marks.
+-- fresh; otherwise none of them is used up, and mark_proof says what holds for each. A subtransaction, because ON
+-- CONFLICT looks each key up twice. p_slot: of all of them; p_before: the least of what the store must have begun
+-- before, as in mark_proof; p_keys: the first eight bytes of each proof's id, ascending, so that two batches with equal
+-- proofs cannot deadlock; p_used_by: the marks.
 CREATE OR REPLACE FUNCTION postern.mark_proofs(
     p_realm uuid, p_slot integer, p_before bigint, p_keys bigint[], p_used_by bigint[]) RETURNS boolean
 LANGUAGE plpgsql
@@ -127,59 +128,53 @@ DECLARE
     v_mix bigint := postern.proof_mix(p_realm);
     v_marked integer;
 BEGIN
-    CASE p_slot
-        WHEN 0 THEN
-            INSERT INTO postern.used_proof_0 (realm_id, slot, key, used_by)
-            SELECT p_realm, 0, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-        WHEN 1 THEN
-            INSERT INTO postern.used_proof_1 (realm_id, slot, key, used_by)
-            SELECT p_realm, 1, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-        WHEN 2 THEN
-            INSERT INTO postern.used_proof_2 (realm_id, slot, key, used_by)
-            SELECT p_realm, 2, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-        WHEN 3 THEN
-            INSERT INTO postern.used_proof_3 (realm_id, slot, key, used_by)
-            SELECT p_realm, 3, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-        WHEN 4 THEN
-            INSERT INTO postern.used_proof_4 (realm_id, slot, key, used_by)
-            SELECT p_realm, 4, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-        WHEN 5 THEN
-            INSERT INTO postern.used_proof_5 (realm_id, slot, key, used_by)
-            SELECT p_realm, 5, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-        WHEN 6 THEN
-            INSERT INTO postern.used_proof_6 (realm_id, slot, key, used_by)
-            SELECT p_realm, 6, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-        WHEN 7 THEN
-            INSERT INTO postern.used_proof_7 (realm_id, slot, key, used_by)
-            SELECT p_realm, 7, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-        WHEN 8 THEN
-            INSERT INTO postern.used_proof_8 (realm_id, slot, key, used_by)
-            SELECT p_realm, 8, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-        ELSE
-            INSERT INTO postern.used_proof_9 (realm_id, slot, key, used_by)
-            SELECT p_realm, 9, unnest(p_keys) # v_mix, unnest(p_used_by)
-              FROM postern.schema_proof_store AS s WHERE s.since < p_before
-                ON CONFLICT DO NOTHING;
-    END CASE;
-    GET DIAGNOSTICS v_marked = ROW_COUNT;
+    BEGIN
+        CASE p_slot
+            WHEN 0 THEN
+                INSERT INTO postern.used_proof_0 (realm_id, slot, key, used_by)
+                SELECT p_realm, 0, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+            WHEN 1 THEN
+                INSERT INTO postern.used_proof_1 (realm_id, slot, key, used_by)
+                SELECT p_realm, 1, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+            WHEN 2 THEN
+                INSERT INTO postern.used_proof_2 (realm_id, slot, key, used_by)
+                SELECT p_realm, 2, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+            WHEN 3 THEN
+                INSERT INTO postern.used_proof_3 (realm_id, slot, key, used_by)
+                SELECT p_realm, 3, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+            WHEN 4 THEN
+                INSERT INTO postern.used_proof_4 (realm_id, slot, key, used_by)
+                SELECT p_realm, 4, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+            WHEN 5 THEN
+                INSERT INTO postern.used_proof_5 (realm_id, slot, key, used_by)
+                SELECT p_realm, 5, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+            WHEN 6 THEN
+                INSERT INTO postern.used_proof_6 (realm_id, slot, key, used_by)
+                SELECT p_realm, 6, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+            WHEN 7 THEN
+                INSERT INTO postern.used_proof_7 (realm_id, slot, key, used_by)
+                SELECT p_realm, 7, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+            WHEN 8 THEN
+                INSERT INTO postern.used_proof_8 (realm_id, slot, key, used_by)
+                SELECT p_realm, 8, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+            ELSE
+                INSERT INTO postern.used_proof_9 (realm_id, slot, key, used_by)
+                SELECT p_realm, 9, unnest(p_keys) # v_mix, unnest(p_used_by)
+                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+        END CASE;
+        GET DIAGNOSTICS v_marked = ROW_COUNT;
+    EXCEPTION WHEN unique_violation THEN
+        RETURN false;
+    END;
     RETURN v_marked = cardinality(p_keys);
 END
 $$;
