@@ -199,6 +199,14 @@ def test_a_second_factor_is_asked_for_where_the_first_was_enough(realm):
     assert session.browser.cookies[COOKIE] != flow.cookie, "a step-up has a new cookie"
 
 
+def test_a_code_says_the_class_that_was_asked_for_although_the_session_proved_more(realm):
+    """The first of `acr_values` that it meets."""
+    flow = signed_in(realm)
+    flow.sign_in(flow.email, amr=("otp", "mfa"))
+    assert [claims(flow, acr_values=asked)["acr"] for asked in (None, "urn:postern:acr:1", "phr urn:postern:acr:1 urn:postern:acr:2")] == [
+        "urn:postern:acr:2", "urn:postern:acr:1", "urn:postern:acr:1"]
+
+
 # -- consent ---------------------------------------------------------------------------------------
 
 

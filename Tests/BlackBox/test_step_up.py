@@ -138,6 +138,8 @@ def test_a_session_keeps_what_its_sign_in_said(realm):
     answer = who.app.redeem_passkey(ceremony, authenticator.assertion(ceremony["options"], who.credential), acr_values=TWO)
     tokens = answer.json()
     assert realm.app("api").introspect(tokens["refresh_token"]).json()["acr"] == TWO
+    listed = who.app.get("/connect/sessions", bearer(tokens["access_token"])).json()
+    assert [item["Acr"] for item in listed if item["Current"]] == [TWO]
     rows = realm.world.admin.run(
         f"SELECT acr, amr FROM admin.sessions WHERE id = '{jose.parts(tokens['id_token'])[1]['sid']}';")
     assert rows == [[TWO, "{swk,user,mfa}"]] or rows == [[TWO, "{hwk,user,mfa}"]], rows
