@@ -1,5 +1,3 @@
-import Encoding
-
 /// A proof of possession (RFC 9449) as a statement takes it: it is used up there, and what the statement writes is
 /// bound to its key.
 public struct ProofUse: Sendable, Equatable {
@@ -27,12 +25,13 @@ public struct ProofUse: Sendable, Equatable {
 
     /// What `postern.with_proof` takes: 81 bytes.
     var packed: [UInt8] {
-        thumbprint + id + bigEndianBytes(milliseconds) + bigEndianBytes(mark) + [flags]
+        thumbprint + id + Self.bytes(milliseconds) + Self.bytes(mark) + [flags]
     }
 
     /// What `postern.rotate_sessions` takes of a proof that `postern.mark_proofs` uses up: 33 bytes.
     var packedWhenUsed: [UInt8] { thumbprint + [flags] }
 
+    private static func bytes(_ number: Int64) -> [UInt8] { withUnsafeBytes(of: number.bigEndian, Array.init) }
     private var milliseconds: Int64 { Int64(exactly: (time * 1000).rounded(.down)) ?? 0 }
     private var flags: UInt8 { (isByNonce ? 1 : 0) | (binds ? 2 : 0) }
 }
