@@ -144,6 +144,23 @@ def test_sign_out_without_a_database_ends_nothing_and_says_so(realm, down):
     assert session.browser.page.step == "signed-out"
 
 
+def test_a_sign_out_that_the_database_does_not_answer_is_told_by_a_page(realm, fragile_world):
+    """The configuration is still current, so the endpoint itself fails."""
+    session = Session(realm)
+    session.sign_in(realm.user())
+    session.browser.open("/connect/logout")
+    page = session.browser.page
+    held = fragile_world.cluster.hold("BEGIN; LOCK TABLE postern.browser_session IN ACCESS EXCLUSIVE MODE")
+    try:
+        session.browser.submit("continue")
+    finally:
+        held.end()
+    assert_unavailable(session.browser.answer)
+    session.browser.page = page
+    session.browser.submit("continue")
+    assert session.browser.page.step == "signed-out"
+
+
 def test_a_sign_in_outlives_its_process(realm, fragile_world):
     """Killed after the mail and after the response: another process goes on, and the session is still there."""
     world = fragile_world

@@ -27,7 +27,7 @@ struct SignOutRoutes: Sendable {
         let request =
             (try? FormParameters(parsing: query)).map { SignOutRequest($0, realm: exchange.realm) }
             ?? SignOutRequest()
-        do {
+        return try await orTryAgain(exchange) {
             let outcome = try await signOut.begin(
                 request, cookie: exchange.sessionCookie, host: exchange.host, realm: exchange.realm,
                 source: exchange.source)
@@ -40,6 +40,13 @@ struct SignOutRoutes: Sendable {
                 answer.headers[.setCookie] = exchange.endedSessionCookie
                 return answer
             }
+        }
+    }
+
+    /// A page in place of the error, for it is a browser that reads it.
+    private func orTryAgain(_ exchange: Exchange, _ body: () async throws -> Answer) async throws -> Answer {
+        do {
+            return try await body()
         } catch let refusal as Refusal {
             throw refusal
         } catch {
@@ -56,7 +63,7 @@ struct SignOutRoutes: Sendable {
             if let seconds = limit.refusal(.authorize, exchange.source, realm: exchange.realm) {
                 return pages.tryAgain(after: seconds, isLimited: true, exchange)
             }
-            return try await pages.confirmSignOut(form, exchange)
+            return try await orTryAgain(exchange) { try await pages.confirmSignOut(form, exchange) }
         }
         let query = String(decoding: exchange.request.body.readableBytesView, as: UTF8.self)
         let fits =
