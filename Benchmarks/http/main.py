@@ -71,7 +71,7 @@ def main():
     report = {"meta": meta(options), "scenarios": {}}
     try:
         database.open(BINARIES / "postern")
-        # A run of it takes as long as one of these, and falls on one scenario and not on the other.
+        # An autovacuum takes as long as a run of a scenario, and would make that run alone dearer.
         database.restart(autovacuum="off")
         server = Server(database, options.db_connections, directory)
         realm = Realm(database, directory, server.key_file)

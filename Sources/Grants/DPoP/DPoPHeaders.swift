@@ -1,13 +1,13 @@
 import Synchronization
 
-/// What the header of a proof says, once it has passed the checks of it.
+/// What a proof's header says, after the header has passed its checks.
 struct DPoPHeader {
     let algorithm: ClientKey.Algorithm
     let key: DPoPKey
 }
 
-/// The headers that proofs were signed under lately, so that a device's is read once and not for each of its proofs.
-/// What a header says depends on its text alone; nothing about a signature is remembered.
+/// The headers of the last valid proofs. A device sends the same header with each of its proofs, so the server reads it
+/// once. What a header says depends on its text alone. Whether a signature was valid is not kept.
 final class DPoPHeaders: Sendable {
     /// A header as it was sent, byte for byte.
     private struct Text: Hashable {

@@ -43,7 +43,7 @@ struct SignOutRoutes: Sendable {
         }
     }
 
-    /// A page in place of the error, for it is a browser that reads it.
+    /// Answers an error of the body with a page, because a browser shows the answer to a person.
     private func orTryAgain(_ exchange: Exchange, _ body: () async throws -> Answer) async throws -> Answer {
         do {
             return try await body()
