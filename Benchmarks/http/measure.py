@@ -32,7 +32,8 @@ class Bench:
             static.stop()
 
     def _measure(self, scenario, beside=None, bearer=None):
-        """All rounds of a scenario: {"http": {connections: run}, "bearer": {…}, "own": {…}, "floor": {name: {…}}, "static": {…}, "half": run}."""
+        """All rounds of a scenario: {"http": {connections: run}, "bearer": {…}, "beside_bearer": {connections: {figure: ratio}}, "own": {…},
+        "floor": {name: {…}}, "static": {…}, "half": run}."""
         values, bearer_values = self._kept(scenario), bearer and self._kept(bearer)
         # Once and not before each run: else every run would log whole pages again, and whoever touches more pages more of them.
         self.database.sql("CHECKPOINT")
@@ -43,9 +44,10 @@ class Bench:
         scripts.update({name: s for name, s in scenario.floors.items() if self.database.has_floor})
         for number in range(self.rounds):
             for connections in self.connections:
-                http.setdefault(connections, []).append(self._http(scenario, connections, values))
-                if bearer:
-                    plain.setdefault(connections, []).append(self._http(bearer, connections, bearer_values))
+                turns = [(http, scenario, values)] + ([(plain, bearer, bearer_values)] if bearer else [])
+                # The one that was second begins the next round, so that a machine that becomes slower slows both.
+                for runs, which, kept in turns if number % 2 == 0 else reversed(turns):
+                    runs.setdefault(connections, []).append(self._http(which, connections, kept))
                 if beside:
                     static.setdefault(connections, []).append(self._static(beside, scenario, connections, values))
                 if with_peer:
@@ -56,7 +58,7 @@ class Bench:
                     statements.setdefault(name, {}).setdefault(connections, []).append(self._statement(name, statement, connections))
                 if not best:
                     self._best[statement.script] = max(statements[name], key=lambda c: statements[name][c][0]["rate"])
-        result = {"http": _medians(http), "bearer": _medians(plain), "static": _medians(static), "floor": {}, "own": {}, "peer": _medians(peers)}
+        result = {"http": _medians(http), "bearer": _medians(plain), "beside_bearer": _beside(http, plain), "static": _medians(static), "floor": {}, "own": {}, "peer": _medians(peers)}
         for name, runs in statements.items():
             if name == "own":
                 result["own"] = _medians(runs)
@@ -136,4 +138,18 @@ def _medians(runs):
     for connections, several in runs.items():
         middle = statistics.median_low([run["rate"] for run in several])
         result[str(connections)] = {**next(run for run in several if run["rate"] == middle), "rates": [run["rate"] for run in several]}
+    return result
+
+
+def _beside(runs, others):
+    """For each number of connections: the median of the rounds' ratios of rate and PostgreSQL's CPU, and all of them. Two runs of one round
+    met the same machine; two medians may be of different rounds."""
+    result = {}
+    for connections in others:
+        pairs = list(zip(runs[connections], others[connections]))
+        result[str(connections)] = {}
+        for figure in ("rate", "postgres_us"):
+            of_rounds = [run[figure] / other[figure] for run, other in pairs]
+            result[str(connections)][figure] = statistics.median(of_rounds)
+            result[str(connections)][f"{figure}_of_rounds"] = sorted(round(one, 3) for one in of_rounds)
     return result

@@ -15,11 +15,11 @@ def ratios(scenario, result):
     _, own = best(result["own"])
     _, static = best(result["static"])
     found = []
-    _, plain = best(result["bearer"])
-    if plain:
-        found.append((f"http / {scenario.bearer}", http["rate"] / plain["rate"], scenario.bearer_target, True))
-        found.append((f"PostgreSQL CPU / {scenario.bearer}", http["postgres_us"] / plain["postgres_us"],
-                      1.10 if scenario.name == "refresh-dpop" else None, False))
+    connections, _ = best(result["bearer"])
+    if connections:
+        beside = result["beside_bearer"][connections]
+        found.append((f"http / {scenario.bearer}", beside["rate"], scenario.bearer_target, True))
+        found.append((f"PostgreSQL CPU / {scenario.bearer}", beside["postgres_us"], 1.10 if scenario.name == "refresh-dpop" else None, False))
     if own:
         found.append(("http / own statement", http["rate"] / own["rate"], scenario.http_target, True))
         for name, runs in result["floor"].items():
@@ -54,6 +54,10 @@ def table(scenario, result):
     for name, runs in [(scenario.bearer, result["bearer"]), ("own statement", result["own"]), *result["floor"].items(), ("static route", result["static"]), ("glewlwyd", result["peer"])]:
         for connections, run in runs.items():
             line(name, connections, run)
+    for connections, beside in result["beside_bearer"].items():
+        of_rounds = beside["rate_of_rounds"]
+        lines.append(f"  of {len(of_rounds)} rounds at {connections}: rates {of_rounds[0]:.2f} to {of_rounds[-1]:.2f}, median {beside['rate']:.3f}; "
+                     f"PostgreSQL's CPU {beside['postgres_us_of_rounds'][0]:.2f} to {beside['postgres_us_of_rounds'][-1]:.2f}, median {beside['postgres_us']:.3f}")
     for what, value, wanted, more in ratios(scenario, result):
         verdict = "" if wanted is None else f"  wanted {'>=' if more else '<='} {wanted}: " + (
             "yes" if (value >= wanted) == more or value == wanted else "NO")

@@ -42,13 +42,8 @@ GRANT EXECUTE ON FUNCTION postern.queue_message TO postern_app;
 -- Used in place of p_source in a statement that records a request. It puts the language into a setting that the
 -- column's default reads, so that no function that records a request needs a parameter for it.
 CREATE OR REPLACE FUNCTION postern.requested_in(p_source text, p_locale text) RETURNS text
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.locale', coalesce(p_locale, ''), true);
-    RETURN p_source;
-END
-$$;
+LANGUAGE sql
+RETURN CASE WHEN set_config('postern.locale', coalesce(p_locale, ''), true) IS NOT NULL THEN p_source END;
 COMMENT ON FUNCTION postern.requested_in IS
     'The source as it is; the request recorded by this statement notes the language';
 GRANT EXECUTE ON FUNCTION postern.requested_in TO postern_app;

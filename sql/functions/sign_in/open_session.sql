@@ -71,15 +71,11 @@ COMMENT ON FUNCTION postern.open_client_session IS 'Opens the session of a user 
 GRANT EXECUTE ON FUNCTION postern.open_client_session TO postern_app;
 
 -- Used in place of p_source in a statement that opens a session. It puts the user agent into a setting that the
--- column's default reads, so that no function that opens a session needs a parameter for it.
+-- column's default reads, so that no function that opens a session needs a parameter for it. One expression, as
+-- with_proof is.
 CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text) RETURNS text
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.user_agent', coalesce(p_user_agent, ''), true);
-    RETURN p_source;
-END
-$$;
+LANGUAGE sql
+RETURN CASE WHEN set_config('postern.user_agent', coalesce(p_user_agent, ''), true) IS NOT NULL THEN p_source END;
 COMMENT ON FUNCTION postern.opened_from IS
     'The source as it is; the session opened by this statement notes the user agent';
 GRANT EXECUTE ON FUNCTION postern.opened_from TO postern_app;
@@ -88,16 +84,11 @@ GRANT EXECUTE ON FUNCTION postern.opened_from TO postern_app;
 -- what amr says. p_level: the least that will do (postern.acr_level); NULL: anything.
 CREATE OR REPLACE FUNCTION postern.opened_for(p_source text, p_user_agent text, p_acr text, p_level integer)
 RETURNS text
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF p_level IS NOT NULL THEN
-        PERFORM set_config('postern.acr', coalesce(p_acr, ''), true),
-                set_config('postern.level', p_level::text, true);
-    END IF;
-    RETURN postern.opened_from(p_source, p_user_agent);
-END
-$$;
+LANGUAGE sql
+RETURN CASE WHEN p_level IS NULL
+              OR (set_config('postern.acr', coalesce(p_acr, ''), true)
+                  || set_config('postern.level', p_level::text, true)) IS NOT NULL
+            THEN postern.opened_from(p_source, p_user_agent) END;
 COMMENT ON FUNCTION postern.opened_for IS
     'The source as it is; the session opened by this statement notes the user agent and the context asked for';
 GRANT EXECUTE ON FUNCTION postern.opened_for TO postern_app;
