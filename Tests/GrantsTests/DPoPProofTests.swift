@@ -91,6 +91,20 @@ struct DPoPProofTests {
         #expect(throws: DPoPRefusal.invalid(reason: "key")) { try verify(other) }
     }
 
+    @Test func `a header that the server knows is refused where its algorithm is not admitted`() throws {
+        let realm = try Realm.fixture(id: ProofDraft.realmID)
+        let verifier = DPoPVerifier(nonces: DPoPNonces(keyring: .fixture())) { ProofDraft.now }
+        let url = RequestedURL(realm: realm, host: "r.example", path: "/connect/token")
+        func verify(_ jti: String, _ rules: DPoPRules) throws {
+            let text = try ProofDraft(.edDSA, jti: jti).text()
+            _ = try verifier.verify([text], method: "POST", url: url, accessToken: nil, realm: realm, rules: rules)
+        }
+        #expect(throws: DPoPRefusal.invalid(reason: "alg")) { try verify("one", .device) }
+        try verify("two", .standard)
+        #expect(throws: DPoPRefusal.invalid(reason: "alg")) { try verify("three", .device) }
+        try verify("four", .standard)
+    }
+
     @Test(
         "thumbprints are those of the specifications",
         arguments: [
