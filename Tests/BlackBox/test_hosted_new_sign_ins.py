@@ -63,3 +63,24 @@ def test_a_new_sign_in_is_as_strong_as_its_own_proofs(realm, world, changes):
     session.sign_in(email)
     found = claims(session)
     assert (found["amr"], found["acr"]) == (["otp"], "urn:postern:acr:1")
+
+
+def test_a_weaker_proof_makes_no_older_one_new(realm, world):
+    """A code by mail that another request asked for does not make the passkey of before one of now."""
+    email = realm.user()
+    flow = Flow(realm)
+    flow.sign_in(email, amr=("hwk", "user"), proves="passkey")
+    world.time_travel(120)
+    passkey = int(time.time()) - 120
+    session = Session(realm)
+    session.browser.cookies[COOKIE] = flow.cookie
+    session.begin(acr_values="urn:postern:acr:email")
+    session.sign_in(email)
+    found = claims(session)
+    assert found["acr"] == "urn:postern:acr:email" and found["auth_time"] <= passkey + 5
+    session.begin(acr_values="phr", max_age="60")
+    assert session.browser.left_for is None and session.browser.page.step == "address"
+    # Without a time the passkey of before will do, and says its own age.
+    session.begin(acr_values="phr")
+    found = claims(session)
+    assert found["acr"] == "phr" and found["auth_time"] <= passkey + 5

@@ -76,14 +76,31 @@ RETURN CASE WHEN r.sso_idle = interval '0' THEN r.sign_in_lifetime ELSE r.sso_id
 COMMENT ON FUNCTION postern.browser_session_idle IS 'The idle time of the browser sessions of a realm';
 GRANT EXECUTE ON FUNCTION postern.browser_session_idle TO postern_app;
 
+-- When methods as strong as those of a browser session were last proven. A proof that is weaker than the session does
+-- not renew it: max_age would take an old passkey and a new code by mail for a new passkey.
+CREATE OR REPLACE FUNCTION postern.proven_at(b postern.browser_session) RETURNS timestamptz
+LANGUAGE sql STABLE
+RETURN coalesce(b.proven_at, b.auth_time);
+COMMENT ON FUNCTION postern.proven_at(postern.browser_session) IS
+    'When methods as strong as those of a browser session were last proven';
+GRANT EXECUTE ON FUNCTION postern.proven_at(postern.browser_session) TO postern_app;
+
 -- The methods of a browser session after a further proof by p_amr that a request (or NULL) asked for.
 CREATE OR REPLACE FUNCTION postern.proven_methods(b postern.browser_session, p_amr text[], p_request jsonb)
 RETURNS text[]
 LANGUAGE sql STABLE
-RETURN CASE WHEN postern.wants_sign_in(b.auth_time, p_request) THEN p_amr
+RETURN CASE WHEN postern.wants_sign_in(postern.proven_at(b), p_request) THEN p_amr
             ELSE b.amr || ARRAY(SELECT m FROM unnest(p_amr) AS m WHERE m <> ALL (b.amr)) END;
 COMMENT ON FUNCTION postern.proven_methods IS 'The methods that a browser session stands for after a further proof';
 GRANT EXECUTE ON FUNCTION postern.proven_methods TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.proven_at(b postern.browser_session, p_amr text[], p_request jsonb)
+RETURNS timestamptz
+LANGUAGE sql STABLE
+RETURN CASE WHEN postern.acr_level(p_amr) >= postern.acr_level(postern.proven_methods(b, p_amr, p_request)) THEN now()
+            ELSE postern.proven_at(b) END;
+COMMENT ON FUNCTION postern.proven_at(postern.browser_session, text[], jsonb) IS 'The same after a further proof';
+GRANT EXECUTE ON FUNCTION postern.proven_at(postern.browser_session, text[], jsonb) TO postern_app;
 
 -- The end of a sign-in on a page, in place of open_session: a proof by the user of the live session that the browser
 -- showed adds to that session, under a new cookie; any other user replaces it. When the request wanted a newer sign-in
@@ -128,6 +145,7 @@ BEGIN
            SET cookie_hash = decode(p_page ->> 'cookie', 'hex'), auth_time = now(), last_used_at = now(),
                idle_expires_at = now() + postern.browser_session_idle(v_realm),
                amr = postern.proven_methods(b, v_amr, v_request),
+               proven_at = postern.proven_at(b, v_amr, v_request),
                email_proved_at = CASE WHEN v_proves = 'email' THEN now() ELSE b.email_proved_at END,
                phone_proved_at = CASE WHEN v_proves = 'phone' OR v_holds THEN now()
                                       ELSE b.phone_proved_at END,

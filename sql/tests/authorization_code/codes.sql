@@ -67,7 +67,7 @@ SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.session WHERE id IN (
 SELECT pg_temp.browse('d') \g /dev/null
 SELECT is(pg_temp.answered('d', pg_temp.wanted()), 'continue', 'nothing, and no code was asked for');
 SELECT is(pg_temp.answered('d', pg_temp.wanted('x', '{"max_age":0}')), 'issued', 'a sign-in of this moment is not too old');
-SELECT pg_temp.sql($$UPDATE postern.browser_session SET auth_time = now() - interval '10 s'
+SELECT pg_temp.sql($$UPDATE postern.browser_session SET auth_time = now() - interval '10 s', proven_at = now() - interval '10 s'
                       WHERE id = pg_temp.uu('d') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.answered('d', pg_temp.wanted('y', '{"max_age":9}')), 'login', 'one of ten seconds ago is');
 SELECT is(pg_temp.answered('d', pg_temp.wanted('y', '{"max_age":11}')), 'issued', 'or not');

@@ -22,13 +22,20 @@ SELECT is((SELECT amr FROM postern.continue_browser_session(pg_temp.realm(), pg_
           '{otp,hwk,user,mfa}', 'with all proofs');
 -- A request that wants a newer sign-in gets no older proof with it.
 CREATE FUNCTION pg_temp.aged(cookie text) RETURNS text LANGUAGE sql AS $$
-    SELECT pg_temp.sql(format('UPDATE postern.browser_session SET auth_time = now() - interval ''1 hour''
-                                WHERE cookie_hash = pg_temp.h(%L) RETURNING 1', cookie)) $$;
+    SELECT pg_temp.sql(format('UPDATE postern.browser_session SET auth_time = now() - interval ''1 hour'',
+                                       proven_at = now() - interval ''1 hour'' WHERE cookie_hash = pg_temp.h(%L) RETURNING 1', cookie)) $$;
 CREATE FUNCTION pg_temp.methods(cookie text) RETURNS text[] LANGUAGE sql AS $$
     SELECT amr FROM postern.continue_browser_session(pg_temp.realm(), pg_temp.h(cookie), 'a.example', NULL) $$;
 SELECT pg_temp.aged('c2') \g /dev/null
 SELECT is(pg_temp.answered('c2', pg_temp.wanted('n1', '{"acr_values":["phr"],"max_age":60}')), 'login',
           'a passkey of an hour ago is too old');
+SELECT is(pg_temp.browse('c20', former => 'c2', request => pg_temp.wanted('n0')), 'issued', 'a code by mail');
+SELECT is(pg_temp.answered('c20', pg_temp.wanted('n1', '{"acr_values":["phr"],"max_age":60}')), 'login',
+          'makes it no newer');
+SELECT is((SELECT amr || array[(auth_time = db_now)::text] FROM postern.continue_browser_session(
+               pg_temp.realm(), pg_temp.h('c20'), 'a.example', NULL)), '{otp,hwk,user,mfa,true}',
+          'although it is there, and the user too');
+SELECT pg_temp.browse('c2', former => 'c20') \g /dev/null
 SELECT is(pg_temp.browse('c21', former => 'c2', request => pg_temp.wanted('n1', '{"acr_values":["phr"],"max_age":60}')),
           'acr', 'a code does not make it newer');
 SELECT is(pg_temp.methods('c21'), '{otp}', 'the session is as strong as the code');
