@@ -39,6 +39,22 @@ def test_a_made_up_session_cookie_is_looked_up_a_few_times(session):
     assert seen[0] == 200 and seen[-1] == 429, seen
 
 
+def test_a_stored_request_is_read_a_few_times(world):
+    """Anybody can have one stored, and each page of it reads it."""
+    realm = hosted(world.realm(), offer_passkey=False)
+    session = Session(realm, state="s" * 1800)
+    rows = f"SELECT count(*), max(opened_at) FROM postern.pushed_request AS p JOIN postern.realm AS r ON r.id = p.realm_id WHERE r.slug = '{realm.slug}'"
+    ((count, opened),) = world.cluster.sql(rows)
+    assert int(count) == 1, "the request is too long for the page"
+    realm.limit("authorize", "source", 10, per="1 hour", burst=10)
+    target = "/sign-in?tx=" + session.browser.page.fields["tx"]
+    seen = statuses(session, "GET", target)
+    assert seen[0] == 200 and seen[-1] == 429, seen
+    seen = statuses(session, "POST", "/sign-in", {**session.browser.page.fields, "action": "restart"})
+    assert set(seen) == {429}, seen
+    assert world.cluster.sql(rows) == [[count, opened]], "the readers wrote"
+
+
 def test_a_made_up_link_is_looked_up_a_few_times(session):
     """In the browser that would have asked for it."""
     form = {"userId": str(uuid.uuid4()), "token": secrets.token_urlsafe(32), "action": "continue"}

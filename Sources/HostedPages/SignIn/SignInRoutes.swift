@@ -77,6 +77,7 @@ struct SignInRoutes: Sendable {
 
     private func request(_ bytes: [UInt8], _ exchange: Exchange) async throws -> AuthorizationRequest {
         guard bytes.first == Self.storedMark else { return try AuthorizationRequest(bytes, realm: exchange.realm) }
+        try parts.countLookUp(exchange)
         guard bytes.count == 1 + 32 + 16, let key = UUIDValue(bytes: bytes[33...]),
             let client = exchange.realm.clients.values.first(where: { $0.key == key })
         else { throw AuthorizationRefusal.page(.invalidClient) }
@@ -103,6 +104,7 @@ struct SignInRoutes: Sendable {
     ) async throws -> Answer {
         switch transaction.step {
         case .consent, .continueAs, .offerPasskey:
+            try parts.countLookUp(context.exchange)
             guard let live = try await flow.signedIn(transaction, context) else {
                 return try await pages.page(
                     context.begun(from: transaction, at: parts.clock()), context, live: nil, status: status)

@@ -32,19 +32,25 @@ GRANT EXECUTE ON FUNCTION postern.push_request TO postern_app;
 
 -- The sealed request; NULL when it is unknown, another client's, answered, or neither in time nor opened in time. Once
 -- opened in time it may be read again while a sign-in for it is under way. p_is_under_way: a page asks, which was shown
--- for this request.
+-- for this request. Only the first reader writes: anybody may show a request as often as he likes, and readers of a row
+-- do not wait for each other.
 CREATE OR REPLACE FUNCTION postern.open_pushed_request(
     p_realm uuid, p_id_hash bytea, p_client uuid, p_is_under_way boolean) RETURNS bytea
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_sealed bytea;
+    v_is_open boolean;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.pushed_request AS p SET opened_at = coalesce(p.opened_at, now())
+    SELECT p.sealed, p.opened_at IS NOT NULL INTO v_sealed, v_is_open
+      FROM postern.pushed_request AS p
      WHERE p.realm_id = p_realm AND p.id_hash = p_id_hash AND p.client = p_client AND p.used_at IS NULL
-       AND (p.expires_at > now() OR p_is_under_way AND p.opened_at > now() - interval '25 hours')
-    RETURNING p.sealed INTO v_sealed;
+       AND (p.expires_at > now() OR p_is_under_way AND p.opened_at > now() - interval '25 hours');
+    IF NOT v_is_open THEN
+        UPDATE postern.pushed_request AS p SET opened_at = now()
+         WHERE p.realm_id = p_realm AND p.id_hash = p_id_hash AND p.opened_at IS NULL;
+    END IF;
     RETURN v_sealed;
 END
 $$;
