@@ -143,3 +143,19 @@ def test_other_users_sign_in_and_other_realms_notice_nothing(world):
         stop.set()
         locked.join(40)
     assert set(locked.statuses) == {503}
+
+
+def test_a_code_for_a_locked_account_holds_up_no_other_realms_codes(world):
+    """A stranger asks for a code of an account that is being deleted; others get theirs at once."""
+    realm, other = world.realm(), world.realm()
+    email, friend = realm.user(), other.user()
+    app, stranger = realm.app(), other.app()
+    with OpenTransaction(world, call("delete_user", realm.slug, email)):
+        assert app.ask(email).status == 200
+        for _ in range(3):
+            began = time.monotonic()
+            stranger.request_code(friend)
+            took = time.monotonic() - began
+            assert took < 3, f"{took:.1f} s"
+        assert not world.mailbox.to(email, "code")
+    world.mailbox.wait(email, 1, kind="code")

@@ -39,18 +39,23 @@ public struct MailedLink: SentFactor {
     /// Makes a link and its mail when the statement decided to send one.
     public func decide(
         _ request: SignInRequestStore.PendingRequest, in transaction: isolated Connection
-    ) throws(StoreError) -> Bool {
-        guard let decision = try SignInRequestStore.decideLink(request, in: transaction) else { return false }
-        let link = MagicLink(for: decision.user)
+    ) throws(StoreError) -> SignInRequestStore.Decision {
+        let (user, origin): (UUIDValue, RequestOrigin)
+        switch try SignInRequestStore.decideLink(request, in: transaction) {
+        case .send(let account, let from): (user, origin) = (account, from)
+        case .nothing: return .nothing
+        case .busy: return .busy
+        }
+        let link = MagicLink(for: user)
         let mail = MailPayload(
             realmName: request.displayName, originHost: Realm.host(ofOrigin: request.publicOrigin),
             content: .magicLink(
                 link: link.url(origin: request.publicOrigin), minutes: Int(request.magicLinkLifetime + 59) / 60,
-                origin: decision.origin))
+                origin: origin))
         guard let sealed = try? mail.sealed(under: keyring, realm: request.realm) else { throw .malformedResult }
         try SignInRequestStore.addLink(
-            request, user: decision.user, tokenHash: link.tokenHash, mail: sealed, in: transaction)
-        return true
+            request, user: user, tokenHash: link.tokenHash, mail: sealed, in: transaction)
+        return .sent
     }
 }
 

@@ -41,7 +41,7 @@ public struct MailedCode: SentFactor {
     /// Drafts a code with its mail, and lets the statement decide whether it is sent.
     public func decide(
         _ request: SignInRequestStore.PendingRequest, in transaction: isolated Connection
-    ) throws(StoreError) -> Bool {
+    ) throws(StoreError) -> SignInRequestStore.Decision {
         let code = OneTimeCode.random(digits: Int(request.otpDigits))
         let mail = MailPayload(
             realmName: request.displayName, originHost: Realm.host(ofOrigin: request.publicOrigin),

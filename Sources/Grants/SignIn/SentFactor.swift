@@ -22,10 +22,10 @@ public protocol SentFactor: Sendable {
     func record(
         _ request: SignInRequest, permits: PermitRequest
     ) async throws(StoreError) -> (SignInRequestStore.Recorded?, PermitVerdict)
-    /// Decides a recorded request: the factor and its mail, or nothing. - Returns: whether a mail was queued.
+    /// Decides a recorded request: the factor and its mail, or nothing.
     func decide(
         _ request: SignInRequestStore.PendingRequest, in transaction: isolated Connection
-    ) throws(StoreError) -> Bool
+    ) throws(StoreError) -> SignInRequestStore.Decision
 }
 
 /// A request for a code or a link, complete and bounded.

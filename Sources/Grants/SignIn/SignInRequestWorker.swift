@@ -35,33 +35,54 @@ public struct SignInRequestWorker: Sendable {
     public func run() async {
         await wake.forEach(atLeastEvery: Self.pollInterval) {
             do {
-                while try await decideBatch() == Int(Self.batch) {}
+                // Requests that are busy alone wait for the next look.
+                var batch: (taken: Int, decided: Int)
+                repeat { batch = try await decide(Self.batch) } while batch.taken == Self.batch && batch.decided > 0
             } catch StoreError.cancelled {
                 // The server stops; what is pending waits for the next one.
             } catch {
                 logger.warning(
-                    "requests for codes wait: the database is not available", metadata: ["error": "\(error)"])
+                    "requests for codes wait: they are decided one by one", metadata: ["error": "\(error)"])
+                await decideOneByOne()
             }
         }
     }
 
-    /// Decides one batch in one transaction: takes requests, then decides each and stores what is to be sent.
-    /// - Returns: how many requests it held.
-    func decideBatch() async throws(StoreError) -> Int {
-        let last = turn.last.withLock { $0 }
-        let factors = factors
-        let (decided, mails, next) = try await requests.transaction { (transaction) throws(StoreError) in
-            let pending = try SignInRequestStore.takeUndecided(limit: Self.batch, after: last, in: transaction)
-            var mails = 0
-            for request in pending {
-                guard let factor = factors[request.kind] else { throw .malformedResult }
-                if try factor.decide(request, in: transaction) { mails += 1 }
+    /// After a batch that failed: what one request meets, for example a row that an administrator's transaction holds,
+    /// costs no other realm its turn.
+    private func decideOneByOne() async {
+        for _ in 0..<Self.batch {
+            do {
+                guard try await decide(1).taken > 0 else { return }
+            } catch .timedOut, .conflict, .violation, .rejected {
+                // The turn has gone to the next realm.
+            } catch {
+                return
             }
-            return (pending.count, mails, pending.last?.realm ?? last)
         }
-        turn.last.withLock { $0 = next }
-        if mails > 0 { wakeDelivery() }
-        return decided
+    }
+
+    /// Takes a batch of requests, decides each and stores what is to be sent, in one transaction.
+    private func decide(_ limit: Int32) async throws(StoreError) -> (taken: Int, decided: Int) {
+        let last = turn.last.withLock { $0 }
+        let (factors, turn) = (factors, turn)
+        let (taken, decided, sent) = try await requests.transaction { (transaction) throws(StoreError) in
+            let pending = try SignInRequestStore.takeUndecided(limit: limit, after: last, in: transaction)
+            var (decided, sent) = (0, 0)
+            for request in pending {
+                // Also when it fails.
+                turn.last.withLock { $0 = request.realm }
+                guard let factor = factors[request.kind] else { throw .malformedResult }
+                switch try factor.decide(request, in: transaction) {
+                case .sent: (decided, sent) = (decided + 1, sent + 1)
+                case .nothing: decided += 1
+                case .busy: break
+                }
+            }
+            return (pending.count, decided, sent)
+        }
+        if sent > 0 { wakeDelivery() }
+        return (taken, decided)
     }
 
     /// The realm whose requests were decided last; the next batch begins with the one that follows. Begins anywhere, so

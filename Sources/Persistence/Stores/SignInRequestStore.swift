@@ -156,29 +156,45 @@ public struct SignInRequestStore: Sendable {
         try transaction.all(calls.takeUndecided, ["limit": limit, "after": realm])
     }
 
+    /// What came of a request.
+    public enum Decision: Sendable {
+        /// A message was queued.
+        case sent
+        /// Nothing is sent.
+        case nothing
+        /// Another transaction has what the decision needs; the request waits.
+        case busy
+    }
+
     /// Decides a request for a code: stores the code and queues its mail, or does neither.
     /// - Parameters:
     ///   - salt: 16 random bytes.
     ///   - keyed: the HMAC of the code under the server's key, 32 bytes.
-    /// - Returns: whether the mail was queued.
     public static func decideCode(
         _ request: PendingRequest, code: UUIDValue, salt: [UInt8], keyed: [UInt8], mail: SealedMail,
         in transaction: isolated Connection
-    ) throws(StoreError) -> Bool {
+    ) throws(StoreError) -> Decision {
         let outcome = try transaction.one(
             calls.decideCode,
             [
                 "realm": request.realm, "request": request.id, "code_id": code, "salt": salt, "keyed": keyed,
                 "template": "otp",
             ] + mail.arguments)
-        return outcome == "sent"
+        return outcome == "sent" ? .sent : outcome == "busy" ? .busy : .nothing
+    }
+
+    /// What came of a request for a link.
+    public enum LinkDecision: Sendable {
+        /// A link is sent to this account; the mail says where the request came from.
+        case send(user: UUIDValue, origin: RequestOrigin)
+        /// As in ``Decision``.
+        case nothing, busy
     }
 
     /// Decides a request for a link.
-    /// - Returns: the account to sign in to, and where the request came from; `nil` when nothing is sent.
     public static func decideLink(
         _ request: PendingRequest, in transaction: isolated Connection
-    ) throws(StoreError) -> (user: UUIDValue, origin: RequestOrigin)? {
+    ) throws(StoreError) -> LinkDecision {
         try transaction.one(calls.decideLink, ["realm": request.realm, "request": request.id])
     }
 
@@ -212,13 +228,17 @@ extension SignInRequestStore {
         let decideCode = FunctionCall<String>(
             "decide_code", ["realm", "request", "code_id", "salt", "keyed", "template"] + SealedMail.arguments,
             effect: .once)
-        let decideLink = FunctionCall<(user: UUIDValue, origin: RequestOrigin)?>(
+        let decideLink = FunctionCall<LinkDecision>(
             "decide_link_request", ["realm", "request"], effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), user = columns("user_id", UUIDValue.self)
             let origin = RequestOrigin.columns(&columns)
             return { (row) throws(StoreError) in
-                try row[outcome] == "send" ? (try row[user], try row.some(origin(row))) : nil
+                switch try row[outcome] {
+                case "send": .send(user: try row[user], origin: try row.some(origin(row)))
+                case "busy": .busy
+                default: .nothing
+                }
             }
         }
         let addLink = FunctionCall<Void>(

@@ -65,6 +65,10 @@ BEGIN
       INTO v_user
       FROM postern.account_of(p_realm, v_request.email_key) AS a
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
+    -- The foreign key of the code would wait for a transaction that deletes the account, and all realms with it.
+    IF v_user.id IS NOT NULL AND NOT postern.try_hold_user(p_realm, v_user.id) THEN
+        RETURN 'busy';
+    END IF;
     v_registers := (NOT coalesce(v_user.confirmed, false) OR v_user.stale) AND coalesce(v_user.enabled, true)
         AND v_request.live AND v_request.open
         AND coalesce(v_request.is_open_to_all
