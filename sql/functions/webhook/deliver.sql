@@ -31,7 +31,8 @@ BEGIN
           FROM postern.webhook AS w JOIN postern.realm AS r ON r.id = w.realm_id
          CROSS JOIN LATERAL (SELECT count(*)::integer AS calls FROM unnest(p_busy) AS b WHERE b = w.id) AS busy
          CROSS JOIN LATERAL (
-            SELECT x.realm_id, x.webhook, x.subject, row_number() OVER (ORDER BY x.due_at) AS turn
+            -- A call under way is a turn taken: a receiver that is slow has only those places that others leave.
+            SELECT x.realm_id, x.webhook, x.subject, busy.calls + row_number() OVER (ORDER BY x.due_at) AS turn
               FROM (SELECT y.realm_id, y.webhook, y.subject, y.due_at
                       FROM postern.webhook_subject AS y
                      WHERE y.realm_id = w.realm_id AND y.webhook = w.id AND y.due_at <= now()
