@@ -47,7 +47,8 @@ public struct TokenService: Sendable {
             throw TokenError(.unsupportedGrantType, "The grant type is not supported.")
         }
         try databaseClock.require()
-        let client = try await clients.authenticate(form, credentials, realm: realm, source: source)
+        let authenticated = try clients.verify(form, credentials, realm: realm, source: source)
+        let client = authenticated.client
         guard client.mayUse(grant.grantType) else {
             throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
         }
@@ -65,6 +66,7 @@ public struct TokenService: Sendable {
         let proof = try presented.map { presented throws(TokenError) in
             try proofs.verify(presented, realm: realm, binds: !client.isConfidential, rules: grant.proofRules)
         }
+        try await clients.spend(authenticated, realm: realm, source: source)
         let contexts = try RequestedContexts(
             form["acr_values"], upTo: grant.highestContext,
             maximumAge: grant.takesMaximumAge ? form["max_age"] : nil)

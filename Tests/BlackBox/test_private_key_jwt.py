@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from harness.dpop import DPoPApp, assert_invalid, assert_nonce_due
 from harness.jose import b64url
 from harness.postgres import SQLError
 from harness.service import service
@@ -291,3 +292,18 @@ def test_discovery_says_so(realm, app):
     for endpoint in ("token", "introspection", "revocation"):
         assert "private_key_jwt" in found[f"{endpoint}_endpoint_auth_methods_supported"]
         assert sorted(found[f"{endpoint}_endpoint_auth_signing_alg_values_supported"]) == sorted(ALGORITHMS)
+
+
+def test_an_assertion_is_not_used_up_by_a_request_whose_proof_is_refused(world):
+    """The client sends the same form again with the nonce that it was given, and a third time is one too many."""
+    realm = world.realm()
+    keyed = Holder(realm, "keyed", Key("ES256", "k1"))
+    world.admin.call("set_dpop", realm.slug, nonce="required")
+    world.settle()
+    app, form = DPoPApp(keyed.app, obeys=False), {
+        "grant_type": "client_credentials", "client_assertion_type": TYPE, "client_assertion": keyed.assertion()}
+    assert_invalid(app.token({**form}, headers={"DPoP": app.proof(payload={"htm": "GET"})}))
+    nonce = assert_nonce_due(app.token({**form}))
+    answer = app.token({**form}, headers={"DPoP": app.proof(nonce=nonce)})
+    assert answer.status == 200, answer
+    assert_refused(app.token({**form}, headers={"DPoP": app.proof(nonce=nonce)}), 401, "invalid_client")

@@ -23,18 +23,37 @@ public struct ClientAuthenticator: Sendable {
         self.clock = clock
     }
 
-    /// Authenticates the client of a request. An assertion is used up here, also when the request fails later.
+    /// A client, and its assertion while that is not used up.
+    public struct Authenticated: Sendable {
+        /// The client.
+        public let client: Client
+        fileprivate let assertion: ClientAssertion.Use?
+    }
+
+    /// Authenticates the client of a request, and uses up its assertion, also when the request fails later.
+    /// - Throws: as ``verify(_:_:realm:source:endpoint:)`` and ``spend(_:realm:source:)``.
+    public func authenticate(
+        _ form: FormParameters, _ credentials: PresentedCredentials, realm: Realm, source: String,
+        endpoint: String = "/connect/token"
+    ) async throws(TokenError) -> Client {
+        let verified = try verify(form, credentials, realm: realm, source: source, endpoint: endpoint)
+        try await spend(verified, realm: realm, source: source)
+        return verified.client
+    }
+
+    /// Authenticates the client of a request. What takes a proof of possession looks at that first and then calls
+    /// ``spend(_:realm:source:)``: a client that is told to use a nonce may send the rest of its request again.
     /// - Parameters:
     ///   - source: where the request came from.
     ///   - endpoint: the path of the endpoint asked.
     /// - Throws: `invalid_request` for two methods or half of one, `rate_limited` for an assertion from a source with
     ///   too many refused calls, else `invalid_client` with one text.
-    public func authenticate(
+    public func verify(
         _ form: FormParameters, _ credentials: PresentedCredentials, realm: Realm, source: String,
         endpoint: String = "/connect/token"
-    ) async throws(TokenError) -> Client {
+    ) throws(TokenError) -> Authenticated {
         guard form["client_assertion"] != nil || form["client_assertion_type"] != nil else {
-            return try realm.authenticate(form, credentials)
+            return Authenticated(client: try realm.authenticate(form, credentials), assertion: nil)
         }
         guard let text = form["client_assertion"], let type = form["client_assertion_type"] else {
             throw TokenError(
@@ -62,11 +81,15 @@ public struct ClientAuthenticator: Sendable {
         let audiences =
             [realm.issuer]
             + Set(["/connect/token", endpoint]).flatMap { [realm.issuer + $0, realm.endpointOrigin + $0] }
-        let use: ClientAssertion.Use
         switch assertion.verify(for: client, audiences: audiences, now: clock()) {
-        case .success(let verified): use = verified
+        case .success(let verified): return Authenticated(client: client, assertion: verified)
         case .failure(let refusal): throw Realm.invalidClient(refusal.reason)
         }
+    }
+
+    /// Uses up the assertion of a request, if it came with one. - Throws: `invalid_client` when it was used before.
+    public func spend(_ authenticated: Authenticated, realm: Realm, source: String) async throws(TokenError) {
+        guard let use = authenticated.assertion else { return }
         let isFirst: Bool
         do {
             isFirst = try await assertions.spend(realm: realm.id, id: use.id, expiresAt: use.expiresAt)
@@ -74,8 +97,7 @@ public struct ClientAuthenticator: Sendable {
             throw TokenError(error)
         }
         guard isFirst else { throw Realm.invalidClient("assertion: used before") }
-        checks.succeeded(client.key, realm: realm.id, source: source)
-        return client
+        checks.succeeded(authenticated.client.key, realm: realm.id, source: source)
     }
 }
 

@@ -135,7 +135,8 @@ struct AuthorizationRoutes: Sendable {
     }
 
     private func push(_ exchange: Exchange) async throws -> Answer {
-        let (form, client) = try await clients.authenticate(exchange)
+        let (form, authenticated) = try clients.verify(exchange)
+        let client = authenticated.client
         guard exchange.realm.hosted.isEnabled else {
             throw TokenError(.invalidRequest, "The realm has no sign-in pages.", reason: "hosted off")
         }
@@ -145,6 +146,7 @@ struct AuthorizationRoutes: Sendable {
         }
         do {
             let proof = try exchange.proof(by: proofs)
+            try await clients.spend(authenticated, exchange)
             let uri = try await proofs.using(in: exchange.realm) {
                 try await authorizations.push(
                     form, by: client, realm: exchange.realm, source: exchange.source, proof: proof)

@@ -16,12 +16,14 @@ struct BackchannelRoutes: Sendable {
     }
 
     private func ask(_ exchange: Exchange) async throws -> Answer {
-        let (form, client) = try await clients.authenticate(exchange)
+        let (form, authenticated) = try clients.verify(exchange)
+        let client = authenticated.client
         try exchange.realm.requireAdmission(of: client)
         let asker = BackchannelRequests.Asker(
             client, realm: exchange.realm, source: exchange.source,
             forwarded: try exchange.presentedCredentials().forwardedSource(by: client))
         let proof = try exchange.proof(by: proofs)
+        try await clients.spend(authenticated, exchange)
         let asked = try await proofs.using(in: exchange.realm) {
             try await requests.ask(form, by: asker, proof: proof)
         }

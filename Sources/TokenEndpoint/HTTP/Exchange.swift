@@ -181,13 +181,25 @@ final class NextNonce: Sendable {
 extension ClientAuthenticator {
     /// The form of a request that a client makes for itself, and the client.
     func authenticate(_ exchange: Exchange) async throws -> (form: FormParameters, client: Client) {
+        let (form, authenticated) = try verify(exchange)
+        try await spend(authenticated, exchange)
+        return (form, authenticated.client)
+    }
+
+    /// The same for a request with a proof of possession: its assertion is not used up yet.
+    func verify(_ exchange: Exchange) throws -> (form: FormParameters, client: Authenticated) {
         let credentials = try exchange.presentedCredentials()
         let form = try exchange.form()
         exchange.nameClient(form["client_id"] ?? credentials.clientID)
-        let client = try await authenticate(
+        let authenticated = try verify(
             form, credentials, realm: exchange.realm, source: exchange.source, endpoint: exchange.request.path ?? "")
-        exchange.namedClient?.note(client)
-        return (form, client)
+        exchange.namedClient?.note(authenticated.client)
+        return (form, authenticated)
+    }
+
+    /// Uses up the assertion of a request whose proof is right.
+    func spend(_ authenticated: Authenticated, _ exchange: Exchange) async throws {
+        try await spend(authenticated, realm: exchange.realm, source: exchange.source)
     }
 }
 
