@@ -28,6 +28,9 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     /// The server answered to the recipient with this code, 500 to 599, and a status that says that the mailbox is not
     /// there.
     case noSuchMailbox(Int)
+    /// The server answered to the sender with this code, 500 to 599. Of our own sender ``MailDelivery`` makes a
+    /// ``reply(_:)``, since it is everybody's.
+    case sender(Int)
     /// No connection, or it broke before the message was sent.
     case connection
     /// A time limit passed before the message was sent.
@@ -56,7 +59,8 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     /// `3xx` to `5xx` or the name of the case.
     public var description: String {
         switch self {
-        case .reply(let code), .noSuchMailbox(let code): code < 400 ? "3xx" : code < 500 ? "4xx" : "5xx"
+        case .reply(let code), .noSuchMailbox(let code), .sender(let code):
+            code < 400 ? "3xx" : code < 500 ? "4xx" : "5xx"
         case .connection: "connection"
         case .timeout: "timeout"
         case .tls: "tls"
@@ -79,8 +83,14 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .connection, .timeout, .tls, .authentication: true
         case .reply(let code): code == 421 || code >= 500
-        case .noSuchMailbox, .recipient, .payload, .expired, .inDoubt, .cancelled, .provider, .credential, .denied:
+        case .noSuchMailbox, .sender, .recipient, .payload, .expired, .inDoubt, .cancelled, .provider, .credential,
+            .denied:
             false
         }
+    }
+
+    /// True when every other mail of this sender would fail alike.
+    var concernsSender: Bool {
+        if case .sender = self { true } else { false }
     }
 }

@@ -17,6 +17,7 @@ from harness.moving_world import MovingWorld
 from harness.node import Node
 from harness.postgres import SQLError
 from harness.shift import Shift
+from harness.trusted import DEVICES, enrolled, owner_of, with_devices
 
 pytestmark = pytest.mark.slow
 
@@ -165,6 +166,27 @@ def test_a_new_nonce_comes_with_a_success_once_the_presented_one_is_past_half_it
         else:
             assert_no_nonce(userinfo)
             assert_no_nonce(answer)
+
+
+def test_a_device_gets_its_next_nonce_in_time_too(moving):
+    """As any client where the realm requires nonces: a device that asks again and again is not refused for an old one."""
+    realm = with_devices(moving.realm())
+    moving.admin.call("set_dpop", realm.slug, nonce="required")
+    moving.settle()
+    device = enrolled(realm, owner_of(realm)[1])
+    nonce = device.fresh_nonce()
+
+    def ask(nonce):
+        answer = device.call("GET", f"{DEVICES}/self", proof=device.proof("GET", f"{DEVICES}/self", nonce=nonce))
+        assert answer.status == 200, answer
+        return answer
+
+    assert_no_nonce(ask(nonce))
+    moving.travel(170)
+    following = nonce_of(ask(nonce))
+    assert following not in (None, nonce)
+    moving.travel(140)
+    ask(following)
 
 
 def test_no_two_nonces_are_alike_over_four_nodes(world, realm):

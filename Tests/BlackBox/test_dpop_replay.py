@@ -2,6 +2,7 @@
 
 import secrets
 import threading
+import time
 
 import pytest
 from cryptography.hazmat.primitives import hashes
@@ -134,17 +135,18 @@ def at_once(nodes, request, count, method="POST"):
 
 
 def test_what_counts_is_key_and_jti(signed, realm):
-    """Another signature, method, path and time under the same `jti` is the same proof; under another key it is another."""
-    jti = secrets.token_urlsafe(12)
-    assert signed.userinfo(signed.proof(payload={"jti": jti})).status == 200
-    assert_invalid(signed.userinfo(signed.proof(payload={"jti": jti})), protected=True)
+    """Another signature, method, path and time (of the same five minutes) under the same `jti` is the same proof; under another key another."""
+    jti, now = secrets.token_urlsafe(12), time.time()
+    later = now + (1 if now % 300 < 298 else -1)
+    assert signed.userinfo(signed.proof(now=now, payload={"jti": jti})).status == 200
+    assert_invalid(signed.userinfo(signed.proof(now=later, payload={"jti": jti})), protected=True)
     for method, path in (("GET", "/connect/sessions"), ("DELETE", "/connect/sessions/none"), ("GET", "/connect/account")):
-        proof = signed.proof(method, path, payload={"jti": jti, "x": "y"})
+        proof = signed.proof(method, path, now=now, payload={"jti": jti, "x": "y"})
         answer = signed.app.exchange(method, path, {"Authorization": f"DPoP {signed.token}", "DPoP": proof})
         assert_invalid(answer, protected=True)
-    assert_invalid(signed.refresh(signed.app.proof(payload={"jti": jti})))
+    assert_invalid(signed.refresh(signed.app.proof(now=now, payload={"jti": jti})))
     other = Signed(realm)
-    assert other.userinfo(other.proof(payload={"jti": jti})).status == 200
+    assert other.userinfo(other.proof(now=now, payload={"jti": jti})).status == 200
 
 
 def test_the_twin_of_a_signature_is_the_same_proof(signed):

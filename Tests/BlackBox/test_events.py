@@ -10,10 +10,13 @@ import uuid
 
 import pytest
 
-from harness import report, settings, wire
+from harness import jose, report, settings, wire
+from harness.app import bearer
+from harness.codeflow import Flow, hosted
 from harness.node import run_postern
 from harness.postgres import literal
 from harness.receiver import DELIVERED, Receiver
+from harness.sign_in_pages import signed_in
 from harness.volley import in_parallel
 from harness.world import World
 
@@ -127,7 +130,7 @@ def test_the_receiver_of_the_documentation_ends_sessions(realm, receiver):
     program = {"jws": jws, "json": json, "ISSUER": realm.issuer, "AUDIENCE": "urn:crm", "end_sessions": lambda *of: ended.append(of)}
     exec(page.split("```python\n")[1].split("```")[0], program)  # pylint: disable=exec-used
     assert [program["receive"](event.token, seen, keys) for event in events + events] == [(202, None)] * 6
-    assert ended == [(events[0].subject, None)] * 2
+    assert ended == [(events[0].subject, None, None)] * 2
     program["AUDIENCE"] = "urn:other"
     assert program["receive"](events[0].token, set(), keys)[0] == 400
 
@@ -145,18 +148,61 @@ def test_what_users_and_administrators_do_is_told(realm, receiver):
     realm.world.admin.run(f"SELECT admin.put_user('{realm.slug}', '{email}', new_email => 'new-{email}');")
     realm.world.admin.run(f"SELECT admin.sign_out_everywhere('{realm.slug}', 'new-{email}');")
     realm.world.admin.run(f"SELECT admin.delete_user('{realm.slug}', 'new-{email}');")
-    events = receiver.count(8)
+    events = receiver.count(9)
     assert [event.name for event in events] == [
         "session-established", "credential-change", "session-revoked", "account-disabled", "account-enabled", "identifier-changed",
-        "session-revoked", "account-purged"]
-    assert len({event.subject for event in events}) == 1 and len({event.jti for event in events}) == 8
-    added, reuse, changed, everywhere = events[1], events[2], events[5], events[6]
+        "session-revoked", "session-revoked", "account-purged"]
+    assert len({event.subject for event in events}) == 1 and len({event.jti for event in events}) == 9
+    added, reuse, changed, stamped, everywhere = events[1], events[2], *events[5:8]
     assert added.object["change_type"] == "create" and added.object["credential_type"].startswith("fido2-")
     assert reuse.object["reason_admin"] == {"en": "refresh_token_reuse"}
     assert reuse.object["ext_id"] == events[0].object["ext_id"] and reuse.object["initiating_entity"] == "policy"
-    assert (everywhere.object["initiating_entity"], "ext_id" in everywhere.object) == ("admin", False)
+    for event, reason in ((stamped, "address_changed"), (everywhere, "user_signed_out")):
+        assert event.object["reason_admin"] == {"en": reason} and event.object["initiating_entity"] == "admin"
+        assert not {"ext_id", "client_id"} & set(event.object), "all sessions of the user"
     assert changed.object["change"] == "changed" and changed.object["identifier_type"] == "email"
     assert not any(email in json.dumps(event.claims) for event in events if event is not changed), "addresses appear there only"
+
+
+def test_signing_out_elsewhere_names_the_sessions_that_ended(realm, receiver):
+    """One event for each of them, and none about all while the present one goes on."""
+    hook(realm, receiver)
+    app, email = realm.app(), realm.user()
+    kept = app.sign_in(email)
+    realm.app("app-2").sign_in(email)
+    app.sign_in(email)
+    begun = receiver.count(3)
+    app.delete("/connect/sessions", bearer(kept["access_token"]))
+    ended = receiver.count(5)[3:]
+    assert {event.name for event in ended} == {"session-revoked"}
+    assert sorted((event.object["ext_id"], event.object["client_id"]) for event in ended) == sorted(
+        (event.object["ext_id"], event.object["client_id"]) for event in begun[1:])
+    assert all(event.object["reason_admin"] == {"en": "signed_out"} for event in ended)
+    assert app.userinfo(kept["access_token"]).status == 200
+    app.delete("/connect/sessions?current=true", bearer(kept["access_token"]))
+    last = receiver.count(6)[5]
+    assert last.name == "session-revoked" and not {"ext_id", "client_id"} & set(last.object), last.object
+    await_state(realm, ["0", "0"])
+    assert len(receiver.events) == 6
+
+
+def test_a_sign_out_on_a_page_names_each_session_that_ended(realm, receiver):
+    """The browser's, and by its `sid` that of each client without offline_access and that of the hint."""
+    flow = signed_in(hosted(realm, offer_passkey=False))
+    second = Flow(realm, "app-2")
+    second.cookie = flow.cookie
+    hook(realm, receiver)
+    hint, stays, goes = flow.tokens(scope="openid email"), second.tokens(), second.tokens(scope="openid email")
+    hint_sid, stays_sid, goes_sid = (jose.parts(tokens["id_token"])[1]["sid"] for tokens in (hint, stays, goes))
+    assert [event.object["ext_id"] for event in receiver.count(3)] == [hint_sid, stays_sid, goes_sid]
+    answer = wire.exchange(flow.app.node.port, "GET", "/connect/logout?" + wire.form_body({"id_token_hint": hint["id_token"]}).decode(), {
+        "Host": flow.host, **flow.cookies()})
+    assert answer.status == 200
+    ended = receiver.count(6)[3:]
+    assert {event.name for event in ended} == {"session-revoked"}
+    assert {(event.object["ext_id"], event.object.get("client_id")) for event in ended} == {
+        (hint_sid, realm.client("app")), (goes_sid, realm.client("app-2")), (flow.session, None)}
+    assert second.app.userinfo(stays["access_token"]).status == 200
 
 
 def test_exactly_the_events_of_the_list_are_sent(realm, receiver):
@@ -341,16 +387,21 @@ def test_events_of_test_identities_say_so(realm, receiver):
 
 def test_a_key_that_was_rotated_meanwhile_signs_the_next_try(realm, receiver):
     """Each try is signed anew, so the keys published now verify it."""
-    refusing = threading.Event()
-    receiver.answer = lambda event: DELIVERED if refusing.is_set() else (500, {}, b"")
+    accepting = threading.Event()
+    receiver.answer = lambda event: DELIVERED if accepting.is_set() else (500, {}, b"")
     hook(realm, receiver)
     audit(realm, user=str(uuid.uuid4()))
     (first,) = receiver.count(1)[:1]
     verified(realm, first)
-    realm.world.admin.call("rotate_signing_key", realm.slug)
-    refusing.set()
+    done = run_postern("keys", "rotate", "--realm", realm.slug, "--now", environment={
+        "POSTERN_DATABASE_URL": realm.world.cluster.url("bb_serve"), "POSTERN_SECRET_KEY_FILE": str(realm.world.key_file)})
+    assert done.returncode == 0, done.stderr
+    realm.world.settle()
+    accepting.set()
     events = receiver.wait(lambda events: any(event.accepted for event in events))
-    assert verified(realm, events[-1])["jti"] == first.jti
+    last = next(event for event in events if event.accepted)
+    assert verified(realm, last)["jti"] == first.jti
+    assert jose.parts(last.token)[0]["kid"] != jose.parts(first.token)[0]["kid"], "the token was not stored"
 
 
 def test_a_deleted_webhook_gets_nothing_more(realm, receiver):

@@ -105,6 +105,23 @@ def test_an_address_of_another_account_is_told_only_after_its_code(realm):
     assert taken.status == 409 and taken.json() == {"error": "Identifier is in use."}
 
 
+@pytest.mark.parametrize("dimension", ["registrations", "target-total"])
+def test_an_account_causes_few_mails_to_others(realm, dimension):
+    """They count as mails to unknown addresses of the source, and as one target of the account, whoever has the address."""
+    who, bystander = signed_in(realm), signed_in(realm)
+    realm.limit("native-otp", dimension, 3)
+    try:
+        addresses = [realm.new_email(), bystander.email, realm.new_email(), realm.new_email()]
+        answers = [begin(who, Email=address) for address in addresses]
+        assert [answer.status for answer in answers] == [200, 200, 200, 429]
+        assert answers[-1].json()["dimension"] == dimension
+        # The limit of an account is its own, that of the source is one for all.
+        other = begin(bystander, Email=realm.new_email())
+        assert other.status == (429 if dimension == "registrations" else 200), other
+    finally:
+        realm.limit("native-otp", dimension, 1_000_000, per="1 minute", burst=1_000_000)
+
+
 def test_of_two_users_who_prove_one_number_one_gets_it(realm, phones):
     """Each of the two holds a right code; both present it at once, twenty times."""
     ada, bob = signed_in(realm), signed_in(realm)

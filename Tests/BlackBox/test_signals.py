@@ -164,6 +164,53 @@ def test_a_changed_sim(realm, signals):
     assert phone.call("send", channel="otp")["state"] == "sent"
 
 
+def test_without_a_permit_for_the_message_nobody_is_asked(realm, signals):
+    """Calls may be billed: there are no more of them than messages, and a message takes one permit."""
+    signals.use("risk")
+    signals.use("sim-swap")
+    signals.say = {"result": "allow", "swapped": False}
+    _, phone, _ = opened(realm, checkReputation=True)
+    assert [call[0] for call in signals.calls] == ["/signals"]
+    realm.limit("phone-otp", "target", 2)
+    try:
+        for _ in range(2):
+            assert phone.call("send", channel="otp")["state"] == "sent"
+        for _ in range(3):
+            refused = phone.refused("send", 429, "rate_limited", channel="otp")
+            assert (refused["policy"], refused["dimension"]) == ("phone-otp", "target")
+        assert [call[0] for call in signals.calls] == ["/signals", "/signals/check", "/signals/check"]
+    finally:
+        realm.limit("phone-otp", "target", 1_000_000, per="1 minute", burst=1_000_000)
+
+
+def test_a_realm_with_a_slow_operator_leaves_places_to_another(world, realm, signals):
+    """Forty questions to it, and this realm's is answered while they all wait."""
+    other, slow = possession(world.realm()), Signals()
+    other.phones, other.srv = Phones(other), Backend(other, "srv")
+    slow.say, slow.delay = {"result": "allow"}, 3
+    try:
+        world.admin.call("put_provider", other.slug, "risk", slow.url, "require")
+        signals.use("risk")
+        signals.say = {"result": "allow"}
+        started = realm.srv.unify(new_number(), checkReputation=True)
+        phone = realm.srv.phone(started)
+        phones = [other.srv.phone(other.srv.unify(new_number(), checkReputation=True)) for _ in range(40)]
+        waiting = [threading.Thread(target=one.ask, args=("open",)) for one in phones]
+        for thread in waiting:
+            thread.start()
+        while len(slow.calls) < 8:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        phone.call("open")
+        assert len(slow.calls) == 8 and all(thread.is_alive() for thread in waiting)
+        assert realm.srv.status(started).evaluation == {"risk": {"result": "pass"}}
+        for thread in waiting:
+            thread.join()
+    finally:
+        slow.close()
+        other.phones.close()
+
+
 def test_the_operator_knows_the_phone(realm, signals):
     """True passes without a message; all else falls back."""
     signals.use("number-verification")

@@ -1,4 +1,5 @@
 import Foundation
+import Persistence
 import Testing
 
 @testable import Delivery
@@ -177,6 +178,36 @@ struct HTTPCallerTests {
             for call in calls { #expect(await call.value == good) }
             hanging[1].cancel()
             #expect(await hanging[1].value == .inDoubt)
+        }
+    }
+
+    @Test func `calls of one realm have a quarter of the places, and wait until their time is over`() async throws {
+        try await MailServer.http { server in
+            let caller = HTTPCaller(sessions: 8)
+            let (busy, other) = (UUIDValue.random(), UUIDValue.random())
+            func post(_ path: String, for realm: UUIDValue?, before seconds: Int = 30) -> Task<HTTPAnswer, Never> {
+                var call = call(server, path)
+                call.realm = realm
+                return Task { [call] in await caller.post(call, before: .now + .seconds(seconds)) }
+            }
+            let good = HTTPAnswer.answered(status: 204, body: [], isWhole: true, retryAfter: nil)
+            let hanging = [post("hang", for: busy), post("hang", for: busy)]
+            for _ in hanging { _ = try await server.next("request") }
+            let begun = ContinuousClock.now
+            let third = post("third/204", for: busy)
+            #expect(await post("204", for: busy, before: 1).value == .failed(.cancelled))
+            #expect(.now - begun < .seconds(10), "before a place became free")
+            for realm in [other, other, other, nil] { #expect(await post("204", for: realm).value == good) }
+            hanging[0].cancel()
+            #expect(await hanging[0].value == .inDoubt)
+            #expect(await third.value == good)
+            hanging[1].cancel()
+            #expect(await hanging[1].value == .inDoubt)
+            let calls = (0..<5).map { _ in post("last/204", for: busy) }
+            for call in calls { #expect(await call.value == good) }
+            let paths = await server.allEvents().filter { $0.event == "request" }.compactMap(\.path)
+            let expected = ["/hang", "/hang", "/204", "/204", "/204", "/204", "/third/204"]
+            #expect(paths == expected + Array(repeating: "/last/204", count: 5))
         }
     }
 

@@ -201,6 +201,25 @@ struct LaneTests {
         let third = lane.wish(share: 4, at: now)
         #expect(third?.held.isEmpty == true && lane.isIdle)
     }
+
+    @Test func `a refused sender is the trouble of its realm, and the mail server's own trouble is everybody's`() {
+        var lane = Lane(.email, concurrency: 6)
+        let mail = LeasedMessage.sample(channel: .email, template: "otp", locale: nil)
+        lane.take([mail])
+        lane.finish(mail, .temporary(.sender(550)), at: now)
+        let first = lane.wish(share: 4, at: now)
+        #expect(first?.limit == 6 && first?.held.map(\.realm) == [mail.realm, mail.realm, mail.realm])
+        lane.take([mail])
+        lane.finish(mail, .accepted, at: now)
+        #expect(lane.wish(share: 4, at: now)?.held.isEmpty == true)
+        for failure in [DeliveryFailure.reply(550), .connection] {
+            lane.take([mail])
+            lane.finish(mail, .temporary(failure), at: now)
+            #expect(lane.wish(share: 4, at: now) == nil)
+            let later = lane.wish(share: 4, at: now + .seconds(60))
+            #expect(later?.limit == 1 && later?.held.isEmpty == true)
+        }
+    }
 }
 
 @Suite("Files of secrets")

@@ -125,6 +125,7 @@ struct OutboxPartsTests {
         #expect(RetrySchedule.pause(afterAttempt: .max, .reply(451)) == .seconds(900))
         #expect(RetrySchedule.pause(afterAttempt: .min, .reply(451)) == .seconds(5))
         #expect(RetrySchedule.pause(afterAttempt: 9, .connection) == .seconds(30))
+        #expect(RetrySchedule.pause(afterAttempt: 9, .sender(550)) == .seconds(900))
     }
 
     @Test(
@@ -160,7 +161,8 @@ struct OutboxPartsTests {
         }
         #expect(outcome(550) == .permanent(.noSuchMailbox(550)))
         #expect(outcome(450) == .temporary(.reply(450)))
-        #expect(outcome(550, refusesSender: true) == .temporary(.reply(550)))
+        #expect(outcome(550, refusesSender: true) == .temporary(.sender(550)))
+        #expect("\(DeliveryFailure.sender(550))" == "5xx")
         #expect("\(DeliveryFailure.noSuchMailbox(550))" == "5xx")
     }
 

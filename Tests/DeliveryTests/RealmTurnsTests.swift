@@ -54,6 +54,54 @@ struct RealmTurnsTests {
         }
     }
 
+    @Test func `a realm whose own sender is refused holds up no other`() async throws {
+        try await MailServer.misbehaving("refuse-example") { server in
+            try await OutboxFixture.run { outbox in
+                try await outbox.call("admin.set_branding('acme', mail_from => 'login@refused.example')")
+                let quick = try await outbox.another("quick")
+                // A pause would never end.
+                let clock = ManualClock()
+                let sender = try outbox.sender(try transport(server), clock: clock)
+                let running = Task { await sender.run() }
+                let refused = try await outbox.queue()
+                let waiting = try await outbox.wait(for: refused) { $0.lastError != nil }
+                #expect(waiting.state == "queued" && waiting.lastError == "5xx" && waiting.secondsUntilDue < 6)
+                try await clock.waitForReads(3)
+                let id = try await outbox.queue(to: "quick@example.com", realm: quick)
+                sender.wake()
+                try await outbox.wait(for: id) { $0.state == "sent" }
+                try await outbox.call("admin.set_branding('acme', mail_from => '')")
+                try await outbox.endLease(of: refused)
+                try await outbox.wait(for: refused) { $0.state == "sent" }
+                running.cancel()
+                await running.value
+            }
+        }
+    }
+
+    @Test func `the server's own sender is everybody's, also when a realm names it`() async throws {
+        try await MailServer.misbehaving("mail-5xx") { server in
+            try await OutboxFixture.run { outbox in
+                try await outbox.call("admin.set_branding('acme', mail_from => 'Acme <no-reply@mail.example.com>')")
+                let quick = try await outbox.another("quick")
+                let clock = ManualClock()
+                let sender = try outbox.sender(try transport(server), clock: clock)
+                let running = Task { await sender.run() }
+                let refused = try await outbox.queue()
+                try await outbox.wait(for: refused) { $0.lastError == "5xx" }
+                try await clock.waitForReads(3)
+                let id = try await outbox.queue(to: "quick@example.com", realm: quick)
+                sender.wake()
+                try await clock.waitForReads(5)
+                #expect(try await outbox.state(of: id).attempts == 0, "the pause lasts")
+                clock.advance(by: .seconds(1))
+                try await outbox.wait(for: id) { $0.lastError == "5xx" }
+                running.cancel()
+                await running.value
+            }
+        }
+    }
+
     @Test func `an attempt has to end before its lease does, with time to record the outcome`() async throws {
         try await OutboxFixture.run { outbox in
             let gate = GatedTransport()

@@ -85,7 +85,7 @@ struct SMTPTransportTests {
     @Test(
         "what a broken server means",
         arguments: [
-            ("refuse-greeting", DeliveryOutcome.temporary(.reply(554))), ("mail-5xx", .temporary(.reply(550))),
+            ("refuse-greeting", DeliveryOutcome.temporary(.reply(554))), ("mail-5xx", .temporary(.sender(550))),
             ("reject-data", .permanent(.reply(554))), ("drop-after-data", .inDoubt),
         ])
     func misbehaviour(_ mode: String, _ outcome: DeliveryOutcome) async throws {

@@ -9,12 +9,12 @@ struct EventTests {
     private func due(
         _ event: String, _ type: String, detail: String = "{}", session: UUIDValue? = nil,
         source: String? = "192.0.2.1",
-        user: UUIDValue? = nil
+        user: UUIDValue? = nil, client: String? = nil
     ) -> WebhookStore.Due {
         WebhookStore.Due(
             realm: .random(), webhook: .random(), name: "crm", url: "https://crm.example", audience: "crm",
             secretName: nil, subject: "s", lease: .random(), id: 7, event: event, type: type, tokenID: "7.1",
-            transaction: "5.1", at: 1_000.5, user: user, session: session, clientID: nil, source: source,
+            transaction: "5.1", at: 1_000.5, user: user, session: session, clientID: client, source: source,
             detail: detail, address: nil, isTestIdentity: false, attempts: 0)
     }
 
@@ -44,6 +44,26 @@ struct EventTests {
         #expect(all["initiating_entity"] as? String == "admin")
     }
 
+    @Test func `the end of all names no client, for that would narrow it`() throws {
+        let type = "https://schemas.openid.net/secevent/caep/event-type/session-revoked"
+        let all = try object(due("user_signed_out", type, session: .random(), client: "app"))
+        #expect(all["client_id"] == nil && all["ext_id"] == nil)
+        #expect(try object(due("consent_revoked", type, client: "app"))["client_id"] as? String == "app")
+        #expect(try object(due("session_revoked", type, session: .random(), client: "app"))["client_id"] != nil)
+    }
+
+    @Test(arguments: [
+        ("{}", "user_signed_out"), (#"{"sessions":2,"kept_current":false}"#, "user_signed_out"),
+        (#"{"sessions":2,"reason":"address_changed"}"#, "address_changed"),
+        (#"{"sessions":0,"reason":"factor_undone"}"#, "factor_undone"),
+    ])
+    func `the end of all says why`(_ detail: String, _ reason: String) throws {
+        let type = "https://schemas.openid.net/secevent/caep/event-type/session-revoked"
+        #expect(
+            try object(due("user_signed_out", type, detail: detail))["reason_admin"] as? [String: String]
+                == ["en": reason])
+    }
+
     @Test(arguments: [
         ("passkey_added", #"{"transports":["usb","nfc"]}"#, "fido2-roaming", "create"),
         ("passkey_added", #"{"transports":["internal","hybrid"]}"#, "fido2-platform", "create"),
@@ -53,6 +73,9 @@ struct EventTests {
         ("recovery_codes_used_up", "{}", "recovery-code", "delete"),
         ("factor_undone", #"{"kind":"totp"}"#, "app", "delete"),
         ("factor_undone", #"{"kind":"identifier"}"#, "identifier", "delete"),
+        ("factor_undone", #"{"kind":"device"}"#, "device", "delete"),
+        ("factor_undone", #"{"kind":"passkey","transports":["usb","nfc"]}"#, "fido2-roaming", "delete"),
+        ("factor_undone", #"{"kind":"passkey","transports":["internal"]}"#, "fido2-platform", "delete"),
     ])
     func `a factor has its type and what happened`(
         _ event: String, _ detail: String, _ credential: String, _ change: String

@@ -1,13 +1,20 @@
 import CCurl
 import Glibc
+import Persistence
 
 /// The calls of a ``CallLoop``. Confined to its thread.
 final class CallsUnderWay {
     private let multi: CurlMulti
     private let maximum: Int
+    /// Of calls of one realm: its endpoints may be slow, and its users many.
+    private let share: Int
     private let caFile: String?
     private var waiting: [HTTPOrder] = []
     private var underWay: [UnsafeMutableRawPointer: Exchange] = [:]
+    /// How many calls of each realm are under way.
+    private var occupied: [UUIDValue: Int] = [:]
+    /// Whether a call has ended since those that wait were looked at.
+    private var hasNewPlace = false
     /// Handles that no call uses, without a connection of their own.
     private var free: [Exchange] = []
 
@@ -17,6 +24,7 @@ final class CallsUnderWay {
     init(_ multi: CurlMulti, maximum: Int, caFile: String?) {
         self.multi = multi
         self.maximum = maximum
+        share = max(maximum / 4, 1)
         self.caFile = caFile
     }
 
@@ -25,12 +33,12 @@ final class CallsUnderWay {
     /// Begins what may begin, goes on with what can go on, and answers what has ended.
     func make(_ orders: [HTTPOrder]) {
         waiting += orders
-        var begun = 0
-        while begun < waiting.count, underWay.count < maximum {
-            begin(waiting[begun])
-            begun += 1
+        hasNewPlace = false
+        waiting.removeAll { order in
+            guard hasPlace(for: order) else { return giveUp(order, if: order.deadline - .now < Self.shortestTry) }
+            begin(order)
+            return true
         }
-        waiting.removeFirst(begun)
         guard !underWay.isEmpty else { return }
         multi.perform { handle, code in
             if let exchange = underWay.removeValue(forKey: handle) { end(exchange, code) }
@@ -39,11 +47,7 @@ final class CallsUnderWay {
 
     /// Ends the calls whose callers were cancelled, also those that wait for a place, and answers them.
     func giveUpAbandoned() {
-        waiting.removeAll { order in
-            guard order.abandoned.isRaised else { return false }
-            order.answer(.failed(.cancelled))
-            return true
-        }
+        waiting.removeAll { giveUp($0, if: $0.abandoned.isRaised) }
         for (handle, exchange) in underWay where exchange.order?.abandoned.isRaised == true {
             underWay[handle] = nil
             end(exchange, CURLE_ABORTED_BY_CALLBACK)
@@ -52,9 +56,18 @@ final class CallsUnderWay {
 
     /// Until there may be something to do, or the loop is woken.
     func wait() {
-        // A place became free.
-        guard waiting.isEmpty || underWay.count >= maximum else { return }
+        guard waiting.isEmpty || !hasNewPlace else { return }
         if !multi.wait(underWay.isEmpty ? .seconds(3600) : .seconds(1)) { usleep(10_000) }
+    }
+
+    private func hasPlace(for order: HTTPOrder) -> Bool {
+        underWay.count < maximum && order.call.realm.map { occupied[$0, default: 0] < share } ?? true
+    }
+
+    /// - Returns: whether it was given up.
+    private func giveUp(_ order: HTTPOrder, if isOver: Bool) -> Bool {
+        if isOver { order.answer(.failed(.cancelled)) }
+        return isOver
     }
 
     private func begin(_ order: HTTPOrder) {
@@ -64,10 +77,16 @@ final class CallsUnderWay {
             multi.add(exchange.handle)
         else { return order.answer(.failed(.connection)) }
         underWay[exchange.handle.raw] = exchange
+        if let realm = order.call.realm { occupied[realm, default: 0] += 1 }
     }
 
     private func end(_ exchange: Exchange, _ code: CURLcode) {
         multi.remove(exchange.handle)
+        if let realm = exchange.order?.call.realm {
+            let left = occupied[realm, default: 1] - 1
+            occupied[realm] = left > 0 ? left : nil
+        }
+        hasNewPlace = true
         exchange.end(code)
         if free.count < maximum { free.append(exchange) }
     }

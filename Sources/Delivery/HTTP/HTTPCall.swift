@@ -1,3 +1,5 @@
+public import Persistence
+
 /// One POST to an endpoint of an operator or a vendor.
 public struct HTTPCall: Sendable {
     /// `https`, or `http` to this machine; any other is refused.
@@ -13,6 +15,8 @@ public struct HTTPCall: Sendable {
     /// Whether the endpoint takes the same call twice, as receivers of events do: it is then made on a connection that
     /// an earlier one left open.
     public var mayRepeat = false
+    /// Whose call it is: a realm has a quarter of the places of its caller at most. `nil`: nobody's, without a share.
+    public var realm: UUIDValue?
 
     /// A call with this body.
     public init(url: String, headers: [(name: String, value: String)], body: [UInt8]) {

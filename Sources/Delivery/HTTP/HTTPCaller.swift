@@ -2,7 +2,7 @@
 /// machine only, and 64 KiB of an answer are read.
 ///
 /// All calls of a caller are made by one thread of its own, which waits for none of them: an endpoint that answers
-/// slowly, or never, holds nothing but its place.
+/// slowly, or never, holds nothing but its place. Calls of one realm have a quarter of the places at most.
 public final class HTTPCaller: Sendable {
     private let loop: CallLoop?
 
@@ -23,7 +23,7 @@ public final class HTTPCaller: Sendable {
     public static func mayCall(_ url: String) -> Bool { HTTPCall(url: url, headers: [], body: []).scheme != nil }
 
     /// Makes a call. Never throws: every failure is an answer. When the task is cancelled the call is abandoned.
-    /// - Parameter deadline: when it must be over, besides its own limits.
+    /// - Parameter deadline: when it must be over, the wait for a place included, besides its own limits.
     public func post(_ call: HTTPCall, before deadline: ContinuousClock.Instant) async -> HTTPAnswer {
         await make(call, before: deadline, isConnectionOnly: false)
     }

@@ -2,9 +2,9 @@ import Persistence
 
 /// One channel at a sender: whose turn it is, and how many messages it may take.
 ///
-/// All mails go to one server, so its trouble is everybody's. Each realm has its own providers, so a provider's trouble
-/// is that of its realm: while it lasts, the realm has one message of the channel in hand, and the others have the
-/// rest.
+/// All mails go to one server, so its trouble is everybody's. Each realm has its own providers, and may have its own
+/// sender of mails, so their trouble is that of the realm: while it lasts, the realm has one message of the channel in
+/// hand, and the others have the rest.
 struct Lane: Sendable {
     let channel: Channel
     private var turns = RealmTurns()
@@ -43,13 +43,13 @@ struct Lane: Sendable {
     /// A message of this channel is out of hand.
     mutating func finish(_ message: LeasedMessage, _ outcome: DeliveryOutcome, at now: ContinuousClock.Instant) {
         turns.finish(message)
-        if channel == .email { return pace.finish(outcome, at: now) }
-        pace.finish(.accepted, at: now)
+        pace.finish(channel == .email ? outcome : .accepted, at: now)
         switch outcome {
         case .accepted: troubled.remove(message.realm)
-        case .temporary(let failure) where failure.concernsServer: troubled.insert(message.realm)
-        case .inDoubt: troubled.insert(message.realm)
-        case .temporary, .permanent: break
+        case .temporary(let failure) where failure.concernsSender: troubled.insert(message.realm)
+        case .temporary(let failure) where failure.concernsServer && channel != .email: troubled.insert(message.realm)
+        case .inDoubt where channel != .email: troubled.insert(message.realm)
+        case .inDoubt, .temporary, .permanent: break
         }
     }
 }

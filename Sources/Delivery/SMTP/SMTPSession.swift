@@ -31,7 +31,7 @@ actor SMTPSession {
         let end = min(deadline, .now + limits.total)
         let first = perform(upload, from: sender, to: recipient, freshConnection: false, before: end)
         guard first.usedKeptConnection, !upload.hasStarted, case .temporary(let failure) = first.outcome,
-            failure.concernsServer, failure != .timeout, end - .now >= Self.shortestTry
+            failure.concernsServer || failure.concernsSender, failure != .timeout, end - .now >= Self.shortestTry
         else { return first.outcome }
         return perform(upload, from: sender, to: recipient, freshConnection: true, before: end).outcome
     }

@@ -29,8 +29,9 @@ enum SMTPVerdict {
         case 500..<600:
             // A refused greeting or EHLO concerns this server's standing, not this mail (RFC 5321 §3.1).
             let refusesService = !started && (code == CURLE_WEIRD_SERVER_REPLY || code == CURLE_REMOTE_ACCESS_DENIED)
-            // So does a refused sender: it is our configuration, or our reputation, and the operator's to repair.
-            if refusesService || refusesSender { return .temporary(.reply(reply)) }
+            if refusesService { return .temporary(.reply(reply)) }
+            // A refused sender is a matter of configuration or reputation, and somebody's to repair.
+            if refusesSender { return .temporary(.sender(reply)) }
             return .permanent(deniesMailbox ? .noSuchMailbox(reply) : .reply(reply))
         default: return finished ? .inDoubt : .temporary(.connection)
         }

@@ -6,6 +6,8 @@ public struct DeviceProof: Sendable {
     public let use: ProofUse
     /// The key's coordinates, 32 bytes each.
     public let publicKey: [UInt8]
+    /// The nonce that the device uses next; `nil`: it keeps its own.
+    public let freshNonce: String?
 
     /// The device: the thumbprint of its key (RFC 7638 with SHA-256), 32 bytes.
     public var thumbprint: [UInt8] { use.thumbprint }
@@ -30,7 +32,7 @@ public struct DeviceProofs: Sendable {
     ) throws(TokenError) -> DeviceProof {
         let proof = try proofs.verify(
             presented, accessToken: accessToken, realm: realm, binds: binds, rules: .device)
-        return DeviceProof(use: proof.use, publicKey: proof.publicKey)
+        return DeviceProof(use: proof.use, publicKey: proof.publicKey, freshNonce: proof.freshNonce)
     }
 
     /// As ``Proofs/using(in:_:)``.

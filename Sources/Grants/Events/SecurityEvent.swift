@@ -4,7 +4,8 @@ import Persistence
 /// The object of one event in a token: what CAEP 1.0, RISC 1.0 or our own types say about it.
 ///
 /// Addresses appear in `identifier-changed` only. Members that a specification does not know are `client_id`, `ext_id`
-/// outside `session-established`, `change`, `identifier_type` and `test_identity`.
+/// outside `session-established`, `change`, `identifier_type` and `test_identity`, and of `credential_type` the values
+/// `recovery-code`, `identifier` and `device`.
 enum SecurityEvent {
     /// The members for an event. - Parameter type: the last part of the type's URI decides.
     static func object(of due: WebhookStore.Due) -> [UInt8] {
@@ -19,8 +20,9 @@ enum SecurityEvent {
             object.member("ext_id", due.session?.description)
         case "session-revoked":
             isCAEP(due, &object)
-            reason(due.event == "session_revoked" ? detail.text("reason") ?? due.event : due.event, &object)
-            // With it that session ended, without it all of the user.
+            let isNamed = ["session_revoked", "user_signed_out"].contains(due.event)
+            reason(isNamed ? detail.text("reason") ?? due.event : due.event, &object)
+            // With it that session ended, without it all of the user, or all at the client.
             object.member("ext_id", due.session.flatMap { endsAll(due) ? nil : $0.description })
         case "credential-change":
             isCAEP(due, &object)
@@ -37,7 +39,7 @@ enum SecurityEvent {
             if !detail.list("codes").isEmpty { object.member("codes", detail.list("codes")) }
             object.member("correlation_id", detail.text("correlation_id"))
         }
-        object.member("client_id", due.clientID)
+        object.member("client_id", endsAll(due) ? nil : due.clientID)
         if due.isTestIdentity { object.member("test_identity", true) }
         return object.finish()
     }
@@ -56,7 +58,7 @@ enum SecurityEvent {
         object.member("reason_admin", json: text.finish())
     }
 
-    /// The session of such a row is the one that asked for the end of all.
+    /// The session and the client of such a row are those that asked for the end of all.
     private static func endsAll(_ due: WebhookStore.Due) -> Bool { due.event == "user_signed_out" }
 
     private static func credential(_ due: WebhookStore.Due, _ detail: AuditDetail) -> String {
@@ -67,6 +69,7 @@ enum SecurityEvent {
             switch detail.text("kind") {
             case "passkey": return passkey(detail)
             case "totp": return "app"
+            case "device": return "device"
             default: return "identifier"
             }
         default: return "app"

@@ -41,7 +41,7 @@ public struct Identifiers: Sendable {
         case inUse
     }
 
-    /// Sends a code to an address that is to be added. Who holds the address is not looked up.
+    /// Sends a code to an address that is to be added. Who holds the address is not looked up, so it counts as unknown.
     /// - Parameter authSession: a handle to send again for.
     /// - Throws: ``Failure``, `rate_limited`, or what the database threw.
     public func begin(
@@ -56,7 +56,7 @@ public struct Identifiers: Sendable {
             keyed: Self.keyed(sent.code, realm, address.key, keyring.newest),
             message: try sent.message(under: keyring))
         let begun = try await RequestAdmission(limiter).admit(
-            sent.request, address.policy(or: .nativeOTP)
+            sent.request, address.policy(or: .nativeOTP), mayBeUnknown: true, account: user
         ) { permits in
             try await store.begin(beginning, permits: permits)
         }

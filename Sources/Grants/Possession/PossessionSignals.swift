@@ -3,11 +3,14 @@ import FoundationEssentials
 public import Persistence
 
 /// Questions to operators about a number: risk, a changed SIM, whose phone it is. They are asked outside of every
-/// transaction, once, and have two seconds.
+/// transaction, once, and have two seconds from the beginning of the call.
 public struct PossessionSignals: Sendable {
-    /// Posts JSON; follows no redirect, reads 64 KiB at most. - Returns: the body of a whole answer with status 200.
+    /// Posts JSON for a realm; follows no redirect, reads 64 KiB at most. - Returns: the body of a whole answer with
+    /// status 200.
     public typealias Post =
-        @Sendable (_ url: String, _ headers: [(name: String, value: String)], _ body: [UInt8]) async -> [UInt8]?
+        @Sendable (
+            _ realm: UUIDValue, _ url: String, _ headers: [(name: String, value: String)], _ body: [UInt8]
+        ) async -> [UInt8]?
 
     private let hooks: HookTokens
     private let keyring: Keyring
@@ -20,12 +23,22 @@ public struct PossessionSignals: Sendable {
         self.post = post
     }
 
+    /// Whether an operator is asked before a message to this number.
+    func areAsked(about phone: String, _ facts: PossessionFacts, realm: Realm) -> Bool {
+        asksForRisk(of: phone, facts, realm) || realm.possession.provider("sim-swap") != nil
+    }
+
+    private func asksForRisk(of phone: String, _ facts: PossessionFacts, _ realm: Realm) -> Bool {
+        facts.checkReputation == true && (facts.risk == nil || phone != facts.phone)
+            && realm.possession.provider("risk") != nil
+    }
+
     /// What is known of a number's risk.
     /// - Returns: as `postern.open_possession` takes it; `nil`: the realm has no such provider, or it has answered.
     func risk(of phone: String?, _ facts: PossessionFacts, realm: Realm) async -> String? {
-        guard facts.checkReputation == true, let phone, facts.risk == nil || phone != facts.phone,
-            let provider = realm.possession.provider("risk")
-        else { return nil }
+        guard let phone, asksForRisk(of: phone, facts, realm), let provider = realm.possession.provider("risk") else {
+            return nil
+        }
         var body = JSONWriter()
         body.member("phoneNumber", phone)
         body.member("ipAddress", facts.ip)
@@ -73,7 +86,7 @@ public struct PossessionSignals: Sendable {
         let headers = [
             ("Content-Type", "application/json"), ("Accept", "application/json"), ("Authorization", "Bearer \(token)"),
         ]
-        guard let answer = await post(url, headers + more, body) else { return nil }
+        guard let answer = await post(realm.id, url, headers + more, body) else { return nil }
         return try? JSONDecoder().decode(Said.self, from: Data(answer))
     }
 

@@ -117,7 +117,11 @@ public struct PossessionSteps: Sendable {
             throw PossessionRefusal.phoneChangeNotAllowed
         }
         guard facts.isTest || realm.channels.contains(.sms) else { throw PossessionRefusal.channelUnavailable }
+        let request = Self.request(number, facts, realm: realm, source: source)
         let skipsProviders = facts.isTest || facts.cooldown > 0 || facts.sendsLeft == 0
+        // Operators may bill each call: the permits of the message are taken before, not by its statement.
+        let hasPermits = !skipsProviders && signals.areAsked(about: number.text, facts, realm: realm)
+        if hasPermits { try await RequestAdmission(limiter).takePermits(of: request, .phoneOTP) }
         let risk = skipsProviders ? nil : await signals.risk(of: number.text, facts, realm: realm)
         let isStopped = risk == "deny" || risk == "unavailable"
         let swapped = skipsProviders || isStopped ? nil : await signals.swap(of: number.text, realm: realm)
@@ -131,7 +135,7 @@ public struct PossessionSteps: Sendable {
             match: code.match, risk: risk, swapped: swapped,
             mail: try code.payload.sealed(under: keyring, realm: realm.id), template: code.payload.template,
             app: realm.app?.slug, locale: locale)
-        let said = try await admitting(number, facts, realm: realm, source: source) { permits in
+        let said = try await admitting(request, isCounted: facts.isTest || hasPermits) { permits in
             try await store.send(message, permits: permits)
         }
         let after = try PossessionFacts(said.facts)
@@ -222,19 +226,23 @@ public struct PossessionSteps: Sendable {
         guard facts.isOpened, states.contains(facts.state) else { throw .stepNotAllowed }
     }
 
-    /// Under the limits of every message to a phone.
-    private func admitting(
-        _ number: PhoneNumber, _ facts: PossessionFacts, realm: Realm, source: String,
-        _ statement: (PermitRequest) async throws -> (PossessionStore.Said?, PermitVerdict)
-    ) async throws -> PossessionStore.Said {
-        guard !facts.isTest else {
-            guard let said = try await statement(PermitRequest()).0 else { throw TokenError.unavailable("permits") }
-            return said
-        }
-        let asked = SignInRequest(
+    /// As every message to a phone is counted.
+    private static func request(
+        _ number: PhoneNumber, _ facts: PossessionFacts, realm: Realm, source: String
+    ) -> SignInRequest {
+        SignInRequest(
             realm: realm, id: facts.id.bytes, resendOf: nil, address: .phone(number, .sms), firstName: nil,
             lastName: nil, client: facts.clientId.flatMap { realm.clients[$0] }, source: source, hint: nil,
             locale: nil)
-        return try await RequestAdmission(limiter).admit(asked, .phoneOTP, statement)
+    }
+
+    /// Under the limits of every message to a phone, unless it is counted already, or not at all.
+    private func admitting(
+        _ request: SignInRequest, isCounted: Bool,
+        _ statement: (PermitRequest) async throws -> (PossessionStore.Said?, PermitVerdict)
+    ) async throws -> PossessionStore.Said {
+        guard isCounted else { return try await RequestAdmission(limiter).admit(request, .phoneOTP, statement) }
+        guard let said = try await statement(PermitRequest()).0 else { throw TokenError.unavailable("permits") }
+        return said
     }
 }

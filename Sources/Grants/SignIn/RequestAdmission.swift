@@ -21,18 +21,19 @@ struct RequestAdmission: Sendable {
     /// - Parameters:
     ///   - mayBeUnknown: the message goes to any address, which counts among those that the source asks codes for
     ///     without an account.
+    ///   - account: who names the address; all that one account asks for count together.
     ///   - statement: answers `nil` when it was refused a permit.
     /// - Throws: `rate_limited`, or what the database threw.
     func admit<Answer>(
-        _ request: SignInRequest, _ policy: RateLimit.Policy, mayBeUnknown: Bool = false,
+        _ request: SignInRequest, _ policy: RateLimit.Policy, mayBeUnknown: Bool = false, account: UUIDValue? = nil,
         _ statement: (PermitRequest) async throws -> (Answer?, PermitVerdict)
     ) async throws -> Answer {
         var reserved: Set<RateLimit.Dimension> = []
         while true {
             do {
                 return try await limiter.admitting(
-                    policy, Self.subjects(of: request, mayBeUnknown, fromReserve: reserved), realm: request.realm,
-                    statement)
+                    policy, Self.subjects(of: request, mayBeUnknown, by: account, fromReserve: reserved),
+                    realm: request.realm, statement)
             } catch let error as TokenError {
                 guard request.hint != nil, let dimension = error.limit?.dimension,
                     Self.reservable.contains(dimension), !reserved.contains(dimension),
@@ -43,12 +44,20 @@ struct RequestAdmission: Sendable {
         }
     }
 
+    /// Takes the permits of a request before something that costs is done for it, such as a call to an operator. The
+    /// statement that records the request takes none then.
+    /// - Throws: `rate_limited`, or what the database threw.
+    func takePermits(of request: SignInRequest, _ policy: RateLimit.Policy) async throws {
+        try await limiter.count(policy, Self.subjects(of: request), realm: request.realm)
+    }
+
     /// The broad limits, which strangers cannot use up for known devices.
     private static let reservable: Set<RateLimit.Dimension> = [.client, .app, .prefix, .country]
 
     /// Always in the same order, so that two requests never deadlock over permits.
     private static func subjects(
-        of request: SignInRequest, _ mayBeUnknown: Bool, fromReserve reserved: Set<RateLimit.Dimension>
+        of request: SignInRequest, _ mayBeUnknown: Bool = false, by account: UUIDValue? = nil,
+        fromReserve reserved: Set<RateLimit.Dimension> = []
     ) -> [RateLimiter.Subject] {
         var subjects: [RateLimiter.Subject] = []
         if request.hint == nil {
@@ -68,9 +77,10 @@ struct RequestAdmission: Sendable {
             subjects.append(
                 .init(.spend, "all", part: .whole, amount: request.realm.phones?.cost(of: number.text) ?? 1))
         }
+        // No address has these keys: they hold no "@" and begin with no "+".
+        if let account { subjects.append(.init(.targetTotal, "account|\(account)")) }
         if let hint = request.hint {
-            // No address has these keys: they hold no "@" and begin with no "+". One account takes no more from the
-            // reserve than one device may ask for.
+            // One account takes no more from the reserve than one device may ask for.
             if !reserved.isEmpty { subjects.append(.init(.targetTotal, "reserve|\(hint.user)")) }
             subjects.append(.init(.targetTotal, "device|\(hint.session)"))
         }

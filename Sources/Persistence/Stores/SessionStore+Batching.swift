@@ -38,8 +38,7 @@ extension SessionStore {
     static func lookUpByProof(
         _ lookups: [ProvenLookup], _ realm: UUIDValue, _ database: Database
     ) async throws(StoreError) -> [ProvenSession] {
-        // In one order, so that two such transactions cannot deadlock over equal proofs.
-        let order = lookups.indices.sorted { lookups[$0].proof.id.lexicographicallyPrecedes(lookups[$1].proof.id) }
+        let order = lookups.indices.sorted { lookups[$0].proof.key < lookups[$1].proof.key }
         let sorted = order.map { lookups[$0] }
         let found = try await database.all(
             calls.liveByProof,

@@ -42,7 +42,7 @@ struct ProofUses: Sendable {
     let slot: Int32
     /// The store must have begun before, in milliseconds: an `iat` may be a minute ahead of its use.
     let before: Int64
-    /// The first eight bytes of each id. Ascending, so that two statements with equal proofs cannot deadlock.
+    /// ``ProofUse/key`` of each, ascending.
     let keys: [Int64]
     /// The mark of each.
     let usedBy: [Int64]
@@ -76,8 +76,9 @@ extension ProofUse {
     /// Five minutes, of which each has a slot of the store.
     var period: Int64 { milliseconds / 300_000 }
     fileprivate var before: Int64 { milliseconds - (isByNonce ? 0 : 60_000) }
-    /// The first eight bytes of the id as PostgreSQL reads them.
-    fileprivate var key: Int64 { Int64(bitPattern: id.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }) }
+    /// The first eight bytes of the id as PostgreSQL reads them. Statements that use up several proofs do so in its
+    /// order, so that two of them cannot deadlock over equal proofs.
+    var key: Int64 { Int64(bitPattern: id.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }) }
 }
 
 extension Argument {

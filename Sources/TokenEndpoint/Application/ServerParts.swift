@@ -36,7 +36,7 @@ package struct ServerParts {
         pages: @escaping (PageParts) throws -> any ComposedPages,
         delivery: ((DeliveryParts) throws -> any Service)? = nil, postLogoutToken: @escaping LogoutTokens.Post,
         postEvent: @escaping EventSender.Post, eventExecutor: (any TaskExecutor)? = nil,
-        postSignal: @escaping PossessionSignals.Post = { _, _, _ in nil },
+        postSignal: @escaping PossessionSignals.Post = { _, _, _, _ in nil },
         routes: [Route] = []
     ) {
         self.pages = pages

@@ -14,7 +14,9 @@ struct DeviceDoor: Sendable {
             throw Self.refusal(TokenError(DPoPRefusal.invalid(reason: "no proof")))
         }
         do {
-            return try proofs.verify(presented, accessToken: token, realm: exchange.realm)
+            let proof = try proofs.verify(presented, accessToken: token, realm: exchange.realm)
+            exchange.nextNonce?.note(proof.freshNonce)
+            return proof
         } catch {
             throw Self.refusal(error)
         }

@@ -177,15 +177,17 @@ struct ServerRun: Redacted {
         }
     }
 
-    /// Asks operators about phone numbers; no redirect is followed, and what is late or too long is no answer.
+    /// Asks operators about phone numbers; no redirect is followed, and what is late or too long is no answer. A call
+    /// has two seconds; before it, it waits for a place among those of its realm, as long at most.
     private static func signalPost() -> PossessionSignals.Post {
         let caller = HTTPCaller()
-        return { url, headers, body in
+        return { realm, url, headers, body in
             var call = HTTPCall(url: url, headers: headers, body: body)
             call.total = .seconds(2)
+            call.realm = realm
             guard
                 case .answered(status: 200, let answer, isWhole: true, _) = await caller.post(
-                    call, before: .now + .seconds(2))
+                    call, before: .now + .seconds(4))
             else { return nil }
             return answer
         }

@@ -1,7 +1,7 @@
 """An SMTP server that misbehaves on purpose. Reports every line it reads as a JSON line on stdout.
 
 Modes: hang-greeting, trickle, refuse-greeting, hang-after-data, drop-after-data, drop-in-data, no-starttls,
-starttls-fails, hang-at-quit, close-after-mail, stall-after-mail (four seconds later closes a connection that was used, and never greets the next, of which it says how long it lasted), bye-after-mail, reject-data (554 after the message), mail-5xx. Any other name: it behaves.
+starttls-fails, hang-at-quit, close-after-mail, stall-after-mail (four seconds later closes a connection that was used, and never greets the next, of which it says how long it lasted), bye-after-mail, reject-data (554 after the message), mail-5xx, refuse-example (as that, of senders at refused.example alone). Any other name: it behaves.
 """
 import asyncio
 import json
@@ -67,7 +67,7 @@ async def serve(reader, writer):
                 await say("454 not available")
             elif verb == "AUTH":
                 await say("235 come in")
-            elif verb == "MAIL" and mode == "mail-5xx":
+            elif verb == "MAIL" and (mode == "mail-5xx" or mode == "refuse-example" and "@refused.example>" in text):
                 await say("550 you may not send")
             elif verb == "MAIL" and mails and mode == "bye-after-mail":
                 await say("421 too many mails on this connection")

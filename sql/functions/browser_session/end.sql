@@ -2,7 +2,8 @@
 SET LOCAL ROLE postern_owner;
 
 -- The sessions that were opened through it and cannot outlive the browser end with it: those without offline_access.
--- False when it had ended before. p_reason: replaced, signed_out or ended.
+-- Each has an audit row of its own, for receivers of events that know its client's sid. False when it had ended before.
+-- p_reason: replaced, signed_out or ended.
 CREATE OR REPLACE FUNCTION postern.end_browser_session(p_realm uuid, p_session uuid, p_reason text, p_source text)
 RETURNS boolean
 LANGUAGE plpgsql
@@ -17,9 +18,15 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    UPDATE postern.session AS s SET revoked_at = now()
-     WHERE s.realm_id = p_realm AND s.browser_session = p_session AND s.revoked_at IS NULL
-       AND 'offline_access' <> ALL (s.scope);
+    WITH ended AS (
+        UPDATE postern.session AS s SET revoked_at = now()
+         WHERE s.realm_id = p_realm AND s.browser_session = p_session AND s.revoked_at IS NULL
+           AND 'offline_access' <> ALL (s.scope)
+        RETURNING s.id, s.client, s.user_id)
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+    SELECT p_realm, 'session_revoked', e.client, e.user_id, e.id, p_source,
+           jsonb_build_object('reason', p_reason, 'browser_session', p_session)
+      FROM ended AS e;
     GET DIAGNOSTICS v_ended = ROW_COUNT;
     INSERT INTO postern.audit_event (realm_id, event, user_id, session_id, source, detail)
     VALUES (p_realm, 'signed_out', v_user, p_session, p_source,

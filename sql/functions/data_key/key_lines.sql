@@ -109,7 +109,14 @@ BEGIN
     FOR v_realm IN SELECT r.id FROM postern.realm AS r ORDER BY r.id LOOP
         WITH ended AS (
             UPDATE postern.session AS s SET revoked_at = now()
-             WHERE s.realm_id = v_realm AND s.server_key = v_line AND s.revoked_at IS NULL RETURNING 1),
+             WHERE s.realm_id = v_realm AND s.server_key = v_line AND s.revoked_at IS NULL
+            RETURNING s.id, s.client, s.user_id,
+                      s.expires_at > now() AND coalesce(s.refresh_expires_at > now(), true) AS was_alive),
+        told AS (
+            INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+            SELECT v_realm, 'session_revoked', e.client, e.user_id, e.id, 'sql:' || session_user,
+                   jsonb_build_object('reason', 'key_line_forgotten')
+              FROM ended AS e WHERE e.was_alive),
         keys AS (
             SELECT d.id FROM postern.data_key AS d WHERE d.realm_id = v_realm AND d.file_key = v_line),
         factors AS (

@@ -120,18 +120,19 @@ BEGIN
      WHERE a.realm_id = p_realm AND a.id = p_request AND r.id = p_realm AND u.realm_id = p_realm AND u.id = p_user
     RETURNING a.email_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime, u.security_stamp,
               a.device,
-              -- As the account has it, which may be spelled otherwise than in the request.
-              coalesce((SELECT i.value FROM postern.user_identifier AS i
-                         WHERE i.realm_id = p_realm AND i.proven_key = a.email_key), a.email) AS email
+              a.email, (SELECT i.value FROM postern.user_identifier AS i
+                         WHERE i.realm_id = p_realm AND i.proven_key = a.email_key) AS proven
          INTO STRICT v_request;
     INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, client, app, email_key, source, device,
                                     security_stamp, asked_at, expires_at)
     VALUES (p_realm, p_user, p_token_hash, p_request, v_request.client, v_request.app, v_request.email_key,
             coalesce(v_request.source, 'unknown'), v_request.device, v_request.security_stamp, v_request.created_at,
             now() + v_request.magic_link_lifetime);
+    -- To the address as the account has it, which may be spelled otherwise than in the request. The first link to an
+    -- address is as a code that registers.
     PERFORM postern.queue_message(
-        p_realm, p_mail_id, coalesce(v_request.channel, 'email'), v_request.email, 'magic-link', 'sign-in', p_payload,
-        p_request);
+        p_realm, p_mail_id, coalesce(v_request.channel, 'email'), coalesce(v_request.proven, v_request.email),
+        'magic-link', CASE WHEN v_request.proven IS NULL THEN 'register' ELSE 'sign-in' END, p_payload, p_request);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
     VALUES (p_realm, 'link_requested', v_request.client, p_user);
 END

@@ -9,8 +9,9 @@ SET LOCAL ROLE postern_owner;
 --                configuration (Realm.channels) before anything is counted, not here.
 --   p_recipient  a mail address; an E.164 number; for push the handle of a device.
 --   p_template   otp, magic-link, approval, or the name of a notice (queue_notice). It decides the envelope's kind.
---   p_purpose    sign-in, register, verify, identifier, possession, notice or approval. register, verify and possession
---                are for addresses without an account: they leave after all others and fill 4/5 of the queue at most.
+--   p_purpose    sign-in, register, verify, identifier, possession, notice or approval. register, verify, identifier
+--                and possession are for addresses that are not proven: they leave after all others and fill 4/5 of
+--                the queue at most.
 --   p_request    the handle (auth_session.id) that asked: gives client, App and locale, unless they are given.
 --   p_expires_at when the message is useless, by the database clock; NULL: 24 hours. A code or link always
 --                ends with the realm's lifetime of codes or links.

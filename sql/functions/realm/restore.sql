@@ -54,10 +54,20 @@ BEGIN
         WITH ended AS (
             -- Revoked and not deleted: every token of the family is refused and never judged as reuse.
             UPDATE postern.session AS s SET revoked_at = now()
-             WHERE s.realm_id = v_realm AND s.revoked_at IS NULL AND s.last_used_at >= sessions_used_since RETURNING 1),
+             WHERE s.realm_id = v_realm AND s.revoked_at IS NULL AND s.last_used_at >= sessions_used_since
+            RETURNING s.id, s.client, s.user_id,
+                      s.expires_at > now() AND coalesce(s.refresh_expires_at > now(), true) AS was_alive),
         browsers AS (
             UPDATE postern.browser_session AS b SET ended_at = now()
-             WHERE b.realm_id = v_realm AND b.ended_at IS NULL AND b.last_used_at >= sessions_used_since RETURNING 1),
+             WHERE b.realm_id = v_realm AND b.ended_at IS NULL AND b.last_used_at >= sessions_used_since
+            RETURNING b.id, b.user_id, b.expires_at > now() AND b.idle_expires_at > now() AS was_alive),
+        told AS (
+            INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+            SELECT v_realm, 'session_revoked', x.client, x.user_id, x.id, 'sql:' || session_user,
+                   jsonb_build_object('reason', 'database_restored')
+              FROM (SELECT e.id, e.client, e.user_id FROM ended AS e WHERE e.was_alive
+                    UNION ALL
+                    SELECT b.id, NULL, b.user_id FROM browsers AS b WHERE b.was_alive) AS x),
         messages AS (
             -- Sealed messages hold codes and links. Notices are sent, perhaps again.
             DELETE FROM postern.mail_outbox AS m

@@ -49,20 +49,21 @@ COMMENT ON FUNCTION postern.end_own_session IS 'Ends a live session of the user;
 GRANT EXECUTE ON FUNCTION postern.end_own_session TO postern_app;
 
 -- Signs out everywhere: sessions, codes, links and handles end, and the security stamp changes. With p_keep the calling
--- session stays alive under the new stamp. NULL when the calling session is not alive; nothing is done then.
+-- session stays alive under the new stamp, and each session and browser session that ended has an audit row of its
+-- own: an event about all of them would be false. NULL when the calling session is not alive; nothing is done then.
 CREATE OR REPLACE FUNCTION postern.end_own_sessions(p_realm uuid, p_user uuid, p_by uuid, p_keep boolean, p_source text)
 RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
     v_stamp uuid := gen_random_uuid();
-    v_client uuid;
-    v_ended integer;
+    v_caller record;
+    v_ended uuid[];
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     -- The user's row first, as admin.sign_out_everywhere does.
     PERFORM FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled FOR NO KEY UPDATE;
-    SELECT s.client INTO v_client
+    SELECT s.client, s.security_stamp INTO v_caller
       FROM postern.session AS s JOIN postern.user_account AS u ON u.realm_id = s.realm_id AND u.id = s.user_id
      WHERE s.realm_id = p_realm AND s.id = p_by AND s.user_id = p_user AND s.revoked_at IS NULL AND s.expires_at > now()
        AND u.enabled AND u.security_stamp = s.security_stamp
@@ -71,16 +72,22 @@ BEGIN
         RETURN NULL;
     END IF;
     UPDATE postern.user_account AS u SET security_stamp = v_stamp WHERE u.realm_id = p_realm AND u.id = p_user;
-    v_ended := postern.end_access(p_realm, p_user);
+    v_ended := postern.end_access_except(p_realm, p_user, CASE WHEN p_keep THEN p_by END);
     IF p_keep THEN
-        UPDATE postern.session AS s SET revoked_at = NULL, security_stamp = v_stamp
-         WHERE s.realm_id = p_realm AND s.id = p_by;
-        v_ended := v_ended - 1;
+        UPDATE postern.session AS s SET security_stamp = v_stamp WHERE s.realm_id = p_realm AND s.id = p_by;
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+        SELECT p_realm, 'session_revoked', x.client, p_user, x.id, p_source,
+               jsonb_build_object('reason', 'signed_out', 'by_session', p_by)
+          FROM (SELECT s.id, s.client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = ANY (v_ended)
+                UNION ALL
+                SELECT b.id, NULL FROM postern.browser_session AS b
+                 WHERE b.realm_id = p_realm AND b.user_id = p_user AND b.security_stamp = v_caller.security_stamp
+                   AND b.ended_at IS NULL AND b.expires_at > now() AND b.idle_expires_at > now()) AS x;
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    VALUES (p_realm, 'user_signed_out', v_client, p_user, p_by, p_source,
-            jsonb_build_object('sessions', v_ended, 'kept_current', p_keep));
-    RETURN v_ended;
+    VALUES (p_realm, 'user_signed_out', v_caller.client, p_user, p_by, p_source,
+            jsonb_build_object('sessions', cardinality(v_ended), 'kept_current', p_keep));
+    RETURN cardinality(v_ended);
 END
 $$;
 COMMENT ON FUNCTION postern.end_own_sessions IS

@@ -105,12 +105,14 @@ COMMENT ON FUNCTION postern.revoke_session IS 'Ends a session of this client; fa
 GRANT EXECUTE ON FUNCTION postern.revoke_session TO postern_app;
 
 -- Kept in the session's row until the token would have expired. Revoking dozens of live tokens of one session ends the
--- session (RFC 7009 section 2.1 allows that), so that the row stays small.
+-- session (RFC 7009 section 2.1 allows that), so that the row stays small. The end of the session is audited.
 CREATE OR REPLACE FUNCTION postern.revoke_access_token(
     p_realm uuid, p_client uuid, p_session uuid, p_jti bytea, p_expires double precision)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_session record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true), set_config('postern.ended_by_client', 'on', true);
     UPDATE postern.session AS s
@@ -123,8 +125,17 @@ BEGIN
            revoked_at = CASE WHEN cardinality(s.revoked_jtis) >= 64
                AND s.revoked_untils[cardinality(s.revoked_untils) - 63] > now() THEN now() END
      WHERE s.realm_id = p_realm AND s.id = p_session AND s.client = p_client AND s.revoked_at IS NULL
-       AND to_timestamp(p_expires) > now() AND (s.revoked_jtis IS NULL OR p_jti <> ALL (s.revoked_jtis));
-    RETURN FOUND;
+       AND to_timestamp(p_expires) > now() AND (s.revoked_jtis IS NULL OR p_jti <> ALL (s.revoked_jtis))
+    RETURNING s.user_id, s.revoked_at IS NOT NULL AS has_ended INTO v_session;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    IF v_session.has_ended THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, detail)
+        VALUES (p_realm, 'session_revoked', p_client, v_session.user_id, p_session,
+                jsonb_build_object('reason', 'access_tokens_revoked'));
+    END IF;
+    RETURN true;
 END
 $$;
 COMMENT ON FUNCTION postern.revoke_access_token IS

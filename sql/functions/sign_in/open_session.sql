@@ -4,7 +4,8 @@ SET LOCAL ROLE postern_owner;
 -- p_end: when the session ends at the latest. p_detail: of the audit event, what signed in.
 -- p_email_key: not NULL for a sign-in by other means than a code, which ends the count of wrong codes of the user's
 -- addresses, or of the known device p_device. NULL: the caller has done it.
--- On a page (postern.page) the browser's session is opened instead; expires_at is its end.
+-- On a page (postern.page) the browser's session is opened instead, or the one that it showed is extended; expires_at
+-- is its end.
 CREATE OR REPLACE FUNCTION postern.open_session(
     p_realm uuid, p_client uuid, p_client_id text, p_user uuid, p_stamp uuid, p_end timestamptz,
     p_new postern.new_session, p_detail jsonb, p_email_key text, p_device uuid,
@@ -25,8 +26,11 @@ BEGIN
     END IF;
     expires_at := date_part('epoch', postern.open_browser_session(p_realm, p_user, p_stamp, p_new, v_page));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source,
-            coalesce(p_detail, '{}') || jsonb_build_object('page', v_page ->> 'host', 'amr', p_new.amr));
+    SELECT p_realm, 'sign_in', p_client, p_user, b.id, p_new.source,
+           coalesce(p_detail, '{}') || jsonb_build_object('page', v_page ->> 'host', 'amr', p_new.amr)
+      -- By its cookie: an extended session keeps its id.
+      FROM postern.browser_session AS b
+     WHERE b.realm_id = p_realm AND b.cookie_hash = decode(v_page ->> 'cookie', 'hex');
 END
 $$;
 COMMENT ON FUNCTION postern.open_session IS

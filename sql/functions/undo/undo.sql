@@ -101,7 +101,9 @@ AS $$
 DECLARE
     v_link record;
     v_identifier record;
-    v_aaguid uuid;
+    v_passkey record;
+    v_ended integer;
+    v_detail jsonb;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
       FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
@@ -119,12 +121,14 @@ BEGIN
     outcome := 'undone';
     UPDATE postern.user_account AS u SET security_stamp = gen_random_uuid()
      WHERE u.realm_id = p_realm AND u.id = v_link.user_id;
-    PERFORM postern.end_access(p_realm, v_link.user_id);
+    v_ended := postern.end_access(p_realm, v_link.user_id);
+    v_detail := jsonb_build_object('kind', v_link.kind, 'target', v_link.target);
     IF v_link.kind = 'passkey' THEN
         DELETE FROM postern.passkey AS x WHERE x.realm_id = p_realm AND x.id = v_link.target
-        RETURNING x.aaguid INTO v_aaguid;
+        RETURNING x.aaguid, x.transports INTO v_passkey;
+        v_detail := v_detail || jsonb_build_object('transports', v_passkey.transports);
         PERFORM postern.queue_notice(p_realm, v_link.user_id, 'passkey-removed',
-                                     jsonb_strip_nulls(jsonb_build_object('aaguid', v_aaguid)));
+                                     jsonb_strip_nulls(jsonb_build_object('aaguid', v_passkey.aaguid)));
     ELSIF v_link.kind = 'totp' THEN
         DELETE FROM postern.totp_factor AS x WHERE x.realm_id = p_realm AND x.user_id = v_link.user_id
            AND x.id = v_link.target;
@@ -140,8 +144,9 @@ BEGIN
                                                    v_identifier.proven);
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, user_id, source, detail)
-    VALUES (p_realm, 'factor_undone', v_link.user_id, p_source,
-            jsonb_build_object('kind', v_link.kind, 'target', v_link.target));
+    VALUES (p_realm, 'factor_undone', v_link.user_id, p_source, v_detail),
+           (p_realm, 'user_signed_out', v_link.user_id, p_source,
+            jsonb_build_object('reason', 'factor_undone', 'sessions', v_ended));
 END
 $$;
 COMMENT ON FUNCTION postern.undo_factor IS

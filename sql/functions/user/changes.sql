@@ -9,6 +9,7 @@ AS $$
 DECLARE
     v_key text := postern.email_key(p_email);
     v_old record;
+    v_ended integer;
 BEGIN
     SELECT u.email, u.email_key, u.email_verified INTO v_old
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR NO KEY UPDATE;
@@ -24,7 +25,7 @@ BEGIN
             'Delete it with admin.delete_test_identity and put one with the other address.');
     END IF;
     -- Before the change, since codes are found by the address.
-    PERFORM postern.end_access(p_realm, p_user);
+    v_ended := postern.end_access(p_realm, p_user);
     BEGIN
         -- The address replaces the former one, also if it was a further address of this user before.
         DELETE FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.key = v_key;
@@ -44,6 +45,8 @@ BEGIN
     DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key IN (v_old.email_key, v_key);
     PERFORM postern.admin_audit(p_realm, 'address_changed', user_id => p_user,
                                 detail => jsonb_build_object('email_verified', p_verified));
+    PERFORM postern.admin_audit(p_realm, 'user_signed_out', user_id => p_user,
+                                detail => jsonb_build_object('reason', 'address_changed', 'sessions', v_ended));
     IF v_old.email_verified THEN
         PERFORM postern.queue_notice(p_realm, p_user, 'address-changed', p_recipient => v_old.email);
     END IF;
@@ -57,12 +60,12 @@ COMMENT ON FUNCTION postern.change_address IS
 -- The one place where all access of a user ends: sessions, codes, links, and handles whose link was confirmed.
 -- (Ceremonies of an enrolment belong to a session and end with it; those of a sign-in belong to no account.) The caller
 -- or a trigger changes the security stamp. A new stamp ends links and confirmed handles too, so that none survives a
--- change of the row made in another way.
-CREATE OR REPLACE FUNCTION postern.end_access(p_realm uuid, p_user uuid) RETURNS integer
+-- change of the row made in another way. p_kept: a session that goes on; its caller gives it the new stamp.
+CREATE OR REPLACE FUNCTION postern.end_access_except(p_realm uuid, p_user uuid, p_kept uuid) RETURNS uuid[]
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_ended integer;
+    v_ended uuid[];
 BEGIN
     PERFORM postern.lock_links(p_realm, p_user);
     DELETE FROM postern.login_code AS c
@@ -72,13 +75,23 @@ BEGIN
        AND a.id IN (SELECT l.handle FROM postern.login_link AS l WHERE l.realm_id = p_realm AND l.user_id = p_user);
     UPDATE postern.login_link AS l SET ended = 'superseded'
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.ended IS NULL;
-    UPDATE postern.session AS s SET revoked_at = now()
-     WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL;
-    GET DIAGNOSTICS v_ended = ROW_COUNT;
+    WITH ended AS (
+        UPDATE postern.session AS s SET revoked_at = now()
+         WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL AND s.id IS DISTINCT FROM p_kept
+        RETURNING s.id)
+    SELECT coalesce(array_agg(e.id), '{}') INTO v_ended FROM ended AS e;
     -- Devices that wait for requests look again: those of a disabled user are refused.
     PERFORM postern.wake(p_realm, 'user', p_user);
     RETURN v_ended;
 END
+$$;
+COMMENT ON FUNCTION postern.end_access_except IS
+    'Ends the sessions but one, codes, links and confirmed handles of a user; returns the sessions that ended';
+
+CREATE OR REPLACE FUNCTION postern.end_access(p_realm uuid, p_user uuid) RETURNS integer
+LANGUAGE sql
+AS $$
+    SELECT cardinality(postern.end_access_except(p_realm, p_user, NULL))
 $$;
 COMMENT ON FUNCTION postern.end_access IS
     'Ends the sessions, codes, links and confirmed handles of a user; returns how many sessions there were';

@@ -106,7 +106,8 @@ COMMENT ON FUNCTION postern.collect_events IS
 GRANT EXECUTE ON FUNCTION postern.collect_events TO postern_app;
 
 -- The subjects' rows come first: they are locked until the end of the transaction, so that none is found empty and
--- deleted meanwhile. What was refused for good or given up before is sent anew by a replay.
+-- deleted meanwhile. What was refused for good or given up before is sent anew by a replay. A user_signed_out that kept
+-- a session is no event: each session that ended then has a row of its own (postern.end_own_sessions).
 CREATE OR REPLACE FUNCTION postern.queue_events(
     p_cursor postern.webhook_cursor, p_events text[], p_rows postern.audit_event[]) RETURNS void
 LANGUAGE plpgsql
@@ -116,6 +117,7 @@ DECLARE
     v_wanted postern.audit_event[] := ARRAY(
         SELECT a FROM unnest(p_rows) AS a JOIN postern.event_type AS t ON t.event = a.event
          WHERE (a.event = ANY (p_events) OR '*' = ANY (p_events))
+           AND NOT (a.event = 'user_signed_out' AND coalesce(a.detail -> 'kept_current' = 'true', false))
            AND (a.id > p_cursor.replay_after OR a.xid >= p_cursor.replay_until));
 BEGIN
     INSERT INTO postern.webhook_subject AS s (realm_id, webhook, subject)

@@ -25,6 +25,8 @@ SET LOCAL ROLE app_login;
 SELECT is(pg_temp.begins('h1', '+4366412345678', '111111'), 'sent 2', 'a code is sent');
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, purpose), ',') FROM postern.mail_outbox$$),
     'sms +4366412345678 identifier', 'to the number');
+SELECT is(pg_temp.sql($$SELECT string_agg(priority::text, ',') FROM postern.mail_outbox$$), '2',
+    'which nobody has proven: it leaves after what members wait for');
 SELECT is(pg_temp.redeem('+4366412345678', 'h1', '111111'), 'refused attempts', 'the code signs nobody in by its handle');
 SELECT is(pg_temp.redeem('+4366412345678', NULL, '111111'), 'refused unknown', 'nor by number');
 SELECT is(pg_temp.adds('h1', '999999'), 'refused', 'a wrong code');

@@ -233,6 +233,19 @@ SELECT is((SELECT outcome FROM postern.redeem_magic(pg_temp.other(), pg_temp.cli
                                                         pg_temp.h('t1'),
     gen_random_uuid(), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}')),
         'refused', 'a link of another realm');
+
+-- A client that anybody proves an address for: its link to an address that is not proven is as a code that registers.
+RESET ROLE;
+SELECT admin.put_client('a', 'cotter', access_token_type => 'jwt'),
+       admin.grant_permission('a', 'cotter', 'cap:cotter', 'gt:refresh_token', 'gt:authorization_code') \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT pg_temp.sql($$DELETE FROM postern.mail_outbox; SELECT 1$$) \g /dev/null
+SELECT is(pg_temp.link('k1', 'stranger@example.com', 'tk1', pg_temp.client('cotter')), 'send', 'a link to a new address');
+SELECT is(pg_temp.link('k2', 'ada@example.com', 'tk2', pg_temp.client('cotter'), hint => 'ada@example.com',
+                       device => 'phone'), 'send', 'and one to a member');
+SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', recipient, purpose, priority), ', ' ORDER BY priority)
+                      FROM postern.mail_outbox$$),
+          'Ada@example.com sign-in 0, stranger@example.com register 2', 'the member''s leaves first');
 SELECT is(pg_temp.later(3600), '3600 s later', 'an hour later');
 SELECT ok(postern.sweep(100000) > 0, 'the sweeper comes');
 SELECT is(pg_temp.sql($$SELECT (SELECT count(*) FROM postern.login_link) || ' '

@@ -1,5 +1,5 @@
 \ir ../helpers/fixture.psql
-SELECT plan(55);
+SELECT plan(58);
 CREATE FUNCTION pg_temp.mail(name text, address text, template text DEFAULT 'otp', age interval DEFAULT '0',
                              r uuid DEFAULT pg_temp.realm())
 RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
@@ -66,6 +66,24 @@ SELECT pg_temp.mail('bob', 'bob@example.com', 'otp', '1 second'),
     pg_temp.mail('told', 'told@example.com', 'passkey-added', '1 hour') \g /dev/null
 SELECT is(pg_temp.take(6, pg_temp.other(), 6), 'ada bob told cleo dora a14',
           'sign-ins before notices before registrations, each by age');
+
+SELECT pg_temp.empty() \g /dev/null
+SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
+SELECT postern.queue_message(pg_temp.realm(), gen_random_uuid(), 'email', purpose || '@x.example', 'otp', purpose, '\x01')
+  FROM unnest('{register,verify,identifier,possession,sign-in,approval}'::text[]) AS purpose \g /dev/null
+SELECT is(pg_temp.sql($$SELECT string_agg(priority || ' ' || purpose, ', ' ORDER BY priority, purpose COLLATE "C")
+                      FROM postern.mail_outbox$$),
+    '0 approval, 0 sign-in, 2 identifier, 2 possession, 2 register, 2 verify',
+    'a purpose says it: to an address that is not proven after all others');
+SELECT pg_temp.empty() \g /dev/null
+SELECT postern.queue_message(pg_temp.realm(), gen_random_uuid(), 'email', 'i' || n || '@x.example', 'otp', 'identifier',
+                             '\x01') FROM generate_series(1, 8001) AS n \g /dev/null
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '8000',
+          'whoever has an account fills four fifths of the queue with addresses to add');
+SELECT pg_temp.mail('ada', 'ada@example.com') \g /dev/null
+SELECT is(pg_temp.take(1), 'ada', 'a member''s code is queued, and leaves first');
+SELECT pg_temp.sql($$DELETE FROM postern.audit_event WHERE event = 'mail_queue_full';
+                   DELETE FROM postern.rate_bucket WHERE key = 'mail-queue-full' RETURNING 1$$) \g /dev/null
 
 -- What is over is dropped before a sender sees it.
 SELECT pg_temp.empty() \g /dev/null
