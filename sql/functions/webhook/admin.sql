@@ -28,6 +28,7 @@ AS $$
 DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v postern.webhook;
+    v_was_enabled boolean;
     v_unknown text;
 BEGIN
     IF name IS NULL OR name COLLATE "C" !~ '\A[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z' THEN
@@ -52,6 +53,7 @@ BEGIN
     IF NOT FOUND AND url IS NULL THEN
         PERFORM postern.refuse('url is missing', 'Give the URL that events are posted to.');
     END IF;
+    v_was_enabled := v.enabled;
     events := ARRAY(SELECT DISTINCT x FROM unnest(coalesce(events, v.events, '{*}')) AS x ORDER BY x);
     secret_name := NULLIF(coalesce(secret_name, v.secret_name), '');
     INSERT INTO postern.webhook AS w (realm_id, name, url, events, audience, secret_name, enabled)
@@ -65,6 +67,11 @@ BEGIN
     RETURNING w.* INTO v;
     UPDATE postern.webhook_subject AS s SET due_at = now()
      WHERE s.realm_id = v_realm AND s.webhook = v.id AND s.lease IS NULL;
+    IF NOT v_was_enabled AND v.enabled THEN
+        -- What waited has all its time yet. Not what was tried: it may have been given up, and later events sent.
+        UPDATE postern.webhook_delivery AS d SET created_at = now()
+         WHERE d.realm_id = v_realm AND d.webhook = v.id AND d.attempts = 0 AND d.set_aside_at IS NULL;
+    END IF;
     -- A new webhook gets what happens from now on.
     INSERT INTO postern.webhook_cursor (realm_id, webhook, xid, id)
     VALUES (v_realm, v.id, pg_snapshot_xmin(pg_current_snapshot()), 0) ON CONFLICT DO NOTHING;
