@@ -24,6 +24,12 @@ $$;
 
 SELECT pg_temp.starts('none', kind => 'none'), pg_temp.opens('none', 'none') \g /dev/null
 SELECT alike(pg_temp.sends('none', '+4366412345678', key => 'none'), 'step%', 'no message where the backend asserts');
+SELECT pg_temp.starts('again'), pg_temp.opens('again', 'again') \g /dev/null
+SELECT pg_temp.sql($$SELECT ctid::text FROM postern.transaction WHERE id = pg_temp.uu('again')$$) AS row \gset
+SELECT is(pg_temp.opens('again', 'again'), 'ok open', 'hello again');
+SELECT is(pg_temp.sql($$SELECT ctid::text FROM postern.transaction WHERE id = pg_temp.uu('again')$$), :'row',
+          'writes nothing');
+SELECT is(pg_temp.opens('again', 'other'), 'wrong_key', 'another key');
 SELECT pg_temp.starts('many', '+4366412345678'), pg_temp.opens('many', 'many') \g /dev/null
 SELECT alike(pg_temp.sends('many', '+436641234567' || n, key => 'many'),
              CASE WHEN n < 3 THEN 'sent%' ELSE 'phone_limit%' END, 'number ' || n) FROM generate_series(1, 3) AS n;
