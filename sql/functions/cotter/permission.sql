@@ -33,13 +33,15 @@ BEGIN
     v_needs := CASE
         WHEN 'gt:authorization_code' <> ALL (v_client.permissions) THEN 'the permission "gt:authorization_code"'
         WHEN 'gt:refresh_token' <> ALL (v_client.permissions) THEN 'the permission "gt:refresh_token"'
-        WHEN v_client.access_token_type <> 'jwt' THEN 'access_token_type "jwt"' END;
+        WHEN v_client.access_token_type <> 'jwt' THEN 'access_token_type "jwt"'
+        -- Tokens that a wire without proofs hands out are bearer tokens.
+        WHEN v_client.require_dpop THEN 'require_dpop "false"' END;
     IF v_needs IS NOT NULL THEN
         PERFORM postern.refuse(format('permission "cap:cotter" of the public client_id "%s" needs %s',
                                       v_client.client_id, v_needs),
-            'Give it that first: admin.put_client(realm, client_id, access_token_type => ''jwt''), '
-            'admin.grant_permission(realm, client_id, ''gt:authorization_code'', ''gt:refresh_token''). Or revoke '
-            '"cap:cotter": admin.revoke_permission(realm, client_id, ''cap:cotter'').');
+            'Give it that first: admin.put_client(realm, client_id, access_token_type => ''jwt'', require_dpop => '
+            'false), admin.grant_permission(realm, client_id, ''gt:authorization_code'', ''gt:refresh_token''). Or '
+            'revoke "cap:cotter": admin.revoke_permission(realm, client_id, ''cap:cotter'').');
     END IF;
 END
 $$;

@@ -13,6 +13,8 @@ SELECT is(pg_temp.refusal($$SELECT admin.grant_permission('a', 'cotter', 'cap:co
           'gt:authorization_code', 'scp:email')$$), 'accepted', 'with all of it it is granted');
 SELECT matches(pg_temp.refusal($$SELECT admin.put_client('a', 'cotter', access_token_type => 'reference')$$),
                'needs access_token_type "jwt" \| ', 'the token type stays');
+SELECT matches(pg_temp.refusal($$SELECT admin.put_client('a', 'cotter', require_dpop => true)$$),
+               'needs require_dpop "false" \| Give it that', 'no proofs are wanted of a wire that has none');
 SELECT matches(pg_temp.refusal($$SELECT admin.put_client('a', 'cotter', 'confidential')$$),
                'holds "cap:cotter" \| Revoke', 'the client stays public');
 SELECT matches(pg_temp.refusal(format($$SELECT admin.revoke_permission('a', 'cotter', %L)$$, p)), 'needs the permission',
