@@ -41,6 +41,9 @@ struct OutboxPartsTests {
         pace.finish(.temporary(.payload), at: now)
         #expect(pace.allowance(at: now) == 1)
         pace.take(1)
+        pace.finish(.temporary(.sender(550)), at: now)
+        #expect(pace.allowance(at: now) == 1, "one realm's sender tells nothing of the server")
+        pace.take(1)
         pace.finish(.temporary(.reply(451)), at: now)
         #expect(pace.allowance(at: now) == 4)
     }

@@ -35,7 +35,9 @@ final class CallsUnderWay {
         waiting += orders
         hasNewPlace = false
         waiting.removeAll { order in
-            guard hasPlace(for: order) else { return giveUp(order, if: order.deadline - .now < Self.shortestTry) }
+            // A call that is begun too late is asked for nothing, and may be billed.
+            let needed = order.call.realm == nil ? Self.shortestTry : order.call.total
+            guard hasPlace(for: order) else { return giveUp(order, if: order.deadline - .now < needed) }
             begin(order)
             return true
         }

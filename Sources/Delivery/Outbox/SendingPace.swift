@@ -47,6 +47,8 @@ struct SendingPace {
             failures = min(failures + 1, 6)
             pausedUntil = now + min(.seconds(1 << (failures - 1)), Self.longestPause)
         case .temporary(.cancelled): break  // the server may not have been asked
+        // About the sender of one realm; it says nothing of the server.
+        case .temporary(.sender): break
         case _ where !outcome.askedServer: break
         case .accepted, .inDoubt, .temporary, .permanent:
             failures = 0

@@ -42,11 +42,13 @@ public struct Identifiers: Sendable {
     }
 
     /// Sends a code to an address that is to be added. Who holds the address is not looked up, so it counts as unknown.
-    /// - Parameter authSession: a handle to send again for.
+    /// - Parameters:
+    ///   - authSession: a handle to send again for.
+    ///   - mayBeUnknown: whether it counts among the codes that its source asks for without an account.
     /// - Throws: ``Failure``, `rate_limited`, or what the database threw.
     public func begin(
         _ address: MessageAddress, authSession: String?, locale: String?, realm: Realm, user: UUIDValue,
-        client: Client, source: String
+        client: Client, source: String, mayBeUnknown: Bool = true
     ) async throws -> Receipt {
         let sent = AddressCode(
             to: address, authSession: authSession, client: client, locale: locale, realm: realm, source: source,
@@ -56,7 +58,7 @@ public struct Identifiers: Sendable {
             keyed: Self.keyed(sent.code, realm, address.key, keyring.newest),
             message: try sent.message(under: keyring))
         let begun = try await RequestAdmission(limiter).admit(
-            sent.request, address.policy(or: .nativeOTP), mayBeUnknown: true, account: user
+            sent.request, address.policy(or: .nativeOTP), mayBeUnknown: mayBeUnknown, account: user
         ) { permits in
             try await store.begin(beginning, permits: permits)
         }

@@ -23,6 +23,8 @@ public struct PossessionFacts: Decodable, Sendable {
     public let expiresIn: Double
     /// Messages that may still be sent.
     public let sendsLeft: Int
+    /// How many numbers messages were sent to.
+    let numbers: Int?
     /// Seconds until the next message may be sent.
     public let cooldown: Double
     /// Wrong codes that may still be tried.

@@ -99,6 +99,9 @@ public struct PossessionSteps: Sendable {
         public let matchNumber: String?
     }
 
+    /// How many numbers one transaction can be for.
+    private static let numbers = 3
+
     /// Sends a code or a link.
     /// - Parameters:
     ///   - channel: `otp` or `link`; any other text is refused.
@@ -118,7 +121,9 @@ public struct PossessionSteps: Sendable {
         }
         guard facts.isTest || realm.channels.contains(.sms) else { throw PossessionRefusal.channelUnavailable }
         let request = Self.request(number, facts, realm: realm, source: source)
-        let skipsProviders = facts.isTest || facts.cooldown > 0 || facts.sendsLeft == 0
+        // What the statement refuses before it counts anything costs no permit and no call.
+        let hasNumbersLeft = number.text == facts.phone || (facts.numbers ?? 0) < Self.numbers
+        let skipsProviders = facts.isTest || facts.cooldown > 0 || facts.sendsLeft == 0 || !hasNumbersLeft
         // Operators may bill each call: the permits of the message are taken before, not by its statement.
         let hasPermits = !skipsProviders && signals.areAsked(about: number.text, facts, realm: realm)
         if hasPermits { try await RequestAdmission(limiter).takePermits(of: request, .phoneOTP) }

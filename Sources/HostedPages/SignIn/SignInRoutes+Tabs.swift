@@ -12,10 +12,9 @@ extension SignInRoutes {
         let namesAccount = [SignInStep.consent, .continueAs, .offerPasskey].contains(transaction.step)
         guard !context.request.provesAddressOnly, context.realm.hosted.singleSignOnIdle > 0,
             namesAccount || !wantsLogin && transaction.step != .profile,
-            let cookie = context.cookies.session, transaction.session != Array(cookie.hash.prefix(8))
+            let cookie = context.cookies.session, transaction.session != Array(cookie.hash.prefix(8)),
+            try await flow.signedIn(transaction, context) != nil
         else { return nil }
-        try parts.countLookUp(context.exchange)
-        guard try await flow.signedIn(transaction, context) != nil else { return nil }
         var moved = context.begun(from: transaction, at: parts.clock())
         moved.step = wantsLogin ? .address : .continueAs
         moved.session = Array(cookie.hash.prefix(8))

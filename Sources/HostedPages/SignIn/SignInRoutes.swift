@@ -104,7 +104,6 @@ struct SignInRoutes: Sendable {
     ) async throws -> Answer {
         switch transaction.step {
         case .consent, .continueAs, .offerPasskey:
-            try parts.countLookUp(context.exchange)
             guard let live = try await flow.signedIn(transaction, context) else {
                 return try await pages.page(
                     context.begun(from: transaction, at: parts.clock()), context, live: nil, status: status)

@@ -52,10 +52,12 @@ struct StepUpFlow: Sendable {
         _ address: MessageAddress, resends: Bool, _ transaction: SignInTransaction, _ context: SignInContext,
         _ live: BrowserSessionStore.Live
     ) async throws -> Identifiers.Receipt {
+        // Members of an office prove their own addresses again; what one account asks for is bounded.
         try await parts.identifiers.begin(
             address, authSession: resends ? transaction.handle : nil,
             locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,
-            realm: context.realm, user: live.user, client: context.request.client, source: context.exchange.source)
+            realm: context.realm, user: live.user, client: context.request.client, source: context.exchange.source,
+            mayBeUnknown: false)
     }
 
     private func prove(

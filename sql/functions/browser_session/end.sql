@@ -22,12 +22,13 @@ BEGIN
         UPDATE postern.session AS s SET revoked_at = now()
          WHERE s.realm_id = p_realm AND s.browser_session = p_session AND s.revoked_at IS NULL
            AND 'offline_access' <> ALL (s.scope)
-        RETURNING s.id, s.client, s.user_id)
-    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    SELECT p_realm, 'session_revoked', e.client, e.user_id, e.id, p_source,
-           jsonb_build_object('reason', p_reason, 'browser_session', p_session)
-      FROM ended AS e;
-    GET DIAGNOSTICS v_ended = ROW_COUNT;
+        RETURNING s.id, s.client, s.user_id, s.expires_at > now() AS was_alive),
+    told AS (
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+        SELECT p_realm, 'session_revoked', e.client, e.user_id, e.id, p_source,
+               jsonb_build_object('reason', p_reason, 'browser_session', p_session)
+          FROM ended AS e WHERE e.was_alive)
+    SELECT count(*) INTO v_ended FROM ended;
     INSERT INTO postern.audit_event (realm_id, event, user_id, session_id, source, detail)
     VALUES (p_realm, 'signed_out', v_user, p_session, p_source,
             jsonb_build_object('reason', p_reason, 'sessions', v_ended));

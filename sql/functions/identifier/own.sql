@@ -69,8 +69,12 @@ BEGIN
        SET sends = a.sends + 1, last_send_at = now(), channel = excluded.channel, code_salt = excluded.code_salt,
            code_mac = excluded.code_mac, expires_at = excluded.expires_at
     RETURNING greatest(p_sends - a.sends, 0) INTO sends_left;
-    PERFORM postern.queue_message(p_realm, p_mail_id, coalesce(p_channel, 'email'), p_email, 'otp', 'identifier',
-                                  p_payload, handle);
+    -- An address that the user has proven before is as one that he signs in with.
+    PERFORM postern.queue_message(
+        p_realm, p_mail_id, coalesce(p_channel, 'email'), p_email, 'otp',
+        CASE WHEN EXISTS (SELECT FROM postern.user_identifier AS i
+                           WHERE i.realm_id = p_realm AND i.proven_key = p_email_key AND i.user_id = p_user)
+             THEN 'sign-in' ELSE 'identifier' END, p_payload, handle);
 END
 $$;
 COMMENT ON FUNCTION postern.begin_identifier IS

@@ -78,7 +78,8 @@ BEGIN
         INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
         SELECT p_realm, 'session_revoked', x.client, p_user, x.id, p_source,
                jsonb_build_object('reason', 'signed_out', 'by_session', p_by)
-          FROM (SELECT s.id, s.client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = ANY (v_ended)
+          FROM (SELECT s.id, s.client FROM postern.session AS s
+                 WHERE s.realm_id = p_realm AND s.id = ANY (v_ended) AND s.expires_at > now()
                 UNION ALL
                 SELECT b.id, NULL FROM postern.browser_session AS b
                  WHERE b.realm_id = p_realm AND b.user_id = p_user AND b.security_stamp = v_caller.security_stamp
