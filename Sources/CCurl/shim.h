@@ -42,6 +42,16 @@ static inline CURLcode postern_curl_get_offset(CURL *curl, CURLINFO info, curl_o
     return curl_easy_getinfo(curl, info, value);
 }
 
+/* Children of this process do not get its connections: one that a child holds too does not end when it is closed. */
+static inline curl_socket_t postern_curl_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)context;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+static inline CURLcode postern_curl_keep_from_children(CURL *curl) {
+    return curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, postern_curl_open_socket);
+}
+
 /* curl_global_init with its macro of flags. A peer that resets the connection must not end the process: libcurl leaves
    SIGPIPE alone when it is told to use no signals, which threads require. */
 static inline CURLcode postern_curl_start(void) {

@@ -96,6 +96,30 @@ struct HTTPCallerTests {
         }
     }
 
+    @Test func `children of this process do not get its connections`() async throws {
+        try await MailServer.http { server in
+            let (caller, call) = (HTTPCaller(sessions: 1), call(server, "hang"))
+            let hanging = Task { await caller.post(call, before: .now + .seconds(30)) }
+            _ = try await server.next("request")
+            let flags = flagsOfConnections(to: server.port)
+            #expect(!flags.isEmpty && flags.allSatisfy { $0 & FD_CLOEXEC != 0 })
+            hanging.cancel()
+            _ = await hanging.value
+        }
+    }
+
+    private func flagsOfConnections(to port: Int) -> [Int32] {
+        (0..<4096).compactMap { descriptor in
+            var address = sockaddr_in6()
+            var size = socklen_t(MemoryLayout.size(ofValue: address))
+            let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &size) == 0 }
+            }
+            let isIP = [AF_INET, AF_INET6].contains(Int32(address.sin6_family))
+            return isConnected && isIP && Int(address.sin6_port.bigEndian) == port ? fcntl(descriptor, F_GETFD) : nil
+        }
+    }
+
     @Test func `a certificate has to prove the name`() async throws {
         let files = try Certificates.files.get()
         try await MailServer.http([files.certificate, files.key]) { server in

@@ -11,6 +11,7 @@ struct CurlHandle: ~Copyable {
     init?() {
         guard Self.started, let raw = curl_easy_init() else { return nil }
         self.raw = raw
+        reset()
     }
 
     deinit {
@@ -28,6 +29,12 @@ struct CurlHandle: ~Copyable {
     /// Ends the connection without a word.
     borrowing func hangUp() {
         postern_curl_shut(raw, 1)
+    }
+
+    /// Forgets what was set, but keeps the connection.
+    borrowing func reset() {
+        curl_easy_reset(raw)
+        _ = postern_curl_keep_from_children(raw)
     }
 
     borrowing func perform() -> CURLcode { curl_easy_perform(raw) }

@@ -52,11 +52,6 @@ extension CurlHandle {
             && set(CURLOPT_CONNECT_ONLY, 1)
     }
 
-    /// Forgets what was set.
-    borrowing func reset() {
-        curl_easy_reset(raw)
-    }
-
     /// How long the endpoint asked to be left alone.
     var retryAfter: Duration? {
         var seconds: curl_off_t = 0

@@ -6,7 +6,7 @@ extension CurlHandle {
     /// - Parameter total: How long the whole transfer may take.
     /// - Returns: False if libcurl refuses a setting, for want of memory or of a feature.
     borrowing func configure(for url: SMTPURL, limits: SMTPTransport.Limits, total: Duration) -> Bool {
-        curl_easy_reset(raw)
+        reset()
         let host = url.host.contains(":") ? "[\(url.host)]" : url.host
         let scheme = url.security == .implicit ? "smtps" : "smtp"
         var isSet = set(CURLOPT_URL, "\(scheme)://\(host):\(url.port)/\(url.heloName ?? "")")
