@@ -98,8 +98,8 @@ struct HTTPCallerTests {
 
     @Test func `children of this process do not get its connections`() async throws {
         try await MailServer.http { server in
-            let (caller, call) = (HTTPCaller(sessions: 1), call(server, "hang"))
-            let hanging = Task { await caller.post(call, before: .now + .seconds(30)) }
+            let (caller, order) = (HTTPCaller(sessions: 1), call(server, "hang"))
+            let hanging = Task { await caller.post(order, before: .now + .seconds(30)) }
             _ = try await server.next("request")
             let flags = flagsOfConnections(to: server.port)
             #expect(!flags.isEmpty && flags.allSatisfy { $0 & FD_CLOEXEC != 0 })
@@ -109,7 +109,7 @@ struct HTTPCallerTests {
     }
 
     private func flagsOfConnections(to port: Int) -> [Int32] {
-        (0..<4096).compactMap { descriptor in
+        (Int32(0)..<4096).compactMap { descriptor in
             var address = sockaddr_in6()
             var size = socklen_t(MemoryLayout.size(ofValue: address))
             let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
