@@ -114,6 +114,8 @@ async def serve(reader, writer):
 async def main():
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     report("ready", port=server.sockets[0].getsockname()[1])
+    # A test that waits for what does not come fails instead of waiting for ever.
+    asyncio.get_running_loop().call_later(240, os._exit, 1)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until the test goes away
 
 
