@@ -1,5 +1,5 @@
--- Codes for addresses that an account wants to add, and links to addresses that are not proven, leave with codes that
--- register (sql/functions/outbox/admission.sql): whoever has an account can name any address.
+-- Codes for addresses to add, and links to unproven addresses, get the priority of codes that register
+-- (sql/functions/outbox/admission.sql). A user can ask for such messages to any address.
 SET LOCAL ROLE postern_owner;
 
 COMMENT ON COLUMN postern.mail_outbox.priority IS

@@ -15,7 +15,8 @@ public struct HTTPCall: Sendable {
     /// Whether the endpoint takes the same call twice, as receivers of events do: it is then made on a connection that
     /// an earlier one left open.
     public var mayRepeat = false
-    /// Whose call it is: a realm has a quarter of the places of its caller at most. `nil`: nobody's, without a share.
+    /// The realm that the call is made for. One realm can have a quarter of the caller's calls under way. `nil`: the
+    /// call belongs to no realm, and only the caller's maximum bounds it.
     public var realm: UUIDValue?
 
     /// A call with this body.

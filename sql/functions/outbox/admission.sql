@@ -1,9 +1,9 @@
 -- What a message is worth to its realm's queue, when it ends, and whether the queue has room for it.
 SET LOCAL ROLE postern_owner;
 
--- A purpose, where it is given, decides the priority: whatever goes to an address that nobody has proven to be the
--- asker's is 2, since strangers can cause any number of it. Older binaries give no purpose. The code or link in a
--- message ends its time, on every channel. A realm's queue is bounded: 10,000 messages, of which 8,000 of priority 2.
+-- The purpose of a message decides its priority. Messages to unproven addresses have priority 2, because strangers can
+-- cause any number of them. Older binaries give no purpose; for them the recipient decides. A message expires with its
+-- code or link, on every channel. A realm can queue 10,000 messages; messages of priority 2 are dropped at 8,000.
 CREATE OR REPLACE FUNCTION postern.mail_admission() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
