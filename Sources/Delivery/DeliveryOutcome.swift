@@ -28,8 +28,8 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     /// The server answered to the recipient with this code, 500 to 599, and a status that says that the mailbox is not
     /// there.
     case noSuchMailbox(Int)
-    /// The server answered to the sender with this code, 500 to 599. Of our own sender ``MailDelivery`` makes a
-    /// ``reply(_:)``, since it is everybody's.
+    /// The server refused the sender address with this code, 500 to 599. For the server's own address,
+    /// ``MailDelivery`` returns ``reply(_:)`` instead, because all realms use that address.
     case sender(Int)
     /// No connection, or it broke before the message was sent.
     case connection

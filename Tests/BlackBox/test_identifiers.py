@@ -107,7 +107,7 @@ def test_an_address_of_another_account_is_told_only_after_its_code(realm):
 
 @pytest.mark.parametrize("dimension", ["registrations", "target-total"])
 def test_an_account_causes_few_mails_to_others(realm, dimension):
-    """They count as mails to unknown addresses of the source, and as one target of the account, whoever has the address."""
+    """Each counts as a mail to an unknown address, under its source, and under one target for the account."""
     who, bystander = signed_in(realm), signed_in(realm)
     realm.limit("native-otp", dimension, 3)
     try:

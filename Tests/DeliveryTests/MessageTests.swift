@@ -202,7 +202,7 @@ struct LaneTests {
         #expect(third?.held.isEmpty == true && lane.isIdle)
     }
 
-    @Test func `a refused sender is the trouble of its realm, and the mail server's own trouble is everybody's`() {
+    @Test func `a refused sender concerns its realm, and a failing mail server concerns all realms`() {
         var lane = Lane(.email, concurrency: 6)
         let mail = LeasedMessage.sample(channel: .email, template: "otp", locale: nil)
         lane.take([mail])

@@ -79,7 +79,7 @@ struct RealmTurnsTests {
         }
     }
 
-    @Test func `the server's own sender is everybody's, also when a realm names it`() async throws {
+    @Test func `the server's own sender concerns all realms, also when a realm names it`() async throws {
         try await MailServer.misbehaving("mail-5xx") { server in
             try await OutboxFixture.run { outbox in
                 try await outbox.call("admin.set_branding('acme', mail_from => 'Acme <no-reply@mail.example.com>')")

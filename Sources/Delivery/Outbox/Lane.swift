@@ -2,9 +2,9 @@ import Persistence
 
 /// One channel at a sender: whose turn it is, and how many messages it may take.
 ///
-/// All mails go to one server, so its trouble is everybody's. Each realm has its own providers, and may have its own
-/// sender of mails, so their trouble is that of the realm: while it lasts, the realm has one message of the channel in
-/// hand, and the others have the rest.
+/// All realms share one mail server. While the mail server fails, mails of all realms wait. Each realm has its own
+/// providers, and may have its own sender address. While a provider fails, or the mail server refuses the address, this
+/// realm has one message of the channel in hand, and messages of other realms are sent as before.
 struct Lane: Sendable {
     let channel: Channel
     private var turns = RealmTurns()

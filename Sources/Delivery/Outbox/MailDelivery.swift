@@ -15,15 +15,16 @@ struct MailDelivery: Sendable {
     func deliver(_ mail: LeasedMessage, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
         let outcome =
             switch prepare(mail) {
-            case .success(let outgoing): blaming(outgoing, await transport.send(outgoing, before: deadline))
+            case .success(let outgoing): attributed(outgoing, await transport.send(outgoing, before: deadline))
             case .failure(let refusal): refusal.outcome
             }
         await record(outcome, of: mail)
         return outcome
     }
 
-    /// A refused sender is the trouble of the realm that has chosen it; the server's own is everybody's.
-    private func blaming(_ mail: OutgoingMail, _ outcome: DeliveryOutcome) -> DeliveryOutcome {
+    /// A refused sender address concerns only the realm that has configured it. The server's own address concerns all
+    /// realms.
+    private func attributed(_ mail: OutgoingMail, _ outcome: DeliveryOutcome) -> DeliveryOutcome {
         guard case .temporary(.sender(let code)) = outcome, mail.message.from.address == sender.address else {
             return outcome
         }
