@@ -124,6 +124,15 @@ SELECT is(pg_temp.shares('c1', 'p10', max_age => 30), 'login', 'too old a proof 
 SELECT is(pg_temp.shares('c1', 'p10', 'bob@example.com'), 'login', 'nor another address');
 SELECT is(pg_temp.shares('c1', 'p10'), 'issued', 'the proven one is');
 SELECT is(pg_temp.shares('c1', 'p11'), 'issued', 'again');
+RESET ROLE;
+UPDATE postern.user_identifier AS i SET value = 'ada@new.example'
+ WHERE i.realm_id = pg_temp.realm() AND i.proven_key = 'ada@example.com';
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.shares('c1', 'p14'), 'login', 'not after the account has another address in its place');
+RESET ROLE;
+UPDATE postern.user_identifier AS i SET value = 'ada@example.com'
+ WHERE i.realm_id = pg_temp.realm() AND i.proven_key = 'ada@new.example';
+SET LOCAL ROLE app_login;
 SELECT is(pg_temp.redeems('p10', 's10'), 'ok t email n', 'and redeemed');
 RESET ROLE;
 UPDATE postern.browser_session SET ended_at = now();
