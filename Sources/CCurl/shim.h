@@ -42,7 +42,7 @@ static inline CURLcode postern_curl_get_offset(CURL *curl, CURLINFO info, curl_o
     return curl_easy_getinfo(curl, info, value);
 }
 
-/* Children of this process do not get its connections: one that a child holds too does not end when it is closed. */
+/* Child processes do not inherit the connections: an inherited connection stays open after libcurl closes it. */
 static inline curl_socket_t postern_curl_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)context;
     (void)purpose;

@@ -1,8 +1,8 @@
--- A browser session gathers methods, and its sign-in was as new as the latest of them: a passkey of yesterday and a
--- code by mail of now passed for a passkey of now.
+-- A browser session collects authentication methods, and auth_time was the time of the latest one. So a passkey of
+-- yesterday and a code by mail of now passed max_age as a passkey of now.
 SET LOCAL ROLE postern_owner;
 
--- The default comes afterwards, so that sessions of before keep NULL: for them auth_time says it.
+-- The default is set afterwards, so that existing sessions keep NULL; for them auth_time counts.
 ALTER TABLE postern.browser_session ADD COLUMN proven_at timestamptz;
 ALTER TABLE postern.browser_session ALTER COLUMN proven_at SET DEFAULT now();
 COMMENT ON COLUMN postern.browser_session.proven_at IS

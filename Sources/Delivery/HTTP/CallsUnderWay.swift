@@ -6,14 +6,14 @@ import Persistence
 final class CallsUnderWay {
     private let multi: CurlMulti
     private let maximum: Int
-    /// Of calls of one realm: its endpoints may be slow, and its users many.
+    /// How many calls of one realm may be under way, because its endpoints may be slow.
     private let share: Int
     private let caFile: String?
     private var waiting: [HTTPOrder] = []
     private var underWay: [UnsafeMutableRawPointer: Exchange] = [:]
     /// How many calls of each realm are under way.
     private var occupied: [UUIDValue: Int] = [:]
-    /// Whether a call has ended since those that wait were looked at.
+    /// Whether a call has ended since `make` last looked at the waiting orders.
     private var hasNewPlace = false
     /// Handles that no call uses, without a connection of their own.
     private var free: [Exchange] = []
@@ -35,7 +35,7 @@ final class CallsUnderWay {
         waiting += orders
         hasNewPlace = false
         waiting.removeAll { order in
-            // A call that is begun too late is asked for nothing, and may be billed.
+            // A call with too little time left would fail, and the operator could bill it.
             let needed = order.call.realm == nil ? Self.shortestTry : order.call.total
             guard hasPlace(for: order) else { return giveUp(order, if: order.deadline - .now < needed) }
             begin(order)

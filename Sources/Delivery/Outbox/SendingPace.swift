@@ -47,7 +47,7 @@ struct SendingPace {
             failures = min(failures + 1, 6)
             pausedUntil = now + min(.seconds(1 << (failures - 1)), Self.longestPause)
         case .temporary(.cancelled): break  // the server may not have been asked
-        // About the sender of one realm; it says nothing of the server.
+        // The server refused the sender of one realm, which does not show whether it takes other mail.
         case .temporary(.sender): break
         case _ where !outcome.askedServer: break
         case .accepted, .inDoubt, .temporary, .permanent:

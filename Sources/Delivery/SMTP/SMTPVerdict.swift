@@ -30,7 +30,7 @@ enum SMTPVerdict {
             // A refused greeting or EHLO concerns this server's standing, not this mail (RFC 5321 §3.1).
             let refusesService = !started && (code == CURLE_WEIRD_SERVER_REPLY || code == CURLE_REMOTE_ACCESS_DENIED)
             if refusesService { return .temporary(.reply(reply)) }
-            // A refused sender is a matter of configuration or reputation, and somebody's to repair.
+            // The sender address is wrong or has a bad reputation: an administrator can repair that.
             if refusesSender { return .temporary(.sender(reply)) }
             return .permanent(deniesMailbox ? .noSuchMailbox(reply) : .reply(reply))
         default: return finished ? .inDoubt : .temporary(.connection)

@@ -41,8 +41,9 @@ public struct ClientAuthenticator: Sendable {
         return verified.client
     }
 
-    /// Authenticates the client of a request. What takes a proof of possession looks at that first and then calls
-    /// ``spend(_:realm:source:)``: a client that is told to use a nonce may send the rest of its request again.
+    /// Authenticates the client of a request without using up its assertion. A caller that takes a proof of possession
+    /// checks the proof next and then calls ``spend(_:realm:source:)``, so that a client that is told to use a nonce
+    /// can send the same assertion again.
     /// - Parameters:
     ///   - source: where the request came from.
     ///   - endpoint: the path of the endpoint asked.

@@ -22,7 +22,7 @@ enum SecurityEvent {
             isCAEP(due, &object)
             let isNamed = ["session_revoked", "user_signed_out"].contains(due.event)
             reason(isNamed ? detail.text("reason") ?? due.event : due.event, &object)
-            // With it that session ended, without it all of the user, or all at the client.
+            // With `ext_id` one session ended; without it all sessions of the user, or all at the client `client_id`.
             object.member("ext_id", due.session.flatMap { endsAll(due) ? nil : $0.description })
         case "credential-change":
             isCAEP(due, &object)

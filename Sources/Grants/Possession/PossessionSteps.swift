@@ -121,10 +121,10 @@ public struct PossessionSteps: Sendable {
         }
         guard facts.isTest || realm.channels.contains(.sms) else { throw PossessionRefusal.channelUnavailable }
         let request = Self.request(number, facts, realm: realm, source: source)
-        // What the statement refuses before it counts anything costs no permit and no call.
+        // The statement refuses these sends before it counts anything: no permit is taken and no operator is asked.
         let hasNumbersLeft = number.text == facts.phone || (facts.numbers ?? 0) < Self.numbers
         let skipsProviders = facts.isTest || facts.cooldown > 0 || facts.sendsLeft == 0 || !hasNumbersLeft
-        // Operators may bill each call: the permits of the message are taken before, not by its statement.
+        // Operators may bill each call, so the permits of the message are taken before it and not by the statement.
         let hasPermits = !skipsProviders && signals.areAsked(about: number.text, facts, realm: realm)
         if hasPermits { try await RequestAdmission(limiter).takePermits(of: request, .phoneOTP) }
         let risk = skipsProviders ? nil : await signals.risk(of: number.text, facts, realm: realm)

@@ -35,7 +35,7 @@ public struct SignInRequestWorker: Sendable {
     public func run() async {
         await wake.forEach(atLeastEvery: Self.pollInterval) {
             do {
-                // Requests that are busy alone wait for the next look.
+                // A batch in which every request is busy is tried again at the next wake-up.
                 var batch: (taken: Int, decided: Int)
                 repeat { batch = try await decide(Self.batch) } while batch.taken == Self.batch && batch.decided > 0
             } catch StoreError.cancelled {
@@ -48,8 +48,8 @@ public struct SignInRequestWorker: Sendable {
         }
     }
 
-    /// After a batch that failed: what one request meets, for example a row that an administrator's transaction holds,
-    /// costs no other realm its turn.
+    /// Decides the requests of a failed batch in transactions of their own, so that one request that fails (for example
+    /// at a locked row) does not delay requests of other realms.
     private func decideOneByOne() async {
         for _ in 0..<Self.batch {
             do {
@@ -70,7 +70,7 @@ public struct SignInRequestWorker: Sendable {
             let pending = try SignInRequestStore.takeUndecided(limit: limit, after: last, in: transaction)
             var (decided, sent) = (0, 0)
             for request in pending {
-                // Also when it fails.
+                // Before the decision: after a failure the next batch begins with another realm.
                 turn.last.withLock { $0 = request.realm }
                 guard let factor = factors[request.kind] else { throw .malformedResult }
                 switch try factor.decide(request, in: transaction) {

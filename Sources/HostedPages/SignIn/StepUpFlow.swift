@@ -52,7 +52,7 @@ struct StepUpFlow: Sendable {
         _ address: MessageAddress, resends: Bool, _ transaction: SignInTransaction, _ context: SignInContext,
         _ live: BrowserSessionStore.Live
     ) async throws -> Identifiers.Receipt {
-        // Members of an office prove their own addresses again; what one account asks for is bounded.
+        // Not counted under `registrations`, so that users behind one address can step up; the account's limit counts.
         try await parts.identifiers.begin(
             address, authSession: resends ? transaction.handle : nil,
             locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,

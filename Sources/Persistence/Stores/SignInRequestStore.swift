@@ -162,7 +162,7 @@ public struct SignInRequestStore: Sendable {
         case sent
         /// Nothing is sent.
         case nothing
-        /// Another transaction has what the decision needs; the request waits.
+        /// Another transaction has locked a row that the decision needs; the request stays undecided.
         case busy
     }
 

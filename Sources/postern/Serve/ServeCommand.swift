@@ -177,8 +177,8 @@ struct ServerRun: Redacted {
         }
     }
 
-    /// Asks operators about phone numbers; no redirect is followed, and what is late or too long is no answer. A call
-    /// has two seconds; before it, it waits for a place among those of its realm, as long at most.
+    /// Asks operators about phone numbers; no redirect is followed, and a late or too long answer is dropped. A call
+    /// has two seconds. Before that it waits two seconds at most until its realm has a free place.
     private static func signalPost() -> PossessionSignals.Post {
         let caller = HTTPCaller()
         return { realm, url, headers, body in

@@ -32,8 +32,7 @@ GRANT EXECUTE ON FUNCTION postern.push_request TO postern_app;
 
 -- The sealed request; NULL when it is unknown, another client's, answered, or neither in time nor opened in time. Once
 -- opened in time it may be read again while a sign-in for it is under way. p_is_under_way: a page asks, which was shown
--- for this request. Only the first reader writes: anybody may show a request as often as he likes, and readers of a row
--- do not wait for each other.
+-- for this request. Only the first call writes the row, so that further calls do not wait for each other.
 CREATE OR REPLACE FUNCTION postern.open_pushed_request(
     p_realm uuid, p_id_hash bytea, p_client uuid, p_is_under_way boolean) RETURNS bytea
 LANGUAGE plpgsql

@@ -76,8 +76,8 @@ RETURN CASE WHEN r.sso_idle = interval '0' THEN r.sign_in_lifetime ELSE r.sso_id
 COMMENT ON FUNCTION postern.browser_session_idle IS 'The idle time of the browser sessions of a realm';
 GRANT EXECUTE ON FUNCTION postern.browser_session_idle TO postern_app;
 
--- When methods as strong as those of a browser session were last proven. A proof that is weaker than the session does
--- not renew it: max_age would take an old passkey and a new code by mail for a new passkey.
+-- When methods as strong as those of a browser session were last proven. A weaker proof does not change it. Otherwise
+-- an old passkey and a new code by mail would pass max_age as a new passkey.
 CREATE OR REPLACE FUNCTION postern.proven_at(b postern.browser_session) RETURNS timestamptz
 LANGUAGE sql STABLE
 RETURN coalesce(b.proven_at, b.auth_time);

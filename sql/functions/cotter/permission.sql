@@ -34,7 +34,7 @@ BEGIN
         WHEN 'gt:authorization_code' <> ALL (v_client.permissions) THEN 'the permission "gt:authorization_code"'
         WHEN 'gt:refresh_token' <> ALL (v_client.permissions) THEN 'the permission "gt:refresh_token"'
         WHEN v_client.access_token_type <> 'jwt' THEN 'access_token_type "jwt"'
-        -- Tokens that a wire without proofs hands out are bearer tokens.
+        -- Cotter's wire has no proofs of possession, so its tokens are bearer tokens.
         WHEN v_client.require_dpop THEN 'require_dpop "false"' END;
     IF v_needs IS NOT NULL THEN
         PERFORM postern.refuse(format('permission "cap:cotter" of the public client_id "%s" needs %s',

@@ -69,7 +69,7 @@ BEGIN
        SET sends = a.sends + 1, last_send_at = now(), channel = excluded.channel, code_salt = excluded.code_salt,
            code_mac = excluded.code_mac, expires_at = excluded.expires_at
     RETURNING greatest(p_sends - a.sends, 0) INTO sends_left;
-    -- An address that the user has proven before is as one that he signs in with.
+    -- A code for an address that the user has already proven gets the priority of a sign-in code.
     PERFORM postern.queue_message(
         p_realm, p_mail_id, coalesce(p_channel, 'email'), p_email, 'otp',
         CASE WHEN EXISTS (SELECT FROM postern.user_identifier AS i

@@ -65,7 +65,8 @@ BEGIN
       INTO v_user
       FROM postern.account_of(p_realm, v_request.email_key) AS a
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
-    -- The foreign key of the code would wait for a transaction that deletes the account, and all realms with it.
+    -- The foreign key of the code would wait for a transaction that deletes the account. The worker's batch has
+    -- requests of all realms, which would wait too.
     IF v_user.id IS NOT NULL AND NOT postern.try_hold_user(p_realm, v_user.id) THEN
         RETURN 'busy';
     END IF;

@@ -1,4 +1,4 @@
--- What a message is worth to its realm's queue, when it ends, and whether the queue has room for it.
+-- Priority, end and admission of a message that is queued.
 SET LOCAL ROLE postern_owner;
 
 -- The purpose of a message decides its priority. Messages to unproven addresses have priority 2, because strangers can

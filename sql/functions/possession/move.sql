@@ -130,7 +130,7 @@ DECLARE
     v_before postern.transaction;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    -- Hello again: nothing is written, so that an app that says it without end holds no row and no connection.
+    -- A repeated call writes nothing: repeated calls of one app do not wait for each other at the row.
     SELECT t.* INTO v_before FROM postern.transaction AS t
      WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key
        AND (t.opened_at IS NOT NULL OR postern.state_of(t) <> 'open');

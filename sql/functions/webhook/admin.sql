@@ -68,7 +68,8 @@ BEGIN
     UPDATE postern.webhook_subject AS s SET due_at = now()
      WHERE s.realm_id = v_realm AND s.webhook = v.id AND s.lease IS NULL;
     IF NOT v_was_enabled AND v.enabled THEN
-        -- What waited has all its time yet. Not what was tried: it may have been given up, and later events sent.
+        -- The 72 hours of events that were never tried begin now. An event that was tried may have been given up, and
+        -- later events of its subject may have been sent.
         UPDATE postern.webhook_delivery AS d SET created_at = now()
          WHERE d.realm_id = v_realm AND d.webhook = v.id AND d.attempts = 0 AND d.set_aside_at IS NULL;
     END IF;

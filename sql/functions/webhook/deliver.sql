@@ -31,7 +31,7 @@ BEGIN
           FROM postern.webhook AS w JOIN postern.realm AS r ON r.id = w.realm_id
          CROSS JOIN LATERAL (SELECT count(*)::integer AS calls FROM unnest(p_busy) AS b WHERE b = w.id) AS busy
          CROSS JOIN LATERAL (
-            -- A call under way is a turn taken: a receiver that is slow has only those places that others leave.
+            -- Calls under way count as turns, so that a free place goes to the webhook with the fewest calls.
             SELECT x.realm_id, x.webhook, x.subject, busy.calls + row_number() OVER (ORDER BY x.due_at) AS turn
               FROM (SELECT y.realm_id, y.webhook, y.subject, y.due_at
                       FROM postern.webhook_subject AS y
