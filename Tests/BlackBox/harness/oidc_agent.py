@@ -2,9 +2,12 @@
 
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
+
+from .module_site import until
 
 AGENT = shutil.which("oidc-agent")
 REDIRECT = "edu.kit.data.oidc-agent:/redirect"
@@ -22,6 +25,8 @@ class OIDCAgent:
     def __enter__(self):
         started = self._run("oidc-agent", "--no-autoload")
         self._environment |= dict(re.findall(r"^(\w+)=([^;]+);", started, re.MULTILINE))
+        # The agent goes to the background before it listens.
+        until(self._listens, "the socket of oidc-agent")
         return self
 
     def __exit__(self, *_):
@@ -48,6 +53,10 @@ class OIDCAgent:
     def delete(self):
         """Removes the account, which revokes its refresh token."""
         return self._run("oidc-gen", "--delete", "--pw-env", "--confirm-yes", ACCOUNT)
+
+    def _listens(self):
+        with socket.socket(socket.AF_UNIX) as agent:
+            return agent.connect_ex(self._environment["OIDC_SOCK"]) == 0
 
     def _run(self, *command):
         done = subprocess.run(
