@@ -33,7 +33,13 @@ class _Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server, doomed = self._connect(), threading.Event()
+            try:
+                server = self._connect()
+            except OSError:
+                # Nothing listens: the client is refused, and the next one may be served.
+                client.close()
+                continue
+            doomed = threading.Event()
             threading.Thread(target=self._requests, args=(client, server, doomed), daemon=True).start()
             threading.Thread(target=self._answers, args=(client, server, doomed), daemon=True).start()
 
