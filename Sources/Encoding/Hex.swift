@@ -4,7 +4,13 @@ public enum Hex {
 
     /// Two digits a byte.
     public static func encode(_ bytes: [UInt8]) -> String {
-        String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        String(unsafeUninitializedCapacity: 2 * bytes.count) { buffer in
+            for (position, byte) in bytes.enumerated() {
+                buffer.initializeElement(at: 2 * position, to: digits[Int(byte >> 4)])
+                buffer.initializeElement(at: 2 * position + 1, to: digits[Int(byte & 15)])
+            }
+            return 2 * bytes.count
+        }
     }
 
     /// The bytes of an even number of digits in either case; `nil` for anything else.

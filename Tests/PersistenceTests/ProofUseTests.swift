@@ -38,6 +38,21 @@ struct ProofUseTests {
         #expect(ProofUses.commonestPeriod(of: Array(proofs[1...])) == nil)
     }
 
+    @Test func `a statement gets a proof as numbers of a fixed width`() throws {
+        let realm = try #require(UUIDValue("00000000-0000-0003-8000-000000000000"))
+        let text = proof(1, isByNonce: false).asText(in: realm)
+        let key = Int64(0x01) << 56 | 3
+        let thumbprint = String(repeating: "01", count: 32)
+        let parts = [(64, thumbprint), (1, "1"), (2, "7"), (20, "1700000063456"), (20, "\(key)")]
+        var rest = Substring(text)
+        for (width, value) in parts {
+            #expect(rest.prefix(width).drop { $0 == " " } == value)
+            rest = rest.dropFirst(width)
+        }
+        #expect(rest.count == 20 && Int64(rest.drop { $0 == " " }) != nil)
+        #expect(proof(0x80).asText(in: realm).utf8.count == 127)
+    }
+
     @Test func `what a batch has used up is sent as thumbprint and flags`() {
         #expect(proof(1).packedWhenUsed == Array(repeating: 1, count: 32) + [3])
         #expect(proof(1).packed.count == 81 && proof(1).packed.last == 3)

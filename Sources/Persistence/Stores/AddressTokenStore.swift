@@ -71,7 +71,7 @@ public struct AddressTokenStore: Sendable {
             "realm": presented.realm, "client": presented.client, "code_hash": presented.codeHash,
             "redirect_uri": presented.redirectURI, "challenge": presented.codeChallenge,
             "resource": presented.resources, "session": session, "token_salt": tokenSalt, "source": source,
-            "proof": presented.proof?.packed,
+            "proof": presented.proof?.asText(in: presented.realm),
         ]
         return try await database.one(Self.calls.redeem, code + permits.arguments)
     }
@@ -83,7 +83,7 @@ public struct AddressTokenStore: Sendable {
     ) async throws(StoreError) -> Live? {
         guard let proof else { return try await database.first(Self.calls.live, ["realm": realm, "session": session]) }
         return try await database.first(
-            Self.calls.liveByProof, ["realm": realm, "proof": proof.packed, "session": session])
+            Self.calls.liveByProof, ["realm": realm, "proof": proof.asText(in: realm), "session": session])
     }
 
     /// Ends the access token of a client.

@@ -69,8 +69,8 @@ public struct ApprovalStore: Sendable {
             [
                 "realm": realm, "id": id, "client": client, "hint": hint, "event": event,
                 "binding_message": bindingMessage, "match_number": matchNumber, "challenge": challenge,
-                "is_event": isEvent, "shows_source": showsSource, "ip": ip, "source": source, "proof": proof?.packed,
-                "lifetime": lifetime,
+                "is_event": isEvent, "shows_source": showsSource, "ip": ip, "source": source,
+                "proof": proof?.asText(in: realm), "lifetime": lifetime,
             ]
         }
     }
@@ -158,7 +158,7 @@ public struct ApprovalStore: Sendable {
             "realm": realm, "client": client, "permission": permission, "id": id, "expires": expiresAt,
         ]
         return try await database.one(
-            Self.calls.redeem, poll + session.arguments + permits.arguments + secondFactor.arguments)
+            Self.calls.redeem, poll + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
     }
 
     /// A request under a number (Cotter's wire). Times are seconds since the epoch.

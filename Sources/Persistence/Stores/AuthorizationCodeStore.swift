@@ -86,8 +86,8 @@ public struct AuthorizationCodeStore: Sendable {
         let opened: Arguments = [
             "session": session.id, "token_salt": session.tokenSalt, "refresh_hash": session.refreshHash,
             "access_lifetime": session.accessTokenLifetime, "refresh_lifetime": session.refreshTokenLifetime,
-            "source": session.source, "user_agent": session.userAgent, "proof": session.proof?.packed,
-            "server_key": session.serverKey,
+            "source": session.source, "user_agent": session.userAgent,
+            "proof": session.proof?.asText(in: presented.realm), "server_key": session.serverKey,
         ]
         return try await database.one(Self.calls.redeem, code + opened + permits.arguments)
     }
@@ -103,7 +103,7 @@ public struct AuthorizationCodeStore: Sendable {
         proof: ProofUse?, permits: PermitRequest
     ) async throws(StoreError) -> (Bool?, PermitVerdict) {
         let request: Arguments = [
-            "realm": realm, "proof": proof?.packed, "id_hash": idHash, "client": client, "sealed": sealed,
+            "realm": realm, "proof": proof?.asText(in: realm), "id_hash": idHash, "client": client, "sealed": sealed,
             "lifetime": lifetime,
         ]
         return try await database.one(Self.calls.push, request + permits.arguments)

@@ -74,7 +74,7 @@ public struct BrowserSessionStore: Sendable {
             "realm": realm, "client": client, "handle": handle, "first": firstName, "last": lastName,
             "accepts_terms": acceptsTerms,
         ]
-        return try await database.one(Self.calls.register, names + session.arguments)
+        return try await database.one(Self.calls.register, names + session.arguments(in: realm))
     }
 
     /// Ends a browser session, and the sessions opened through it that lack `offline_access`.

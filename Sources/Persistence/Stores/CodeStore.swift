@@ -60,7 +60,7 @@ public struct CodeStore: Sendable {
         ]
         return try await database.one(
             session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage,
-            code + session.arguments + permits.arguments + limits + secondFactor.arguments)
+            code + session.arguments(in: realm) + permits.arguments + limits + secondFactor.arguments)
     }
 
     /// Counts codes of a realm that were compared and wrong. - Parameter enforced: only for the audit log.

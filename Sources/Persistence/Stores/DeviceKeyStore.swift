@@ -55,7 +55,7 @@ public struct DeviceKeyStore: Sendable {
         try await database.one(
             Self.calls.add,
             [
-                "realm": realm, "proof": proof.packed, "session": session, "public_key": publicKey,
+                "realm": realm, "proof": proof.asText(in: realm), "session": session, "public_key": publicKey,
                 "display_name": displayName, "push_handle": pushHandle, "source": source,
             ])
     }
@@ -103,8 +103,8 @@ public struct DeviceKeyStore: Sendable {
         clearsPushHandle: Bool, removes: Bool, source: String, permits: PermitRequest
     ) async throws(StoreError) -> (OwnCall?, PermitVerdict) {
         let call: Arguments = [
-            "realm": realm, "proof": proof.packed, "id": id, "display_name": displayName, "push_handle": pushHandle,
-            "clear_push": clearsPushHandle, "remove": removes, "source": source,
+            "realm": realm, "proof": proof.asText(in: realm), "id": id, "display_name": displayName,
+            "push_handle": pushHandle, "clear_push": clearsPushHandle, "remove": removes, "source": source,
         ]
         return try await database.one(Self.calls.call, call + permits.arguments)
     }
@@ -162,6 +162,6 @@ public struct DeviceKeyStore: Sendable {
             "realm": realm, "client": client, "permission": permission, "nonce": nonce.packed,
         ]
         return try await database.one(
-            Self.calls.redeem, device + session.arguments + permits.arguments + secondFactor.arguments)
+            Self.calls.redeem, device + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
     }
 }

@@ -56,8 +56,8 @@ public struct IdentityCodeStore: Sendable {
         let opened: Arguments = [
             "session": session.id, "token_salt": session.tokenSalt, "refresh_hash": session.refreshHash,
             "access_lifetime": session.accessTokenLifetime, "refresh_lifetime": session.refreshTokenLifetime,
-            "source": session.source, "user_agent": session.userAgent, "proof": session.proof?.packed,
-            "server_key": session.serverKey,
+            "source": session.source, "user_agent": session.userAgent,
+            "proof": session.proof?.asText(in: presented.realm), "server_key": session.serverKey,
         ]
         return try await database.one(Self.calls.redeem, code + opened + permits.arguments)
     }

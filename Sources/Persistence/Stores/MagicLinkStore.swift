@@ -81,7 +81,7 @@ public struct MagicLinkStore: Sendable {
         ]
         return try await database.one(
             session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage,
-            link + session.arguments + permits.arguments + secondFactor.arguments)
+            link + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
     }
 
     /// Returns the state of a handle's link. After a confirmation it opens the session, once, in the same statement.
@@ -99,7 +99,7 @@ public struct MagicLinkStore: Sendable {
         let poll: Arguments = ["realm": realm, "client": client, "permission": permission, "handle": handle]
         return try await database.one(
             session.page == nil ? Self.calls.poll : Self.calls.pollOnPage,
-            poll + session.arguments + permits.arguments + secondFactor.arguments)
+            poll + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
     }
 }
 

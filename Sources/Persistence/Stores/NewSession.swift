@@ -67,11 +67,11 @@ public struct NewSession: Sendable {
     /// was asked for, the proof, and what a page opens.
     static let arguments = arguments(
         source: Argument("source", of: ["source", "user_agent", "acr", "level", "proof"]) {
-            "postern.with_proof(postern.opened_for(\($0[0]), \($0[1]), \($0[2]), \($0[3])), \($0[4]))"
+            "postern.with_dpop_proof(postern.opened_for(\($0[0]), \($0[1]), \($0[2]), \($0[3])), \($0[4]))"
         })
     /// The source, with the user agent and the proof.
     static let sourceArgument = Argument("source", of: ["source", "user_agent", "proof"]) {
-        "postern.with_proof(postern.opened_from(\($0[0]), \($0[1])), \($0[2]))"
+        "postern.with_dpop_proof(postern.opened_from(\($0[0]), \($0[1])), \($0[2]))"
     }
     /// The same for a sign-in on a page.
     static let pageArguments = arguments(
@@ -99,14 +99,14 @@ public struct NewSession: Sendable {
         return session
     }
 
-    var arguments: Arguments {
+    func arguments(in realm: UUIDValue) -> Arguments {
         let session: Arguments = [
             "session": id, "token_salt": tokenSalt, "refresh_hash": refreshHash, "scope": scope, "resource": resources,
             "amr": amr, "access_lifetime": accessTokenLifetime, "refresh_lifetime": refreshTokenLifetime,
             "source": source, "user_agent": userAgent, "server_key": serverKey,
         ]
         guard let page else {
-            return session + ["acr": context?.acr, "level": context?.level, "proof": proof?.packed]
+            return session + ["acr": context?.acr, "level": context?.level, "proof": proof?.asText(in: realm)]
         }
         return session + ["page": page.json]
     }

@@ -189,11 +189,6 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     }
 }
 
-private func hex(_ bytes: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-}
-
 /// What a signed-in browser gets for its authorization request (`postern.answer_request`).
 public enum PageOutcome: String, Sendable, CaseIterable {
     /// The authorization code is stored.

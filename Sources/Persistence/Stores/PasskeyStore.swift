@@ -36,8 +36,8 @@ public struct PasskeyStore: Sendable {
         proof: ProofUse?, permits: PermitRequest
     ) async throws(StoreError) -> (AssertionStart?, PermitVerdict) {
         let assertion: Arguments = [
-            "realm": realm, "proof": proof?.packed, "ceremony": ceremony, "expires": expiresAt, "rp_id": rpID,
-            "credential_id": credentialID,
+            "realm": realm, "proof": proof?.asText(in: realm), "ceremony": ceremony, "expires": expiresAt,
+            "rp_id": rpID, "credential_id": credentialID,
         ]
         return try await database.one(Self.calls.beginAssertion, assertion + permits.arguments)
     }
@@ -60,7 +60,7 @@ public struct PasskeyStore: Sendable {
             "backup_state": backupState,
         ]
         return try await database.one(
-            session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage, assertion + session.arguments)
+            session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage, assertion + session.arguments(in: realm))
     }
 
     /// What creation options are made from.

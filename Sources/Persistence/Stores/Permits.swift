@@ -90,7 +90,7 @@ public struct PermitStore: Sendable {
         realm: UUIDValue, _ permits: PermitRequest, spending proof: ProofUse
     ) async throws(StoreError) -> PermitVerdict {
         try await database.one(
-            Self.calls.spend, ["realm": realm, "proof": proof.packed] + permits.arguments)
+            Self.calls.spend, ["realm": realm, "proof": proof.asText(in: realm)] + permits.arguments)
     }
 
     struct Calls: Sendable {

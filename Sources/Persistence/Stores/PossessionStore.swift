@@ -76,7 +76,7 @@ public struct PossessionStore: Sendable {
         realm: UUIDValue, authID: UUIDValue, phone: String?, proof: ProofUse
     ) async throws(StoreError) -> Said {
         try await database.one(
-            Self.calls.enter, ["realm": realm, "proof": proof.packed, "auth_id": authID, "phone": phone])
+            Self.calls.enter, ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID, "phone": phone])
     }
 
     /// The state after a wait; `nil`: it was swept.
@@ -119,13 +119,13 @@ public struct PossessionStore: Sendable {
     ) async throws(StoreError) -> Said {
         try await database.one(
             Self.calls.finish,
-            ["realm": realm, "proof": proof.packed, "auth_id": authID, "return_hash": returnHash])
+            ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID, "return_hash": returnHash])
     }
 
     /// Admits an app in the same way; the person gives up.
     public func cancel(realm: UUIDValue, authID: UUIDValue, proof: ProofUse) async throws(StoreError) -> Said {
         try await database.one(
-            Self.calls.cancel, ["realm": realm, "proof": proof.packed, "auth_id": authID])
+            Self.calls.cancel, ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID])
     }
 
     /// What an answer to the page of a link led to.
@@ -179,7 +179,7 @@ public struct PossessionStore: Sendable {
             "realm": realm, "client": client, "permission": permission, "auth_id": authID, "by": passedBy,
         ]
         return try await database.one(
-            Self.calls.redeem, what + session.arguments + permits.arguments + secondFactor.arguments)
+            Self.calls.redeem, what + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
     }
 }
 

@@ -21,7 +21,7 @@ public struct ServiceAccountStore: Sendable {
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         try await database.one(
             Self.calls.grant,
-            ["realm": realm, "client": client, "source": source, "proof": proof?.packed] + permits.arguments)
+            ["realm": realm, "client": client, "source": source, "proof": proof?.asText(in: realm)] + permits.arguments)
     }
 
     /// The account behind an access token while it may act, else `nil`.
@@ -35,7 +35,7 @@ public struct ServiceAccountStore: Sendable {
             return try await database.first(Self.calls.live, ["realm": realm, "account": account, "jti": jti])
         }
         return try await database.first(
-            Self.calls.liveByProof, ["realm": realm, "proof": proof.packed, "account": account, "jti": jti])
+            Self.calls.liveByProof, ["realm": realm, "proof": proof.asText(in: realm), "account": account, "jti": jti])
     }
 
     /// Ends one access token of the account, which must be `client`'s.

@@ -77,7 +77,7 @@ public struct SignInRequestStore: Sendable {
         static let arguments: [Argument] = [
             "realm", "id", "resend_of", "email", "email_key", "channel", "region", "client", "app",
             Argument("source", of: ["source", "locale", "proof"]) {
-                "postern.with_proof(postern.requested_in(\($0[0]), \($0[1])), \($0[2]))"
+                "postern.with_dpop_proof(postern.requested_in(\($0[0]), \($0[1])), \($0[2]))"
             }, "lifetime", "sends", "hint_user", "hint_session",
         ]
 
@@ -85,8 +85,8 @@ public struct SignInRequestStore: Sendable {
             [
                 "realm": realm, "id": id, "resend_of": resendOf, "email": address, "email_key": addressKey,
                 "channel": channel?.rawValue, "region": region, "client": client, "app": app, "source": source,
-                "locale": locale, "proof": proof?.packed, "lifetime": lifetime, "sends": sends, "hint_user": hint?.user,
-                "hint_session": hint?.session,
+                "locale": locale, "proof": proof?.asText(in: realm), "lifetime": lifetime, "sends": sends,
+                "hint_user": hint?.user, "hint_session": hint?.session,
             ]
         }
     }

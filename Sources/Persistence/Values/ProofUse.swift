@@ -23,7 +23,18 @@ public struct ProofUse: Sendable, Equatable {
         self.binds = binds
     }
 
-    /// What `postern.with_proof` takes: 81 bytes.
+    /// What `postern.with_dpop_proof` takes: 127 characters.
+    func asText(in realm: UUIDValue) -> String {
+        let numbers: [(width: Int, value: Int64)] = [
+            (2, Int64(slot)), (20, before), (20, key ^ realm.firstHalf), (20, mark),
+        ]
+        return numbers.reduce(into: hex(thumbprint) + (binds ? "1" : "0")) { text, number in
+            let digits = String(number.value)
+            text += String(repeating: " ", count: number.width - digits.utf8.count) + digits
+        }
+    }
+
+    /// A packed proof, as functions take it that use up a proof themselves: 81 bytes.
     var packed: [UInt8] {
         thumbprint + id + Self.bytes(milliseconds) + Self.bytes(mark) + [flags]
     }
@@ -53,7 +64,7 @@ struct ProofUses: Sendable {
             return nil
         }
         let sorted = proofs.map { (key: $0.key, mark: $0.mark) }.sorted { $0.key < $1.key }
-        slot = Int32(truncatingIfNeeded: first.period % 10)
+        slot = first.slot
         before = proofs.reduce(.max) { min($0, $1.before) }
         keys = sorted.map(\.key)
         usedBy = sorted.map(\.mark)
@@ -75,6 +86,7 @@ struct ProofUses: Sendable {
 extension ProofUse {
     /// Five minutes, of which each has a slot of the store.
     var period: Int64 { milliseconds / 300_000 }
+    fileprivate var slot: Int32 { Int32(truncatingIfNeeded: period % 10) }
     fileprivate var before: Int64 { milliseconds - (isByNonce ? 0 : 60_000) }
     /// The first eight bytes of the id as PostgreSQL reads them. Statements that use up several proofs do so in its
     /// order, so that two of them cannot deadlock over equal proofs.
@@ -84,10 +96,10 @@ extension ProofUse {
 extension Argument {
     /// The realm of a statement that takes a proof and no source.
     static let realmWithProof = Argument("realm", of: ["realm", "proof"]) {
-        "postern.with_proof(\($0[0])::uuid, \($0[1]))"
+        "postern.with_dpop_proof(\($0[0])::uuid, \($0[1]))"
     }
     /// The source of a statement that takes a proof.
     static let sourceWithProof = Argument("source", of: ["source", "proof"]) {
-        "postern.with_proof(\($0[0])::text, \($0[1]))"
+        "postern.with_dpop_proof(\($0[0])::text, \($0[1]))"
     }
 }

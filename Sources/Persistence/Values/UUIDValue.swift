@@ -81,6 +81,9 @@ public struct UUIDValue: Sendable, Hashable, Comparable, LosslessStringConvertib
         }
     }
 
+    /// The first eight bytes as PostgreSQL's `bigint` (`postern.proof_mix`).
+    var firstHalf: Int64 { Int64(bitPattern: high) }
+
     /// Appends the 16 bytes to `buffer`.
     func write(to buffer: inout [UInt8]) {
         withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { buffer.append(contentsOf: $0) }

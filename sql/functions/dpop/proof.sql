@@ -1,28 +1,35 @@
 -- Proofs of possession of a key (RFC 9449): which one a statement came with, and that each is used once.
 --
+-- A statement hands its proof over as text of 127 characters, whose numbers PostgreSQL reads for less than bytes:
+-- thumbprint of the key, hexadecimal (64); 1 when what the request opens is bound to the key, else 0 (1); slot (2), the
+-- moment before which the store must have begun (20), key of the used proof (20) and mark of the request (20), as
+-- use_up_proof takes them, with spaces before the digits.
+--
 -- A packed proof has 81 bytes: thumbprint of the key (32), id (32), its own time in milliseconds (8), mark of the
 -- request (8), flags (1): 1 = its time is a nonce's, 2 = what the request opens is bound to the key.
 SET LOCAL ROLE postern_owner;
 
 -- Used in place of an argument of a statement, as opened_from is. Columns of what the statement writes read the keys.
 -- One expression, which PostgreSQL puts into the statement in place of the call: it costs less than a call.
-CREATE OR REPLACE FUNCTION postern.with_proof(p_value text, p_proof bytea) RETURNS text
+CREATE OR REPLACE FUNCTION postern.with_dpop_proof(p_value text, p_proof text) RETURNS text
 LANGUAGE sql
 RETURN CASE WHEN p_proof IS NULL
-              OR (set_config('postern.proof', encode(p_proof, 'hex'), true)
-                  || set_config('postern.proof_key', encode(substr(p_proof, 1, 32), 'hex'), true)
-                  || set_config('postern.binding_key', CASE get_byte(p_proof, 80) & 2 WHEN 0 THEN ''
-                                                       ELSE encode(substr(p_proof, 1, 32), 'hex') END, true))
+              OR (set_config('postern.proof', substr(p_proof, 66), true)
+                  || set_config('postern.proof_key', left(p_proof, 64), true)
+                  || set_config('postern.binding_key', CASE substr(p_proof, 65, 1) WHEN '1' THEN left(p_proof, 64)
+                                                       ELSE '' END, true))
                  IS NOT NULL
             THEN p_value END;
-COMMENT ON FUNCTION postern.with_proof(text, bytea) IS 'The value as it is; the statement came with this proof';
-GRANT EXECUTE ON FUNCTION postern.with_proof(text, bytea) TO postern_app;
+COMMENT ON FUNCTION postern.with_dpop_proof(text, text) IS
+    'The value as it is; the statement came with this proof';
+GRANT EXECUTE ON FUNCTION postern.with_dpop_proof(text, text) TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.with_proof(p_value uuid, p_proof bytea) RETURNS uuid
+CREATE OR REPLACE FUNCTION postern.with_dpop_proof(p_value uuid, p_proof text) RETURNS uuid
 LANGUAGE sql
-RETURN postern.with_proof(p_value::text, p_proof)::uuid;
-COMMENT ON FUNCTION postern.with_proof(uuid, bytea) IS 'The value as it is; the statement came with this proof';
-GRANT EXECUTE ON FUNCTION postern.with_proof(uuid, bytea) TO postern_app;
+RETURN postern.with_dpop_proof(p_value::text, p_proof)::uuid;
+COMMENT ON FUNCTION postern.with_dpop_proof(uuid, text) IS
+    'The value as it is; the statement came with this proof';
+GRANT EXECUTE ON FUNCTION postern.with_dpop_proof(uuid, text) TO postern_app;
 
 -- The key that the statement came with.
 CREATE OR REPLACE FUNCTION postern.proof_key() RETURNS bytea
@@ -39,70 +46,103 @@ COMMENT ON FUNCTION postern.proof_mix IS
     'The first half of the id of a realm as a number, for the keys of used proofs';
 GRANT EXECUTE ON FUNCTION postern.proof_mix TO postern_app;
 
--- fresh; used; old: from before the store began, so the database cannot know. An iat may be a minute ahead of the
--- moment in which its proof is used. A proof whose request runs its statement again (mark) is fresh again. Each slot
--- has a statement of its own, because to find the partition of a row costs more than to insert it.
-CREATE OR REPLACE FUNCTION postern.mark_proof(p_realm uuid, p_proof bytea) RETURNS text
+-- NULL: the proof was fresh, and is used now; used; old: from before the store began, so the database cannot know.
+-- p_slot: five minutes of the proof's own time, in turn 0 to 9. p_before: its own time in milliseconds; for an iat a
+-- minute less, because it may be a minute ahead of the moment in which its proof is used. p_key: the first eight bytes
+-- of its id, mixed (#) with proof_mix of the realm. p_used_by: mark of the request; a proof whose request runs its
+-- statement again is fresh again.
+--
+-- Each slot has a statement of its own, because to find the partition of a row costs more than to insert it. Arguments
+-- are numbers, and comparisons few: PostgreSQL prepares each expression and each conversion anew in each transaction,
+-- which costs more than to evaluate it.
+CREATE OR REPLACE FUNCTION postern.use_up_proof(
+    p_realm uuid, p_slot integer, p_before bigint, p_key bigint, p_used_by bigint) RETURNS text
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_time bigint := ('x' || encode(substr(p_proof, 65, 8), 'hex'))::bit(64)::bigint;
-    v_before bigint := v_time - 60000 * (1 - (get_byte(p_proof, 80) & 1));
-    v_slot integer := v_time / 300000 % 10;
-    v_key bigint := ('x' || encode(substr(p_proof, 33, 8), 'hex'))::bit(64)::bigint # postern.proof_mix(p_realm);
-    v_mark bigint := ('x' || encode(substr(p_proof, 73, 8), 'hex'))::bit(64)::bigint;
     v_used_by bigint;
 BEGIN
-    CASE v_slot
-        WHEN 0 THEN
-            INSERT INTO postern.used_proof_0 (realm_id, slot, key, used_by)
-            SELECT p_realm, 0, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
-                ON CONFLICT DO NOTHING;
-        WHEN 1 THEN
-            INSERT INTO postern.used_proof_1 (realm_id, slot, key, used_by)
-            SELECT p_realm, 1, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
-                ON CONFLICT DO NOTHING;
-        WHEN 2 THEN
+    IF p_slot < 5 THEN
+        IF p_slot < 2 THEN
+            IF p_slot = 0 THEN
+                INSERT INTO postern.used_proof_0 (realm_id, slot, key, used_by)
+                SELECT p_realm, 0, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                    ON CONFLICT DO NOTHING;
+            ELSE
+                INSERT INTO postern.used_proof_1 (realm_id, slot, key, used_by)
+                SELECT p_realm, 1, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                    ON CONFLICT DO NOTHING;
+            END IF;
+        ELSIF p_slot = 2 THEN
             INSERT INTO postern.used_proof_2 (realm_id, slot, key, used_by)
-            SELECT p_realm, 2, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 2, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
                 ON CONFLICT DO NOTHING;
-        WHEN 3 THEN
+        ELSIF p_slot = 3 THEN
             INSERT INTO postern.used_proof_3 (realm_id, slot, key, used_by)
-            SELECT p_realm, 3, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
-                ON CONFLICT DO NOTHING;
-        WHEN 4 THEN
-            INSERT INTO postern.used_proof_4 (realm_id, slot, key, used_by)
-            SELECT p_realm, 4, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
-                ON CONFLICT DO NOTHING;
-        WHEN 5 THEN
-            INSERT INTO postern.used_proof_5 (realm_id, slot, key, used_by)
-            SELECT p_realm, 5, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
-                ON CONFLICT DO NOTHING;
-        WHEN 6 THEN
-            INSERT INTO postern.used_proof_6 (realm_id, slot, key, used_by)
-            SELECT p_realm, 6, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
-                ON CONFLICT DO NOTHING;
-        WHEN 7 THEN
-            INSERT INTO postern.used_proof_7 (realm_id, slot, key, used_by)
-            SELECT p_realm, 7, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
-                ON CONFLICT DO NOTHING;
-        WHEN 8 THEN
-            INSERT INTO postern.used_proof_8 (realm_id, slot, key, used_by)
-            SELECT p_realm, 8, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            SELECT p_realm, 3, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
                 ON CONFLICT DO NOTHING;
         ELSE
-            INSERT INTO postern.used_proof_9 (realm_id, slot, key, used_by)
-            SELECT p_realm, 9, v_key, v_mark FROM postern.schema_proof_store AS s WHERE s.since < v_before
+            INSERT INTO postern.used_proof_4 (realm_id, slot, key, used_by)
+            SELECT p_realm, 4, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
                 ON CONFLICT DO NOTHING;
-    END CASE;
+        END IF;
+    ELSIF p_slot < 7 THEN
+        IF p_slot = 5 THEN
+            INSERT INTO postern.used_proof_5 (realm_id, slot, key, used_by)
+            SELECT p_realm, 5, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        ELSE
+            INSERT INTO postern.used_proof_6 (realm_id, slot, key, used_by)
+            SELECT p_realm, 6, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
+                ON CONFLICT DO NOTHING;
+        END IF;
+    ELSIF p_slot = 7 THEN
+        INSERT INTO postern.used_proof_7 (realm_id, slot, key, used_by)
+        SELECT p_realm, 7, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
+            ON CONFLICT DO NOTHING;
+    ELSIF p_slot = 8 THEN
+        INSERT INTO postern.used_proof_8 (realm_id, slot, key, used_by)
+        SELECT p_realm, 8, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
+            ON CONFLICT DO NOTHING;
+    ELSE
+        INSERT INTO postern.used_proof_9 (realm_id, slot, key, used_by)
+        SELECT p_realm, 9, p_key, p_used_by FROM postern.schema_proof_store AS s WHERE s.since < p_before
+            ON CONFLICT DO NOTHING;
+    END IF;
     IF FOUND THEN
-        RETURN 'fresh';
+        RETURN NULL;
     END IF;
     SELECT x.used_by INTO v_used_by
-      FROM postern.used_proof AS x WHERE x.realm_id = p_realm AND x.slot = v_slot AND x.key = v_key;
-    RETURN CASE WHEN v_used_by IS NULL THEN 'old' WHEN v_used_by = v_mark THEN 'fresh' ELSE 'used' END;
+      FROM postern.used_proof AS x WHERE x.realm_id = p_realm AND x.slot = p_slot AND x.key = p_key;
+    RETURN CASE WHEN v_used_by IS NULL THEN 'old' WHEN v_used_by = p_used_by THEN NULL ELSE 'used' END;
 END
 $$;
+COMMENT ON FUNCTION postern.use_up_proof IS
+    'Uses up a proof of possession; NULL, or why not: used before, or older than the store';
+GRANT EXECUTE ON FUNCTION postern.use_up_proof TO postern_app;
+
+-- Of a packed proof, as use_up_proof takes them.
+CREATE OR REPLACE FUNCTION postern.proof_slot(p_proof bytea) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (('x' || encode(substr(p_proof, 65, 8), 'hex'))::bit(64)::bigint / 300000 % 10)::integer;
+COMMENT ON FUNCTION postern.proof_slot IS 'The slot of a packed proof';
+GRANT EXECUTE ON FUNCTION postern.proof_slot TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.proof_before(p_proof bytea) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ('x' || encode(substr(p_proof, 65, 8), 'hex'))::bit(64)::bigint - 60000 * (1 - (get_byte(p_proof, 80) & 1));
+COMMENT ON FUNCTION postern.proof_before IS 'The moment before which the store must have begun for a packed proof';
+GRANT EXECUTE ON FUNCTION postern.proof_before TO postern_app;
+
+-- The same for a packed proof: fresh, used or old.
+CREATE OR REPLACE FUNCTION postern.mark_proof(p_realm uuid, p_proof bytea) RETURNS text
+LANGUAGE sql
+RETURN coalesce(
+    postern.use_up_proof(
+        p_realm, postern.proof_slot(p_proof), postern.proof_before(p_proof),
+        ('x' || encode(substr(p_proof, 33, 8), 'hex'))::bit(64)::bigint # postern.proof_mix(p_realm),
+        ('x' || encode(substr(p_proof, 73, 8), 'hex'))::bit(64)::bigint),
+    'fresh');
 COMMENT ON FUNCTION postern.mark_proof IS 'Uses up a proof of possession: fresh, used before, or older than the store';
 GRANT EXECUTE ON FUNCTION postern.mark_proof TO postern_app;
 
@@ -121,48 +161,53 @@ DECLARE
     v_marked integer;
 BEGIN
     BEGIN
-        CASE p_slot
-            WHEN 0 THEN
-                INSERT INTO postern.used_proof_0 (realm_id, slot, key, used_by)
-                SELECT p_realm, 0, unnest(p_keys) # v_mix, unnest(p_used_by)
-                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-            WHEN 1 THEN
-                INSERT INTO postern.used_proof_1 (realm_id, slot, key, used_by)
-                SELECT p_realm, 1, unnest(p_keys) # v_mix, unnest(p_used_by)
-                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-            WHEN 2 THEN
+        IF p_slot < 5 THEN
+            IF p_slot < 2 THEN
+                IF p_slot = 0 THEN
+                    INSERT INTO postern.used_proof_0 (realm_id, slot, key, used_by)
+                    SELECT p_realm, 0, unnest(p_keys) # v_mix, unnest(p_used_by)
+                      FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+                ELSE
+                    INSERT INTO postern.used_proof_1 (realm_id, slot, key, used_by)
+                    SELECT p_realm, 1, unnest(p_keys) # v_mix, unnest(p_used_by)
+                      FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+                END IF;
+            ELSIF p_slot = 2 THEN
                 INSERT INTO postern.used_proof_2 (realm_id, slot, key, used_by)
                 SELECT p_realm, 2, unnest(p_keys) # v_mix, unnest(p_used_by)
                   FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-            WHEN 3 THEN
+            ELSIF p_slot = 3 THEN
                 INSERT INTO postern.used_proof_3 (realm_id, slot, key, used_by)
                 SELECT p_realm, 3, unnest(p_keys) # v_mix, unnest(p_used_by)
                   FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-            WHEN 4 THEN
+            ELSE
                 INSERT INTO postern.used_proof_4 (realm_id, slot, key, used_by)
                 SELECT p_realm, 4, unnest(p_keys) # v_mix, unnest(p_used_by)
                   FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-            WHEN 5 THEN
+            END IF;
+        ELSIF p_slot < 7 THEN
+            IF p_slot = 5 THEN
                 INSERT INTO postern.used_proof_5 (realm_id, slot, key, used_by)
                 SELECT p_realm, 5, unnest(p_keys) # v_mix, unnest(p_used_by)
                   FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-            WHEN 6 THEN
+            ELSE
                 INSERT INTO postern.used_proof_6 (realm_id, slot, key, used_by)
                 SELECT p_realm, 6, unnest(p_keys) # v_mix, unnest(p_used_by)
                   FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-            WHEN 7 THEN
-                INSERT INTO postern.used_proof_7 (realm_id, slot, key, used_by)
-                SELECT p_realm, 7, unnest(p_keys) # v_mix, unnest(p_used_by)
-                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-            WHEN 8 THEN
-                INSERT INTO postern.used_proof_8 (realm_id, slot, key, used_by)
-                SELECT p_realm, 8, unnest(p_keys) # v_mix, unnest(p_used_by)
-                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-            ELSE
-                INSERT INTO postern.used_proof_9 (realm_id, slot, key, used_by)
-                SELECT p_realm, 9, unnest(p_keys) # v_mix, unnest(p_used_by)
-                  FROM postern.schema_proof_store AS s WHERE s.since < p_before;
-        END CASE;
+            END IF;
+        ELSIF p_slot = 7 THEN
+            INSERT INTO postern.used_proof_7 (realm_id, slot, key, used_by)
+            SELECT p_realm, 7, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+        ELSIF p_slot = 8 THEN
+            INSERT INTO postern.used_proof_8 (realm_id, slot, key, used_by)
+            SELECT p_realm, 8, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+        ELSE
+            INSERT INTO postern.used_proof_9 (realm_id, slot, key, used_by)
+            SELECT p_realm, 9, unnest(p_keys) # v_mix, unnest(p_used_by)
+              FROM postern.schema_proof_store AS s WHERE s.since < p_before;
+        END IF;
         GET DIAGNOSTICS v_marked = ROW_COUNT;
     EXCEPTION WHEN unique_violation THEN
         RETURN false;
@@ -174,24 +219,63 @@ COMMENT ON FUNCTION postern.mark_proofs IS
     'Uses up the proofs of a batch; whether all were fresh';
 GRANT EXECUTE ON FUNCTION postern.mark_proofs TO postern_app;
 
--- Called by each statement that takes a proof, once its permits are granted and before anything else is looked at. The
--- exceptions undo the permits too: such a request costs nobody anything.
-CREATE OR REPLACE FUNCTION postern.use_proof(p_realm uuid) RETURNS void
+-- Kept for older binaries, which hand a proof over packed.
+CREATE OR REPLACE FUNCTION postern.with_proof(p_value text, p_proof bytea) RETURNS text
+LANGUAGE sql
+RETURN CASE WHEN p_proof IS NULL
+              OR (set_config('postern.proof', encode(p_proof, 'hex'), true)
+                  || set_config('postern.proof_key', encode(substr(p_proof, 1, 32), 'hex'), true)
+                  || set_config('postern.binding_key', CASE get_byte(p_proof, 80) & 2 WHEN 0 THEN ''
+                                                       ELSE encode(substr(p_proof, 1, 32), 'hex') END, true))
+                 IS NOT NULL
+            THEN p_value END;
+COMMENT ON FUNCTION postern.with_proof(text, bytea) IS 'As with_dpop_proof, for older binaries';
+GRANT EXECUTE ON FUNCTION postern.with_proof(text, bytea) TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.with_proof(p_value uuid, p_proof bytea) RETURNS uuid
+LANGUAGE sql
+RETURN postern.with_proof(p_value::text, p_proof)::uuid;
+COMMENT ON FUNCTION postern.with_proof(uuid, bytea) IS 'As with_dpop_proof, for older binaries';
+GRANT EXECUTE ON FUNCTION postern.with_proof(uuid, bytea) TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.use_packed_proof(p_realm uuid) RETURNS void
 LANGUAGE plpgsql
 AS $$
-DECLARE
-    v_proof text := NULLIF(current_setting('postern.proof', true), '');
 BEGIN
-    IF v_proof IS NULL THEN
-        RETURN;
-    END IF;
-    CASE postern.mark_proof(p_realm, decode(v_proof, 'hex'))
+    PERFORM postern.refuse_proof(NULLIF(
+        postern.mark_proof(p_realm, decode(current_setting('postern.proof'), 'hex')), 'fresh'));
+END
+$$;
+COMMENT ON FUNCTION postern.use_packed_proof IS 'As use_proof, for a proof that an older binary handed over';
+GRANT EXECUTE ON FUNCTION postern.use_packed_proof TO postern_app;
+
+-- Called by each statement that takes a proof, once its permits are granted and before anything else is looked at. The
+-- exceptions undo the permits too: such a request costs nobody anything. STRICT: a fresh proof costs no call.
+CREATE OR REPLACE FUNCTION postern.refuse_proof(p_failure text) RETURNS void
+LANGUAGE plpgsql STRICT
+AS $$
+BEGIN
+    CASE p_failure
         WHEN 'used' THEN RAISE EXCEPTION 'the proof was used before' USING ERRCODE = 'PD001';
         WHEN 'old' THEN RAISE EXCEPTION 'the proof is older than the store of used proofs' USING ERRCODE = 'PD002';
-        ELSE NULL;
     END CASE;
 END
 $$;
+COMMENT ON FUNCTION postern.refuse_proof IS
+    'Fails as use_up_proof says; exception PD001: used before; PD002: older than the store';
+GRANT EXECUTE ON FUNCTION postern.refuse_proof TO postern_app;
+
+CREATE OR REPLACE FUNCTION postern.use_proof(p_realm uuid) RETURNS void
+LANGUAGE sql
+RETURN CASE length(current_setting('postern.proof', true))
+           WHEN 62 THEN
+               postern.refuse_proof(postern.use_up_proof(
+                   p_realm, substr(current_setting('postern.proof', true), 1, 2)::integer,
+                   substr(current_setting('postern.proof', true), 3, 20)::bigint,
+                   substr(current_setting('postern.proof', true), 23, 20)::bigint,
+                   substr(current_setting('postern.proof', true), 43, 20)::bigint))
+           WHEN 162 THEN postern.use_packed_proof(p_realm)
+       END;
 COMMENT ON FUNCTION postern.use_proof IS
     'Uses up the proof that the statement came with, if any; exception PD001: used before; PD002: older than the store';
 GRANT EXECUTE ON FUNCTION postern.use_proof TO postern_app;

@@ -11,10 +11,10 @@ INSERT INTO postern.known_permission (permission, purpose) VALUES
 -- Any older generation ends the family. The server has checked the token's tag, so an old generation here is proof of
 -- reuse and not a guess. A row that another transaction holds is waited for 100 ms (error 55P03); callers then use
 -- rotate_session_unless_busy.
--- p_proof: of a key (postern.with_proof says its form), or thumbprint and flags of one that rotate_sessions has used
--- up, 33 bytes; NULL: none came. A family that is bound to a key is refused without a proof of it, and nothing else
--- happens. p_level: the least that the sign-in must have proven; p_max_age: its greatest age in seconds. Outcomes:
--- rotated, retried, refused (reason is for logs), reuse, invalid_scope, invalid_target, unmet, proof_used, proof_old,
+-- p_proof: packed (sql/functions/dpop), or thumbprint and flags of one that rotate_sessions has used up, 33 bytes;
+-- NULL: none came. A family that is bound to a key is refused without a proof of it, and nothing else happens.
+-- p_level: the least that the sign-in must have proven; p_max_age: its greatest age in seconds. Outcomes: rotated,
+-- retried, refused (reason is for logs), reuse, invalid_scope, invalid_target, unmet, proof_used, proof_old,
 -- rate_limited; nothing is done but in the first two and for reuse.
 CREATE OR REPLACE FUNCTION postern.rotate_session(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],

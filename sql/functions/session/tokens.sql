@@ -42,8 +42,8 @@ $$;
 COMMENT ON FUNCTION postern.live_session IS 'Whether an access token''s session is alive, and its user';
 GRANT EXECUTE ON FUNCTION postern.live_session TO postern_app;
 
--- The same for a request that comes with a proof (postern.with_proof says its form), which is used up. proof: fresh,
--- used or old; with the latter two active is false. Not run again by itself: a proof is fresh once. STABLE, so that it
+-- The same for a request that comes with a packed proof (sql/functions/dpop), which is used up. proof: fresh, used or
+-- old; with the latter two active is false. Not run again by itself: a proof is fresh once. STABLE, so that it
 -- is inlined as well, which saves a third of a batch; mark_proof, which writes, is VOLATILE and called once a row.
 CREATE OR REPLACE FUNCTION postern.live_session_by_proof(p_realm uuid, p_session uuid, p_jti bytea, p_proof bytea)
 RETURNS TABLE (proof text, active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[],

@@ -76,7 +76,7 @@ GRANT EXECUTE ON FUNCTION postern.open_client_session TO postern_app;
 
 -- Used in place of p_source in a statement that opens a session. It puts the user agent into a setting that the
 -- column's default reads, so that no function that opens a session needs a parameter for it. One expression, as
--- with_proof is.
+-- with_dpop_proof is.
 CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text) RETURNS text
 LANGUAGE sql
 RETURN CASE WHEN set_config('postern.user_agent', coalesce(p_user_agent, ''), true) IS NOT NULL THEN p_source END;

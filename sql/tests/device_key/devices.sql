@@ -9,8 +9,8 @@ CREATE FUNCTION pg_temp.proof(key text, proof text DEFAULT gen_random_uuid()::te
            || decode(left(md5(proof || random()::text), 16), 'hex') || '\x01' $$;
 CREATE FUNCTION pg_temp.adds(key text, who text DEFAULT 'ada') RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, CASE WHEN probation_until IS NOT NULL THEN 'probation' END)
-      FROM postern.add_device(postern.with_proof(pg_temp.realm(), pg_temp.proof(key)), pg_temp.uu(who), decode(repeat('01', 64), 'hex'),
-                              key, '\x05', '192.0.2.1') $$;
+      FROM postern.add_device(postern.with_dpop_proof(pg_temp.realm(), pg_temp.handed(pg_temp.proof(key))), pg_temp.uu(who),
+                              decode(repeat('01', 64), 'hex'), key, '\x05', '192.0.2.1') $$;
 CREATE FUNCTION pg_temp.has(who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(display_name || CASE WHEN probation_until IS NULL THEN '' ELSE '?' END, ' ' ORDER BY display_name)
       FROM postern.list_devices(pg_temp.realm(), pg_temp.sub(who), NULL) $$;
@@ -19,7 +19,7 @@ CREATE FUNCTION pg_temp.id(key text) RETURNS uuid LANGUAGE sql SECURITY DEFINER 
 CREATE FUNCTION pg_temp.calls(key text, names text DEFAULT NULL, renamed text DEFAULT NULL, remove boolean DEFAULT false,
                               proof text DEFAULT gen_random_uuid()::text) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, display_name)
-      FROM postern.call_of_device(postern.with_proof(pg_temp.realm(), pg_temp.proof(key, proof)),
+      FROM postern.call_of_device(postern.with_dpop_proof(pg_temp.realm(), pg_temp.handed(pg_temp.proof(key, proof))),
            CASE WHEN names IS NOT NULL THEN coalesce(pg_temp.id(names), gen_random_uuid()) END, renamed, NULL, false,
            remove, '192.0.2.1', '{}', '{}', '{}', '{}', '{}') $$;
 CREATE FUNCTION pg_temp.adopts(by text, key text, offer text, valid boolean DEFAULT true, correct boolean DEFAULT true,
@@ -35,8 +35,8 @@ DECLARE
 BEGIN
     SELECT * INTO answer FROM postern.redeem_device(pg_temp.realm(), pg_temp.client(client), 'gt:urn:postern:device',
         pg_temp.proof(key, nonce), gen_random_uuid(), pg_temp.b16('s'), NULL, '{openid}', '{}', '{pop}', 900, 1209600,
-        postern.with_proof('192.0.2.1', pg_temp.proof(key, proof)), '\x01020304', '{}', '{}', '{}', '{}', '{}',
-        NULL, NULL, NULL);
+        postern.with_dpop_proof('192.0.2.1', pg_temp.handed(pg_temp.proof(key, proof))), '\x01020304', '{}', '{}', '{}',
+        '{}', '{}', NULL, NULL, NULL);
     RETURN concat_ws(' ', answer.outcome, answer.reason);
 EXCEPTION WHEN OTHERS THEN
     RETURN SQLSTATE;

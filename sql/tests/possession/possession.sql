@@ -214,12 +214,12 @@ SELECT admin.put_user('a', phone => '+4366412345678') \g /dev/null
 CREATE FUNCTION pg_temp.signs_in(id text, session text, key text DEFAULT 'k12', client text DEFAULT 'app',
                                  by text DEFAULT 'code') RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, reason) FROM
-        (SELECT postern.with_proof(NULL::text, pg_temp.h(key) || pg_temp.h(session) ||
+        (SELECT postern.with_dpop_proof(NULL::text, pg_temp.handed(pg_temp.h(key) || pg_temp.h(session) ||
             int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) || substr(pg_temp.h(session), 1, 8) || '\x03'
-            )) AS p,
+            ))) AS p,
         LATERAL postern.redeem_possession(pg_temp.realm(), pg_temp.client(client), 'gt:urn:postern:possession',
             pg_temp.uu('auth ' || id), by, pg_temp.uu(session), pg_temp.b16('s'), NULL, '{openid}', '{}', '{otp,sms}',
-            900, 1209600, coalesce(p.with_proof, '192.0.2.1'), '\x01020304', '{}', '{}', '{}', '{}', '{}', NULL, NULL,
+            900, 1209600, coalesce(p.with_dpop_proof, '192.0.2.1'), '\x01020304', '{}', '{}', '{}', '{}', '{}', NULL, NULL,
             NULL) $$;
 SELECT postern.begin_proof_store() \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null

@@ -50,13 +50,55 @@ SELECT is(postern.mark_proof(pg_temp.other(), pg_temp.proof('k', '1')), 'fresh',
 SELECT is(postern.mark_proof(pg_temp.other(), pg_temp.proof('k', '1', mark => 7)), 'used', 'nor of its requests');
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '2')), 'fresh', 'another proof of the key is another one');
-SELECT is(postern.with_proof('x', NULL), 'x', 'a statement without a proof');
+SELECT is(postern.with_dpop_proof('x', NULL), 'x', 'a statement without a proof');
 SELECT is(postern.proof_key(), NULL, 'has no key');
-SELECT is(postern.with_proof('x', pg_temp.proof('k', '3')), 'x', 'a statement with one gets its argument as it is');
+SELECT lives_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'and uses none up');
+SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', '3', mark => 31))), 'x',
+          'a statement with one gets its argument as it is');
 SELECT is(postern.proof_key(), pg_temp.h('key k'), 'and has the key');
+SELECT is(current_setting('postern.binding_key'), encode(pg_temp.h('key k'), 'hex'), 'to bind what it opens');
 SELECT lives_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'it uses the proof up');
-SELECT is(postern.with_proof('x', pg_temp.proof('k', '3')), 'x', 'and for the same proof again');
+SELECT lives_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'its request may do so again');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '3')), 'used', 'for every other statement it is used');
+SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', '3', binds => false))), 'x',
+          'and for one with the same proof');
+SELECT is(current_setting('postern.binding_key'), '', 'which binds nothing');
 SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD001', NULL, 'it fails as a whole');
+-- By its time a proof is in one of ten slots. name: of the proofs, one in each slot, used by a request of that mark.
+CREATE FUNCTION pg_temp.in_all_slots(name text, used_by int, packed boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    proof bytea;
+    said text := '';
+BEGIN
+    FOR slot IN 0..9 LOOP
+        proof := pg_temp.proof('k', name || slot, slot * interval '-5 minutes', used_by);
+        IF packed THEN
+            said := said || CASE postern.mark_proof(pg_temp.realm(), proof) WHEN 'fresh' THEN 'f' WHEN 'used' THEN 'u' END;
+        ELSE
+            BEGIN
+                PERFORM postern.with_dpop_proof('x', pg_temp.handed(proof)), postern.use_proof(pg_temp.realm());
+                said := said || 'f';
+            EXCEPTION WHEN SQLSTATE 'PD001' THEN
+                said := said || 'u';
+            END;
+        END IF;
+    END LOOP;
+    RETURN said;
+END
+$$;
+SELECT is(pg_temp.in_all_slots('s', 1, false), 'ffffffffff', 'a proof in each slot');
+SELECT is(pg_temp.in_all_slots('s', 2, true), 'uuuuuuuuuu', 'is found where a packed one is');
+SELECT is(pg_temp.in_all_slots('t', 1, true), 'ffffffffff', 'a packed one in each slot');
+SELECT is(pg_temp.in_all_slots('t', 2, false), 'uuuuuuuuuu', 'is found where a statement''s is');
+SELECT is(pg_temp.sql($$SELECT count(DISTINCT tableoid)::text FROM postern.used_proof$$), '10', 'ten tables');
+-- Of an older binary.
+SELECT is(postern.with_proof('x', pg_temp.proof('k', '4')), 'x', 'a statement of an older binary');
+SELECT is(postern.proof_key(), pg_temp.h('key k'), 'has the key');
+SELECT lives_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'and uses its proof up');
+SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', '4'))), 'x', 'a newer one with the same');
+SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD001', NULL, 'fails');
+SELECT is(postern.with_proof('x', pg_temp.proof('k', '3')), 'x', 'as an older one with a used one');
+SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD001', NULL, 'does');
 
 -- An unbound family is bound by the first proof.
 SELECT is(pg_temp.refreshes('a', 0, NULL), 'rotated t', 'no proof, as ever');
@@ -123,7 +165,8 @@ DELETE FROM postern.schema_proof_store;
 SET LOCAL ROLE app_login;
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e1')), 'old', 'what came before');
 SELECT is(pg_temp.refreshes('e', 0, pg_temp.proof('k', 'e2')), 'proof_old', 'rotates nothing');
-SELECT is(postern.with_proof('x', pg_temp.proof('k', 'e3')), 'x', 'and in a statement of its own');
+SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', 'e3'))), 'x',
+          'and in a statement of its own');
 SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD002', NULL, 'it fails');
 SELECT cmp_ok(postern.begin_proof_store(), '>', 1e9::float8, 'until the store begins again');
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e4', '1 second')), 'old', 'older nonces stay refused');
