@@ -65,21 +65,24 @@ SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', '3', bi
 SELECT is(current_setting('postern.binding_key'), '', 'which binds nothing');
 SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD001', NULL, 'it fails as a whole');
 -- By its time a proof is in one of ten slots. name: of the proofs, one in each slot, used by a request of that mark.
-CREATE FUNCTION pg_temp.in_all_slots(name text, used_by int, packed boolean) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.in_all_slots(name text, used_by int, packed boolean, step interval DEFAULT '-5 minutes')
+RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     proof bytea;
     said text := '';
 BEGIN
     FOR slot IN 0..9 LOOP
-        proof := pg_temp.proof('k', name || slot, slot * interval '-5 minutes', used_by);
+        proof := pg_temp.proof('k', name || slot, slot * step, used_by);
         IF packed THEN
-            said := said || CASE postern.mark_proof(pg_temp.realm(), proof) WHEN 'fresh' THEN 'f' WHEN 'used' THEN 'u' END;
+            said := said || left(postern.mark_proof(pg_temp.realm(), proof), 1);
         ELSE
             BEGIN
                 PERFORM postern.with_dpop_proof('x', pg_temp.handed(proof)), postern.use_proof(pg_temp.realm());
                 said := said || 'f';
             EXCEPTION WHEN SQLSTATE 'PD001' THEN
                 said := said || 'u';
+            WHEN SQLSTATE 'PD002' THEN
+                said := said || 'o';
             END;
         END IF;
     END LOOP;
@@ -176,6 +179,7 @@ SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e6', '-30 seco
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e7', '-62 seconds', by_nonce => false)), 'fresh',
           'not more');
 SELECT is(postern.begin_proof_store(), postern.begin_proof_store(), 'it begins once');
+SELECT is(pg_temp.in_all_slots('v', 1, false, '5 minutes'), 'oooooooooo', 'older ones are refused in each slot');
 
 -- Slots whose time is over are emptied.
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'f1', '-8 minutes')), 'fresh', 'one of another time');
