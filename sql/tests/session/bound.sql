@@ -72,7 +72,7 @@ DECLARE
     said text := '';
 BEGIN
     FOR slot IN 0..9 LOOP
-        proof := pg_temp.proof('k', name || slot, slot * step, used_by);
+        proof := pg_temp.proof('k', name || slot, (slot + 1) * step, used_by);
         IF packed THEN
             said := said || left(postern.mark_proof(pg_temp.realm(), proof), 1);
         ELSE
