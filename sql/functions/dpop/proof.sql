@@ -246,7 +246,8 @@ BEGIN
         postern.mark_proof(p_realm, decode(current_setting('postern.proof'), 'hex')), 'fresh'));
 END
 $$;
-COMMENT ON FUNCTION postern.use_packed_proof IS 'As use_proof, for a proof that an older binary handed over';
+COMMENT ON FUNCTION postern.use_packed_proof IS
+    'As use_proof, for a proof that an older binary handed over; fails for what is none';
 GRANT EXECUTE ON FUNCTION postern.use_packed_proof TO postern_app;
 
 -- Called by each statement that takes a proof, once its permits are granted and before anything else is looked at. The
@@ -274,7 +275,7 @@ RETURN CASE length(current_setting('postern.proof', true))
                    substr(current_setting('postern.proof', true), 3, 20)::bigint,
                    substr(current_setting('postern.proof', true), 23, 20)::bigint,
                    substr(current_setting('postern.proof', true), 43, 20)::bigint))
-           WHEN 162 THEN postern.use_packed_proof(p_realm)
+           ELSE CASE WHEN current_setting('postern.proof', true) <> '' THEN postern.use_packed_proof(p_realm) END
        END;
 COMMENT ON FUNCTION postern.use_proof IS
     'Uses up the proof that the statement came with, if any; exception PD001: used before; PD002: older than the store';

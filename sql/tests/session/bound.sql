@@ -102,6 +102,8 @@ SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', '4'))),
 SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD001', NULL, 'fails');
 SELECT is(postern.with_proof('x', pg_temp.proof('k', '3')), 'x', 'as an older one with a used one');
 SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD001', NULL, 'does');
+SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', '5')) || '0'), 'x', 'what is no proof');
+SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, '22023', NULL, 'is never taken for none');
 
 -- An unbound family is bound by the first proof.
 SELECT is(pg_temp.refreshes('a', 0, NULL), 'rotated t', 'no proof, as ever');
