@@ -140,6 +140,15 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_client uuid := postern.admin_client(v_realm, client_id);
 BEGIN
+    -- Sessions go first: receivers of events are told of each that was alive.
+    WITH ended AS (
+        DELETE FROM postern.session AS s WHERE s.realm_id = v_realm AND s.client = v_client
+        RETURNING s.id, s.user_id, s.revoked_at IS NULL AND s.expires_at > now()
+                                   AND coalesce(s.refresh_expires_at > now(), true) AS was_alive)
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+    SELECT v_realm, 'session_revoked', v_client, e.user_id, e.id, 'sql:' || session_user,
+           jsonb_build_object('reason', 'client_deleted')
+      FROM ended AS e WHERE e.was_alive;
     DELETE FROM postern.client AS c WHERE c.realm_id = v_realm AND c.id = v_client;
     PERFORM postern.admin_audit(v_realm, 'client_deleted', client => v_client,
                                 detail => jsonb_build_object('client_id', client_id));

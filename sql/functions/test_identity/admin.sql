@@ -69,6 +69,8 @@ BEGIN
     ELSE
         IF v_old.client <> v_client THEN
             PERFORM postern.end_access(v_realm, v_user);
+            PERFORM postern.admin_audit(v_realm, 'user_signed_out', user_id => v_user,
+                                        detail => jsonb_build_object('reason', 'client_changed'));
         END IF;
         UPDATE postern.user_account AS u SET enabled = true
          WHERE u.realm_id = v_realm AND u.id = v_user AND NOT u.enabled AND v_old.ended_at IS NOT NULL;

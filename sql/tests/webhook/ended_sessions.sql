@@ -113,5 +113,21 @@ UPDATE postern.session SET revoked_at = NULL WHERE id = pg_temp.uu('s3');
 SELECT admin.after_restore(now() - interval '1 hour', now()) \g /dev/null
 SELECT is(pg_temp.told(), 'session_revoked b database_restored, session_revoked s3 app database_restored',
           'and those that a restore ended');
+
+-- A client is deleted.
+DELETE FROM postern.session;
+SELECT pg_temp.sign_in('s1'), pg_temp.sign_in('s2'), pg_temp.sign_in('s3'), pg_temp.told() \g /dev/null
+UPDATE postern.session SET revoked_at = now() WHERE id = pg_temp.uu('s2');
+UPDATE postern.session SET refresh_expires_at = now() WHERE id = pg_temp.uu('s3');
+SELECT admin.delete_client('a', 'app') \g /dev/null
+SELECT is(pg_temp.told(), 'session_revoked s1 client_deleted', 'its live sessions ended');
+
+-- A test identity goes to another client.
+SELECT admin.put_client('a', 'first'), admin.put_client('a', 'second'),
+       admin.put_test_identity('a', 'review@example.com', 'first'), pg_temp.told() \g /dev/null
+SELECT admin.put_test_identity('a', 'review@example.com', 'first') \g /dev/null
+SELECT is(pg_temp.told(), '', 'put again, it keeps its sessions');
+SELECT admin.put_test_identity('a', 'review@example.com', 'second') \g /dev/null
+SELECT is(pg_temp.told(), 'user_signed_out client_changed', 'for another client it loses them');
 SELECT * FROM finish();
 ROLLBACK;
