@@ -1,5 +1,6 @@
 """A hot key of one realm never costs another realm a 503, and the server's own work goes on."""
 
+import re
 import threading
 import time
 
@@ -13,19 +14,13 @@ from harness.volley import token_request, volley
 pytestmark = pytest.mark.slow
 
 
-def metric(world, name):
-    """One value of /metrics."""
-    for line in world.node.ops("/metrics").body.decode().splitlines():
-        if line.startswith(name + " "):
-            return float(line.rpartition(" ")[2])
-    raise AssertionError(f"no {name}")
-
-
 def test_the_pool_is_in_the_metrics(world):
     """Free, lent and connecting make the pool; nobody waits when nothing is asked."""
-    states = [metric(world, f'postern_pool_connections{{state="{state}"}}') for state in ("free", "lent", "connecting")]
-    assert sum(states) == 16
-    assert metric(world, "postern_pool_waiting") == 0
+    # In one answer: meanwhile the pool may still connect.
+    page = world.node.ops("/metrics").body.decode()
+    states = re.findall(r'^postern_pool_connections\{state="(free|lent|connecting)"\} (\d+)', page, re.MULTILINE)
+    assert len(states) == 3 and sum(int(count) for _, count in states) == 16, states
+    assert re.search(r"^postern_pool_waiting (\S+)$", page, re.MULTILINE)[1] in ("0", "0.0")
 
 
 def test_a_hot_realm_costs_no_other_realm_a_503(world):
