@@ -7,7 +7,7 @@ import Testing
 @Suite("Batches of concurrent requests")
 struct BatcherTests {
     /// Answers with its inputs, group first, as soon as the test says so.
-    private final class Runner: Sendable {
+    final class Runner: Sendable {
         private let calls = Mutex<[(group: String, inputs: [Int], go: CheckedContinuation<StoreError?, Never>?)]>([])
 
         var batches: [[Int]] { calls.withLock { $0.map(\.inputs) } }
@@ -157,5 +157,111 @@ struct BatcherTests {
             for try await isRight in tasks { #expect(isRight) }
         }
         #expect(busy.isIdle)
+    }
+}
+
+@Suite("Batches beside one that runs")
+struct BesideBatcherTests {
+    /// Time that stands still until the test moves it.
+    private final class StillClock: Sendable {
+        private let moment = Mutex(ContinuousClock.now)
+        var now: ContinuousClock.Instant { moment.withLock { $0 } }
+        func advance(by duration: Duration) { moment.withLock { $0 += duration } }
+    }
+
+    private let runner = BatcherTests.Runner()
+    private let clock = StillClock()
+    private let batcher: Batcher<String, Int, String>
+
+    /// Two at once: the second for three callers, or when the first is older than 10 ms.
+    init() {
+        batcher = Batcher(
+            concurrency: 2, maximumWaiting: 5, crowd: 3, patience: .milliseconds(10), now: { [clock] in clock.now }
+        ) { [runner] (group, inputs) throws(StoreError) in
+            try await runner.run(group, inputs)
+        }
+    }
+
+    private func submitting(_ input: Int) -> Task<String?, Never> {
+        Task { try? await batcher.submit(input, in: "a") }
+    }
+
+    private func calls(_ count: Int) async throws {
+        try await eventually { runner.batches.count >= count }
+    }
+
+    private func waiting(_ count: Int) async throws {
+        try await eventually { batcher.waiting(in: "a") >= count }
+    }
+
+    /// One batch that runs and two callers that wait.
+    private func underWay() async throws -> [Task<String?, Never>] {
+        var tasks = [submitting(0)]
+        try await calls(1)
+        for input in 1...2 {
+            tasks.append(submitting(input))
+            try await waiting(input)
+        }
+        return tasks
+    }
+
+    private func allAnswered(_ tasks: [Task<String?, Never>]) async {
+        for (index, task) in tasks.enumerated() { #expect(await task.value == "a \(index)") }
+        #expect(batcher.isIdle)
+    }
+
+    @Test("few callers wait for the batch under way, and a crowd does not")
+    func crowd() async throws {
+        var tasks = try await underWay()
+        #expect(runner.batches == [[0]])
+        tasks.append(submitting(3))
+        try await calls(2)
+        #expect(runner.batches[1].sorted() == [1, 2, 3])
+        // No third one, of however many.
+        for input in 4...7 {
+            tasks.append(submitting(input))
+            try await waiting(input - 3)
+        }
+        #expect(runner.batches.count == 2)
+        runner.answer(1)
+        try await calls(3)
+        #expect(runner.batches[2].sorted() == [4, 5, 6, 7])
+        runner.answer(0)
+        runner.answer(2)
+        await allAnswered(tasks)
+    }
+
+    @Test("a caller does not wait behind a batch that takes long, and takes along those who do")
+    func patience() async throws {
+        var tasks = try await underWay()
+        clock.advance(by: .milliseconds(11))
+        tasks.append(submitting(3))
+        try await calls(2)
+        #expect(runner.batches[1].sorted() == [1, 2, 3])
+        runner.answer(1)
+        #expect(await tasks[3].value == "a 3")
+        // The first one still runs, and is old: nothing waits for it.
+        tasks.append(submitting(4))
+        try await calls(3)
+        #expect(runner.batches[2] == [4])
+        runner.answer(2)
+        runner.answer(0)
+        await allAnswered(tasks)
+    }
+
+    @Test("who waits when one of two batches ends goes with the end of the other, when it is young and they are few")
+    func ends() async throws {
+        var tasks = try await underWay()
+        tasks.append(submitting(3))
+        try await calls(2)
+        tasks.append(submitting(4))
+        try await waiting(1)
+        runner.answer(1)
+        for task in tasks[1...3] { #expect(await task.value != nil) }
+        #expect(runner.batches.count == 2 && batcher.waiting(in: "a") == 1)
+        runner.answer(0)
+        try await calls(3)
+        runner.answer(2)
+        await allAnswered(tasks)
     }
 }

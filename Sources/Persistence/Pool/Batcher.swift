@@ -1,38 +1,44 @@
 import CoreMetrics
 import Synchronization
 
-/// Batches concurrent requests of one group. At most ``concurrency`` batches of a group run at once; callers that
-/// arrive meanwhile join the next batch, which one of them runs as soon as one of those under way has ended.
+/// Batches concurrent requests of one group. While a batch runs, callers that arrive join the next one, which one of
+/// them runs as soon as the first has ended, or beside it: when ``crowd`` callers are there, or when the newest batch
+/// under way is older than ``patience``. At most ``concurrency`` batches of a group run at once.
 ///
-/// A caller does not wait while fewer run, so an idle database answers each request at once; under load one round trip,
+/// A caller does not wait while none runs, so an idle database answers each request at once; under load one round trip,
 /// with one waking of a backend and of this process, serves many. A failure is shared by the batch: each caller then
 /// decides whether to retry by itself.
 ///
-/// Locking: `groups` guards the counts and the waiters. A continuation is taken out under the lock and resumed after
-/// the lock was released. A caller whose batch has ended starts the next one in the same step, so a waiter implies a
-/// running batch.
+/// Locking: `groups` guards the batches under way and the waiters. A continuation is taken out under the lock and
+/// resumed after the lock was released. The caller whose batch was the last one under way starts the next one in the
+/// same step, so a waiter implies a running batch.
 final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendable>: Sendable {
     /// Runs the batch of one group; outputs in the order of the inputs, as many.
     typealias Run = @Sendable (Group, [Input]) async throws(StoreError) -> [Output]
+    typealias Instant = ContinuousClock.Instant
 
     private enum Turn {
         case done(Result<Output, StoreError>)
-        /// The caller runs a batch, of its own input and those of the waiters.
-        case run([Waiter])
+        /// The caller runs a batch, of its own input and those of the waiters, which began at that moment.
+        case run([Waiter], Instant)
     }
 
     private struct Waiter {
         let input: Input
-        let since = ContinuousClock.now
+        let since: Instant
         let continuation: CheckedContinuation<Turn, Never>
     }
 
     private struct Queue {
-        var running = 0
+        /// When each batch under way began, the newest last.
+        var running: [Instant] = []
         var waiting: [Waiter] = []
     }
 
     private let concurrency: Int
+    private let crowd: Int
+    private let patience: Duration
+    private let now: @Sendable () -> Instant
     private let maximumWaiting: Int
     private let run: Run
     private let sizes: Recorder
@@ -42,16 +48,22 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     /// - Parameters:
     ///   - concurrency: batches of a group that run at once.
     ///   - maximumWaiting: how many callers of a group may wait, and share a batch.
+    ///   - crowd: so many callers begin a batch although others run.
+    ///   - patience: a caller begins a batch when the others have run for so long.
     ///   - name: what is batched, for the metrics.
     init(
-        concurrency: Int, maximumWaiting: Int, name: String = "other",
-        metrics: any MetricsFactory = NOOPMetricsHandler.instance, run: @escaping Run
+        concurrency: Int, maximumWaiting: Int, crowd: Int = 1, patience: Duration = .zero, name: String = "other",
+        metrics: any MetricsFactory = NOOPMetricsHandler.instance,
+        now: @escaping @Sendable () -> Instant = { ContinuousClock.now }, run: @escaping Run
     ) {
         let labels = [("batch", name)]
         sizes = Recorder(label: "postern_batch_size", dimensions: labels, factory: metrics)
         waits = Timer(label: "postern_batch_wait_seconds", dimensions: labels, factory: metrics)
         self.concurrency = concurrency
         self.maximumWaiting = maximumWaiting
+        self.crowd = crowd
+        self.patience = patience
+        self.now = now
         self.run = run
     }
 
@@ -59,8 +71,9 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     /// - Throws: what ``Run`` threw; `.unavailable(.tooManyWaiters)` when too many callers of the group wait.
     func submit(_ input: Input, in group: Group) async throws(StoreError) -> Output {
         while true {
-            switch mayRun(group) ? .run([]) : await turn(group, input) {
-            case .run(let others): return try await lead(group, input, others)
+            let turn = if let alone = beginAlone(group) { alone } else { await waitForTurn(group, input) }
+            switch turn {
+            case .run(let others, let began): return try await lead(group, input, others, began)
             // The caller that ran the batch was cancelled, this one was not: it tries again.
             case .done(.failure(.cancelled)) where !Task.isCancelled: continue
             case .done(let result): return try result.get()
@@ -73,33 +86,49 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     /// Whether no batch runs and no group is remembered.
     var isIdle: Bool { groups.withLock { $0.isEmpty } }
 
-    private func mayRun(_ group: Group) -> Bool {
-        groups.withLock { groups in
-            guard groups[group, default: Queue()].running < concurrency else { return false }
-            groups[group, default: Queue()].running += 1
-            return true
+    /// Whether a batch of so many callers may begin at `moment`.
+    private func mayBegin(_ queue: Queue, of callers: Int, at moment: Instant) -> Bool {
+        guard let newest = queue.running.last else { return true }
+        return queue.running.count < concurrency
+            && (callers >= crowd || newest.duration(to: moment) > patience)
+    }
+
+    /// `nil` when the caller may have to wait.
+    private func beginAlone(_ group: Group) -> Turn? {
+        let moment = now()
+        return groups.withLock { groups in
+            let queue = groups[group, default: Queue()]
+            guard queue.waiting.isEmpty, mayBegin(queue, of: 1, at: moment) else { return nil }
+            groups[group, default: Queue()].running.append(moment)
+            return .run([], moment)
         }
     }
 
-    private func turn(_ group: Group, _ input: Input) async -> Turn {
-        await withCheckedContinuation { continuation in
+    private func waitForTurn(_ group: Group, _ input: Input) async -> Turn {
+        let moment = now()
+        return await withCheckedContinuation { continuation in
             let turn = groups.withLock { groups -> Turn? in
-                // A batch may have ended since.
-                guard groups[group, default: Queue()].running >= concurrency else {
-                    groups[group, default: Queue()].running += 1
-                    return .run([])
+                let waiting = groups[group, default: Queue()].waiting
+                if mayBegin(groups[group, default: Queue()], of: waiting.count + 1, at: moment) {
+                    groups[group, default: Queue()].running.append(moment)
+                    groups[group]?.waiting = []
+                    return .run(waiting, moment)
                 }
-                guard groups[group, default: Queue()].waiting.count < maximumWaiting else {
+                guard waiting.count < maximumWaiting else {
                     return .done(.failure(.unavailable(.tooManyWaiters)))
                 }
-                groups[group]?.waiting.append(Waiter(input: input, continuation: continuation))
+                groups[group]?.waiting.append(Waiter(input: input, since: moment, continuation: continuation))
                 return nil
             }
-            if let turn { continuation.resume(returning: turn) }
+            guard let turn else { return }
+            if case .run(let waited, _) = turn { record(waited, until: moment) }
+            continuation.resume(returning: turn)
         }
     }
 
-    private func lead(_ group: Group, _ input: Input, _ others: [Waiter]) async throws(StoreError) -> Output {
+    private func lead(
+        _ group: Group, _ input: Input, _ others: [Waiter], _ began: Instant
+    ) async throws(StoreError) -> Output {
         sizes.record(others.count + 1)
         let result: Result<[Output], StoreError>
         do throws(StoreError) {
@@ -108,28 +137,32 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
         } catch {
             result = .failure(error)
         }
-        startNext(group)
+        end(began, group)
         for (index, other) in others.enumerated() {
             other.continuation.resume(returning: .done(result.map { $0[index + 1] }))
         }
         return try result.get()[0]
     }
 
-    /// Makes one batch of all who wait; the first of them runs it.
-    private func startNext(_ group: Group) {
-        let waiting = groups.withLock { groups in
-            let waiting = groups[group]?.waiting ?? []
-            groups[group]?.waiting = []
-            if waiting.isEmpty {
-                groups[group]?.running -= 1
-                if groups[group]?.running == 0 { groups[group] = nil }
+    /// Ends a batch. All who wait make the next one, if it may begin; the first of them runs it.
+    private func end(_ began: Instant, _ group: Group) {
+        let moment = now()
+        let next = groups.withLock { groups -> [Waiter] in
+            guard var queue = groups[group] else { return [] }
+            if let index = queue.running.firstIndex(of: began) { queue.running.remove(at: index) }
+            var next: [Waiter] = []
+            if !queue.waiting.isEmpty, mayBegin(queue, of: queue.waiting.count, at: moment) {
+                swap(&next, &queue.waiting)
+                queue.running.append(moment)
             }
-            return waiting
+            groups[group] = queue.running.isEmpty ? nil : queue
+            return next
         }
-        if !waiting.isEmpty {
-            let now = ContinuousClock.now
-            for waiter in waiting { waits.recordNanoseconds(waiter.since.duration(to: now).nanoseconds) }
-        }
-        waiting.first?.continuation.resume(returning: .run(Array(waiting.dropFirst())))
+        record(next, until: moment)
+        next.first?.continuation.resume(returning: .run(Array(next.dropFirst()), moment))
+    }
+
+    private func record(_ waiters: [Waiter], until moment: Instant) {
+        for waiter in waiters { waits.recordNanoseconds(waiter.since.duration(to: moment).nanoseconds) }
     }
 }

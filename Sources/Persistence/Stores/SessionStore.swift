@@ -21,8 +21,10 @@ public struct SessionStore: Sendable {
             (realm, lookups) throws(StoreError) in
             try await Self.lookUpByProof(lookups, realm, database)
         }
-        waitingRotations = Batcher(concurrency: 2, maximumWaiting: 256, name: "rotations", metrics: metrics) {
-            (realm, rotations) throws(StoreError) in
+        waitingRotations = Batcher(
+            concurrency: 2, maximumWaiting: 256, crowd: 32, patience: .milliseconds(10), name: "rotations",
+            metrics: metrics
+        ) { (realm, rotations) throws(StoreError) in
             try await Self.rotateBatch(rotations, realm, database, waiting: true)
         }
         cautiousRotations = Batcher(concurrency: 2, maximumWaiting: 512, name: "rotations", metrics: metrics) {
