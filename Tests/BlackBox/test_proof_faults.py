@@ -313,8 +313,8 @@ def test_a_killed_server_under_a_waiting_device(fragile_world, realm):
 
 def test_sigterm_answers_who_waits_and_finishes_what_is_sent(fragile_world, realm):
     """A hundred waits (a thousand in the long form) and fifty messages in hand: 200 each, exit code 0, and every message that was promised arrives."""
-    # Behind a proxy: one source that is not trusted has fewer connections than there are waits. Five seconds for the last to come: on a busy
-    # machine fifty threads need more than the one of the default.
+    # Behind a proxy: one source that is not trusted has fewer connections than there are waits. It accepts for five seconds after the
+    # signal, and not only until it comes as other nodes of the tests: the last of fifty threads may be late on a busy machine.
     node = fragile_world.start_node(
         POSTERN_SHUTDOWN_DELAY="5", POSTERN_SHUTDOWN_GRACE="10", POSTERN_TRUSTED_PROXIES="127.0.0.0/8")
     number = [new_number() for _ in range(50)]

@@ -164,9 +164,26 @@ struct BatcherTests {
 struct BesideBatcherTests {
     /// Time that stands still until the test moves it.
     private final class StillClock: Sendable {
-        private let moment = Mutex(ContinuousClock.now)
-        var now: ContinuousClock.Instant { moment.withLock { $0 } }
-        func advance(by duration: Duration) { moment.withLock { $0 += duration } }
+        private let state = Mutex(
+            (now: ContinuousClock.now, sleeping: [(until: ContinuousClock.Instant, wake: CheckedContinuation<Void, Never>)]()))
+        var now: ContinuousClock.Instant { state.withLock { $0.now } }
+        var sleepers: Int { state.withLock { $0.sleeping.count } }
+
+        func sleep(_ duration: Duration) async {
+            await withCheckedContinuation { wake in
+                state.withLock { $0.sleeping.append((until: $0.now + duration, wake: wake)) }
+            }
+        }
+
+        func advance(by duration: Duration) {
+            let woken = state.withLock { state in
+                state.now += duration
+                let woken = state.sleeping.filter { $0.until <= state.now }
+                state.sleeping.removeAll { $0.until <= state.now }
+                return woken
+            }
+            for sleeper in woken { sleeper.wake.resume() }
+        }
     }
 
     private let runner = BatcherTests.Runner()
@@ -176,7 +193,8 @@ struct BesideBatcherTests {
     /// Two at once: the second for three callers, or when the first is older than 10 ms.
     init() {
         batcher = Batcher(
-            concurrency: 2, maximumWaiting: 5, crowd: 3, patience: .milliseconds(10), now: { [clock] in clock.now }
+            concurrency: 2, maximumWaiting: 5, crowd: 3, patience: .milliseconds(10), now: { [clock] in clock.now },
+            sleep: { [clock] in await clock.sleep($0) }
         ) { [runner] (group, inputs) throws(StoreError) in
             try await runner.run(group, inputs)
         }
@@ -205,9 +223,11 @@ struct BesideBatcherTests {
         return tasks
     }
 
-    private func allAnswered(_ tasks: [Task<String?, Never>]) async {
+    private func allAnswered(_ tasks: [Task<String?, Never>]) async throws {
         for (index, task) in tasks.enumerated() { #expect(await task.value == "a \(index)") }
         #expect(batcher.isIdle)
+        try await eventually { clock.sleepers > 0 }
+        clock.advance(by: .seconds(1))
     }
 
     @Test("few callers wait for the batch under way, and a crowd does not")
@@ -228,25 +248,28 @@ struct BesideBatcherTests {
         #expect(runner.batches[2].sorted() == [4, 5, 6, 7])
         runner.answer(0)
         runner.answer(2)
-        await allAnswered(tasks)
+        try await allAnswered(tasks)
     }
 
-    @Test("a caller does not wait behind a batch that takes long, and takes along those who do")
+    @Test("nobody waits longer behind a batch that takes long, also when nobody else comes")
     func patience() async throws {
         var tasks = try await underWay()
-        clock.advance(by: .milliseconds(11))
-        tasks.append(submitting(3))
+        try await eventually { clock.sleepers == 1 }
+        clock.advance(by: .milliseconds(9))
+        #expect(clock.sleepers == 1 && runner.batches.count == 1)
+        clock.advance(by: .milliseconds(1))
         try await calls(2)
-        #expect(runner.batches[1].sorted() == [1, 2, 3])
+        #expect(runner.batches[1].sorted() == [1, 2])
         runner.answer(1)
-        #expect(await tasks[3].value == "a 3")
+        #expect(await tasks[2].value == "a 2")
         // The first one still runs, and is old: nothing waits for it.
-        tasks.append(submitting(4))
+        tasks.append(submitting(3))
         try await calls(3)
-        #expect(runner.batches[2] == [4])
+        #expect(runner.batches[2] == [3])
         runner.answer(2)
         runner.answer(0)
-        await allAnswered(tasks)
+        for (index, task) in tasks.enumerated() { #expect(await task.value == "a \(index)") }
+        #expect(batcher.isIdle && clock.sleepers == 0)
     }
 
     @Test("who waits when one of two batches ends goes with the end of the other, when it is young and they are few")
@@ -262,6 +285,6 @@ struct BesideBatcherTests {
         runner.answer(0)
         try await calls(3)
         runner.answer(2)
-        await allAnswered(tasks)
+        try await allAnswered(tasks)
     }
 }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Batches concurrent requests of one group. While a batch runs, callers that arrive join the next one, which one of
 /// them runs as soon as the first has ended, or beside it: when ``crowd`` callers are there, or when the newest batch
-/// under way is older than ``patience``. At most ``concurrency`` batches of a group run at once.
+/// under way is as old as ``patience``. At most ``concurrency`` batches of a group run at once.
 ///
 /// A caller does not wait while none runs, so an idle database answers each request at once; under load one round trip,
 /// with one waking of a backend and of this process, serves many. A failure is shared by the batch: each caller then
@@ -39,6 +39,7 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     private let crowd: Int
     private let patience: Duration
     private let now: @Sendable () -> Instant
+    private let sleep: @Sendable (Duration) async -> Void
     private let maximumWaiting: Int
     private let run: Run
     private let sizes: Recorder
@@ -49,12 +50,13 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     ///   - concurrency: batches of a group that run at once.
     ///   - maximumWaiting: how many callers of a group may wait, and share a batch.
     ///   - crowd: so many callers begin a batch although others run.
-    ///   - patience: a caller begins a batch when the others have run for so long.
+    ///   - patience: callers begin a batch when the others have run for so long.
     ///   - name: what is batched, for the metrics.
     init(
         concurrency: Int, maximumWaiting: Int, crowd: Int = 1, patience: Duration = .zero, name: String = "other",
         metrics: any MetricsFactory = NOOPMetricsHandler.instance,
-        now: @escaping @Sendable () -> Instant = { ContinuousClock.now }, run: @escaping Run
+        now: @escaping @Sendable () -> Instant = { ContinuousClock.now },
+        sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }, run: @escaping Run
     ) {
         let labels = [("batch", name)]
         sizes = Recorder(label: "postern_batch_size", dimensions: labels, factory: metrics)
@@ -64,6 +66,7 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
         self.crowd = crowd
         self.patience = patience
         self.now = now
+        self.sleep = sleep
         self.run = run
     }
 
@@ -90,7 +93,7 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     private func mayBegin(_ queue: Queue, of callers: Int, at moment: Instant) -> Bool {
         guard let newest = queue.running.last else { return true }
         return queue.running.count < concurrency
-            && (callers >= crowd || newest.duration(to: moment) > patience)
+            && (callers >= crowd || newest.duration(to: moment) >= patience)
     }
 
     /// `nil` when the caller may have to wait.
@@ -107,22 +110,40 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     private func waitForTurn(_ group: Group, _ input: Input) async -> Turn {
         let moment = now()
         return await withCheckedContinuation { continuation in
-            let turn = groups.withLock { groups -> Turn? in
-                let waiting = groups[group, default: Queue()].waiting
-                if mayBegin(groups[group, default: Queue()], of: waiting.count + 1, at: moment) {
-                    groups[group, default: Queue()].running.append(moment)
-                    groups[group]?.waiting = []
-                    return .run(waiting, moment)
+            let (turn, isFirst) = groups.withLock { groups -> (Turn?, Bool) in
+                var queue = groups[group, default: Queue()]
+                let waiting = queue.waiting
+                if mayBegin(queue, of: waiting.count + 1, at: moment) {
+                    queue.running.append(moment)
+                    queue.waiting = []
+                    groups[group] = queue
+                    return (.run(waiting, moment), false)
                 }
                 guard waiting.count < maximumWaiting else {
-                    return .done(.failure(.unavailable(.tooManyWaiters)))
+                    return (.done(.failure(.unavailable(.tooManyWaiters))), false)
                 }
                 groups[group]?.waiting.append(Waiter(input: input, since: moment, continuation: continuation))
-                return nil
+                return (nil, waiting.isEmpty)
             }
+            if isFirst, crowd > 1 { beginLater(group) }
             guard let turn else { return }
             if case .run(let waited, _) = turn { record(waited, until: moment) }
             continuation.resume(returning: turn)
+        }
+    }
+
+    /// For those who wait when nobody else comes. Every batch under way began before the first of them came, so all are
+    /// old by then; when there is no place, the end of one gives it.
+    private func beginLater(_ group: Group) {
+        Task {
+            await sleep(patience)
+            let moment = now()
+            let next = groups.withLock { groups in
+                guard var queue = groups.removeValue(forKey: group) else { return [Waiter]() }
+                defer { groups[group] = queue }
+                return takeWaiting(of: &queue, at: moment)
+            }
+            start(next, at: moment)
         }
     }
 
@@ -144,22 +165,30 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
         return try result.get()[0]
     }
 
-    /// Ends a batch. All who wait make the next one, if it may begin; the first of them runs it.
     private func end(_ began: Instant, _ group: Group) {
         let moment = now()
-        let next = groups.withLock { groups -> [Waiter] in
-            guard var queue = groups[group] else { return [] }
+        let next = groups.withLock { groups in
+            guard var queue = groups.removeValue(forKey: group) else { return [Waiter]() }
             if let index = queue.running.firstIndex(of: began) { queue.running.remove(at: index) }
-            var next: [Waiter] = []
-            if !queue.waiting.isEmpty, mayBegin(queue, of: queue.waiting.count, at: moment) {
-                swap(&next, &queue.waiting)
-                queue.running.append(moment)
-            }
-            groups[group] = queue.running.isEmpty ? nil : queue
+            let next = takeWaiting(of: &queue, at: moment)
+            if !queue.running.isEmpty { groups[group] = queue }
             return next
         }
-        record(next, until: moment)
-        next.first?.continuation.resume(returning: .run(Array(next.dropFirst()), moment))
+        start(next, at: moment)
+    }
+
+    /// All who wait, as a batch under way; none when it may not begin.
+    private func takeWaiting(of queue: inout Queue, at moment: Instant) -> [Waiter] {
+        guard !queue.waiting.isEmpty, mayBegin(queue, of: queue.waiting.count, at: moment) else { return [] }
+        queue.running.append(moment)
+        defer { queue.waiting = [] }
+        return queue.waiting
+    }
+
+    /// The first of the waiters runs their batch.
+    private func start(_ waiters: [Waiter], at moment: Instant) {
+        record(waiters, until: moment)
+        waiters.first?.continuation.resume(returning: .run(Array(waiters.dropFirst()), moment))
     }
 
     private func record(_ waiters: [Waiter], until moment: Instant) {
