@@ -18,6 +18,7 @@ from harness.moving_world import MovingWorld
 from harness.node import Node
 from harness.proxy import LosingProxy
 from harness.settings import FAULT_ROUNDS, ROUNDS
+from harness.shift import Shift
 from harness.transaction import OpenTransaction
 from harness.volley import in_parallel, volley
 
@@ -311,6 +312,34 @@ def test_after_a_crash_of_the_database_older_proofs_need_a_nonce(fragile_world):
         owner.app.obeys = True
         following = owner.app.refreshed(owner.tokens["refresh_token"])
         assert owner.app.userinfo(following["access_token"]).status == 200
+
+
+def test_a_standby_whose_clock_is_behind_serves_no_proof_again(fragile_world):
+    """Used by nonce just before the crash, which by the new clock is half a minute ahead; with the nonce it is given a client goes on."""
+    cluster = fragile_world.cluster
+    owner, shift = Signed(fragile_world.realm()), Shift.made(cluster.root)
+    owner.app.nonce = None
+    nonce = assert_nonce_due(owner.userinfo(owner.proof(payload={"iat": 1})), protected=True)
+    used = [owner.proof(nonce=nonce, payload={"iat": 1}) for _ in range(2)]
+    assert [owner.userinfo(proof).status for proof in used] == [200, 200]
+    shift.by(-30)
+    cluster.environment = shift.environment
+    try:
+        cluster.kill()
+        cluster.start()
+        assert cluster.value("SELECT now() < to_timestamp(%f)" % (time.time() - 20)) == "t"
+        fragile_world.node.wait_ready()
+        fresh = assert_nonce_due(owner.userinfo(used[0]), protected=True)
+        assert_nonce_due(owner.userinfo(used[1]), protected=True)
+        proof = owner.proof(nonce=fresh)
+        assert owner.userinfo(proof).status == 200
+        assert_invalid(owner.userinfo(proof), protected=True)
+    finally:
+        shift.by(0)
+        cluster.environment = {}
+        cluster.kill()
+        cluster.start()
+        fragile_world.node.wait_ready()
 
 
 def test_while_the_database_is_away_it_is_503_and_the_proof_is_not_spent(fragile_world):

@@ -74,6 +74,7 @@ extension Proofs {
     /// Proofs of a realm whose database is not asked.
     static func fixture(_ database: Database, clock: @escaping @Sendable () -> Double) -> Proofs {
         Proofs(
-            verifier: DPoPVerifier(nonces: DPoPNonces(keyring: .fixture()), clock: clock), store: ProofStore(database))
+            verifier: DPoPVerifier(nonces: DPoPNonces(keyring: .fixture()), clock: clock), store: ProofStore(database),
+            latest: clock)
     }
 }

@@ -84,4 +84,29 @@ struct DatabaseClockTests {
         clocks.step(step)
         #expect(clock.now == time)
     }
+
+    @Test func `when a database with a clock that is behind takes over, the latest time is that of the one before`() {
+        see(difference: -10)
+        clocks.pass(5)
+        let ended = clock.now
+        #expect(ended == clocks.wall + 10 && clock.latest == ended)
+        see(difference: 50)
+        #expect(clock.now == ended - 60 && clock.latest == ended)
+        clocks.pass(100)
+        see(difference: 50)
+        #expect(clock.latest == clocks.wall, "our own clock, which is right, has passed it")
+    }
+
+    @Test func `a clock that is wrong dates nothing, ours or the database's`() {
+        see(difference: 0)
+        clocks.pass(5)
+        clocks.step(3600)
+        #expect(clock.latest == clocks.wall - 3600)
+        see(difference: 3600)
+        clocks.step(-3600)
+        #expect(clock.latest == clocks.wall)
+        see(difference: -86_400)
+        see(difference: 0)
+        #expect(clock.latest == clocks.wall, "a database that was a day ahead")
+    }
 }

@@ -183,5 +183,10 @@ extension DatabaseTests {
             #expect(own.obstacle(functionSet: own.functionSet + 1, oldestBinary: own.functionSet + 1) != nil)
             #expect(own.obstacle(functionSet: own.oldestFunctionSet - 1, oldestBinary: 0) != nil)
         }
+
+        @Test func `servers of this binary start on no set that lacks a function they call`() {
+            // Lower the oldest set only together with a test that runs servers on it.
+            #expect(SchemaRange.own.oldestFunctionSet == SchemaRange.own.functionSet)
+        }
     }
 }

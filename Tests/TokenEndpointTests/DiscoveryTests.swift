@@ -44,7 +44,7 @@ struct DiscoveryTests {
             databaseClock: DatabaseClock(clock: clock.read),
             proofs: Proofs(
                 verifier: DPoPVerifier(nonces: DPoPNonces(keyring: .fixture()), clock: clock.read),
-                store: ProofStore(database)))
+                store: ProofStore(database), latest: clock.read))
         let keys = SigningKeys(store: SigningKeyStore(database), keyring: .fixture())
         return ResponderFixture(
             DiscoveryRoutes(service: service, signingKeys: keys, clock: clock.read).routes,

@@ -22,11 +22,13 @@ public struct PresentedProof: Sendable {
 public struct Proofs: Sendable {
     private let verifier: DPoPVerifier
     private let store: ProofStore
+    private let latest: @Sendable () -> Double
 
-    /// Creates the service.
-    public init(verifier: DPoPVerifier, store: ProofStore) {
+    /// - Parameter latest: the latest time of a proof that may have been used by now, in seconds since the epoch.
+    public init(verifier: DPoPVerifier, store: ProofStore, latest: @escaping @Sendable () -> Double) {
         self.verifier = verifier
         self.store = store
+        self.latest = latest
     }
 
     /// What a request does with a proof that holds.
@@ -82,8 +84,7 @@ public struct Proofs: Sendable {
             case let error as TokenError where error.code == .useDPoPNonce && error.nonce == nil: break
             default: throw error
             }
-            // Of the crash, PostgreSQL's own clock knows best.
-            let since = try await store.begin(for: realm.id)
+            let since = try await store.begin(for: realm.id, after: latest())
             throw TokenError(
                 verifier.nonceDue("older than the store of used proofs", realm: realm, after: since))
         }

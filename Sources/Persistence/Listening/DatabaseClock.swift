@@ -41,6 +41,8 @@ public final class DatabaseClock: Sendable {
 
     /// By cluster.
     private let known = Mutex<[Int: Known]>([:])
+    /// The latest ``now`` that a reading has ended. Seconds since the epoch.
+    private let ended = Mutex(-Double.infinity)
     /// This machine's clock, seconds since the epoch.
     public let machine: @Sendable () -> Double
     private let monotonic: @Sendable () -> ContinuousClock.Instant
@@ -59,6 +61,10 @@ public final class DatabaseClock: Sendable {
     /// The listening connection of a cluster read both clocks just now.
     public func saw(_ reading: Reading, of cluster: Int = 0) {
         let at = monotonic()
+        if difference != nil, !isWrong {
+            let until = now
+            ended.withLock { $0 = max($0, until) }
+        }
         known.withLock { $0[cluster] = Known(reading: reading, at: at) }
     }
 
@@ -81,6 +87,10 @@ public final class DatabaseClock: Sendable {
     /// The database's time as far as it is known: what is handed out ends, and what is presented is judged, by one
     /// clock on every node. Seconds since the epoch.
     public var now: Double { machine() - (difference ?? 0) }
+
+    /// The latest time that may have been dated by so far, here or by another node: later than ``now`` when a standby
+    /// has taken over whose clock is behind. Our own clock does not count while it is wrong. Seconds since the epoch.
+    public var latest: Double { max(now, isWrong ? now : machine(), ended.withLock { $0 }) }
 
     /// Whether the last reading showed too large a difference.
     public var wasSeenWrong: Bool {

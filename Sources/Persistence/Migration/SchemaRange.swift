@@ -16,7 +16,7 @@ public struct SchemaRange: Sendable, Equatable {
 
     /// Of this binary. `CHANGELOG.md` has the number of each release's set. Binaries without a number count as 0: they
     /// neither know of ranges nor start on this schema.
-    public static let own = SchemaRange(functionSet: 7, oldestFunctionSet: 6, oldestBinary: 1)
+    public static let own = SchemaRange(functionSet: 8, oldestFunctionSet: 8, oldestBinary: 1)
 
     /// Why servers of this binary do not work on a schema with these numbers; `nil` when they do. For operators.
     public func obstacle(functionSet found: Int32, oldestBinary oldest: Int32) -> String? {

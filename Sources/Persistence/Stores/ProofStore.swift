@@ -8,13 +8,15 @@ public struct ProofStore: Sendable {
     }
 
     /// After ``StoreError/proofForgotten``: the store remembers from now on.
+    /// - Parameter latest: proofs from before may have been used, whatever the database's clock says now; in seconds
+    ///   since the epoch.
     /// - Returns: since when it does, in seconds since the epoch.
-    public func begin(for realm: UUIDValue) async throws(StoreError) -> Double {
-        try await database.one(Self.calls.begin, [:], of: realm)
+    public func begin(for realm: UUIDValue, after latest: Double) async throws(StoreError) -> Double {
+        try await database.one(Self.calls.begin, ["after": latest], of: realm)
     }
 
     struct Calls: Sendable {
-        let begin = FunctionCall<Double>("begin_proof_store", effect: .idempotent, payer: .server)
+        let begin = FunctionCall<Double>("begin_proof_store", ["after"], effect: .idempotent, payer: .server)
     }
     static let calls = Calls()
 }

@@ -60,7 +60,8 @@ extension Server {
         let refreshes = RefreshGrant(
             sessions: sessions, issuer: issuer, limiter: limiter, keyring: keyring, observe: metrics.count)
         let proofs = Proofs(
-            verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database))
+            verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database),
+            latest: { databaseClock.latest })
         let door = DeviceDoor(proofs: DeviceProofs(proofs))
         let realms = RealmDirectory(
             database.parts.map { ClusterRealms(source: ConfigurationStore($0.database)) })

@@ -186,19 +186,32 @@ COMMENT ON FUNCTION postern.mark_proofs IS
 GRANT EXECUTE ON FUNCTION postern.mark_proofs TO postern_app;
 
 -- After PD002: the store remembers from now on. Says since when, in seconds since the epoch: nonces of later are taken.
--- Two that begin at once: the second waits for the row of the first.
-CREATE OR REPLACE FUNCTION postern.begin_proof_store() RETURNS double precision
+-- Two that begin at once: the second waits for the row of the first. p_after: seconds since the epoch; proofs from
+-- before may have been used. A standby that takes over may have a clock that is behind, and would take them again. Two
+-- minutes ahead at most, or a node whose clock is far ahead would have all proofs refused until then.
+CREATE OR REPLACE FUNCTION postern.begin_proof_store(p_after double precision) RETURNS double precision
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_now double precision := date_part('epoch', clock_timestamp());
 BEGIN
-    INSERT INTO postern.schema_proof_store (since) VALUES ((date_part('epoch', clock_timestamp()) * 1000)::bigint)
+    INSERT INTO postern.schema_proof_store (since)
+    VALUES ((greatest(v_now, least(p_after, v_now + 120)) * 1000)::bigint)
         ON CONFLICT DO NOTHING;
     RETURN (SELECT s.since / 1000.0 FROM postern.schema_proof_store AS s);
 END
 $$;
-COMMENT ON FUNCTION postern.begin_proof_store IS
+COMMENT ON FUNCTION postern.begin_proof_store(double precision) IS
+    'Since when used proofs are remembered; begins now, or at p_after if that is later, when the store is empty';
+GRANT EXECUTE ON FUNCTION postern.begin_proof_store(double precision) TO postern_app;
+
+-- For older binaries, and for realms that arrive with their used proofs.
+CREATE OR REPLACE FUNCTION postern.begin_proof_store() RETURNS double precision
+LANGUAGE sql
+RETURN postern.begin_proof_store('-infinity');
+COMMENT ON FUNCTION postern.begin_proof_store() IS
     'Since when used proofs are remembered; begins now when the store is empty';
-GRANT EXECUTE ON FUNCTION postern.begin_proof_store TO postern_app;
+GRANT EXECUTE ON FUNCTION postern.begin_proof_store() TO postern_app;
 
 -- Empties the slots that no proof can be of that would still be taken: times from 31 minutes ago, which is more than
 -- the longest life of a nonce, to two minutes ahead. A slot that is in use is left for the next time.

@@ -173,7 +173,21 @@ SELECT is(pg_temp.refreshes('e', 0, pg_temp.proof('k', 'e2')), 'proof_old', 'rot
 SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', 'e3'))), 'x',
           'and in a statement of its own');
 SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD002', NULL, 'it fails');
-SELECT cmp_ok(postern.begin_proof_store(), '>', 1e9::float8, 'until the store begins again');
+SELECT cmp_ok(postern.begin_proof_store(date_part('epoch', clock_timestamp()) + 30), '>',
+              date_part('epoch', clock_timestamp()) + 29, 'until the store begins, after what may have been used');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e4', '-29 seconds')), 'old',
+          'a standby whose clock is behind takes no proof again');
+SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e4', '-31 seconds')), 'fresh', 'but later ones');
+RESET ROLE;
+DELETE FROM postern.used_proof;
+DELETE FROM postern.schema_proof_store;
+SET LOCAL ROLE app_login;
+SELECT cmp_ok(postern.begin_proof_store(date_part('epoch', clock_timestamp()) + 1e9), '<',
+              date_part('epoch', clock_timestamp()) + 121, 'two minutes ahead at most');
+RESET ROLE;
+DELETE FROM postern.schema_proof_store;
+SET LOCAL ROLE app_login;
+SELECT cmp_ok(postern.begin_proof_store(), '>', 1e9::float8, 'older binaries do not say since when');
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e4', '1 second')), 'old', 'older nonces stay refused');
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e5', '-1 second')), 'fresh', 'newer ones are taken');
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e6', '-30 seconds', by_nonce => false)), 'old',
