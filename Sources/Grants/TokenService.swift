@@ -66,25 +66,27 @@ public struct TokenService: Sendable {
         let proof = try presented.map { presented throws(TokenError) in
             try proofs.verify(presented, realm: realm, binds: !client.isConfidential, rules: grant.proofRules)
         }
-        try await clients.spend(authenticated, realm: realm, source: source)
-        let contexts = try RequestedContexts(
-            form["acr_values"], upTo: grant.highestContext,
-            maximumAge: grant.takesMaximumAge ? form["max_age"] : nil)
-        let access = try RequestedAccess(form, realm: realm, client: client, ignoringScope: grant.ignoresScope)
-        let audience = grant.knowsScope ? try access.audience(of: access.scope, realm: realm, client: client) : []
-        try grant.requireParameters(form)
-        var context = RequestContext(
-            realm: realm, client: client, source: credentials.forwardedSource(by: client) ?? source)
-        context.proof = proof?.use
-        context.nonce = proof?.nonceUse
-        let request = TokenRequest(
-            context: context,
-            form: form, contexts: contexts, access: access, audience: audience, userAgent: userAgent)
-        do {
+        func redeem() async throws -> TokenResponse {
+            let contexts = try RequestedContexts(
+                form["acr_values"], upTo: grant.highestContext,
+                maximumAge: grant.takesMaximumAge ? form["max_age"] : nil)
+            let access = try RequestedAccess(form, realm: realm, client: client, ignoringScope: grant.ignoresScope)
+            let audience = grant.knowsScope ? try access.audience(of: access.scope, realm: realm, client: client) : []
+            try grant.requireParameters(form)
+            var context = RequestContext(
+                realm: realm, client: client, source: credentials.forwardedSource(by: client) ?? source)
+            context.proof = proof?.use
+            context.nonce = proof?.nonceUse
+            let request = TokenRequest(
+                context: context,
+                form: form, contexts: contexts, access: access, audience: audience, userAgent: userAgent)
             guard let proof else { return try await grant.redeem(request) }
             var response = try await proofs.using(in: realm) { try await grant.redeem(request) }
             response.nonce = proof.freshNonce
             return response
+        }
+        do {
+            return try await clients.spending(authenticated, realm: realm, source: source, redeem)
         } catch {
             throw TokenError(error)
         }

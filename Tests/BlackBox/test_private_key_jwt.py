@@ -300,10 +300,27 @@ def test_an_assertion_is_not_used_up_by_a_request_whose_proof_is_refused(world):
     keyed = Holder(realm, "keyed", Key("ES256", "k1"))
     world.admin.call("set_dpop", realm.slug, nonce="required")
     world.settle()
-    app, form = DPoPApp(keyed.app, obeys=False), {
-        "grant_type": "client_credentials", "client_assertion_type": TYPE, "client_assertion": keyed.assertion()}
+    app, form = DPoPApp(keyed.app, obeys=False), _grant(keyed)
     assert_invalid(app.token({**form}, headers={"DPoP": app.proof(payload={"htm": "GET"})}))
     nonce = assert_nonce_due(app.token({**form}))
     answer = app.token({**form}, headers={"DPoP": app.proof(nonce=nonce)})
     assert answer.status == 200, answer
     assert_refused(app.token({**form}, headers={"DPoP": app.proof(nonce=nonce)}), 401, "invalid_client")
+
+
+def test_nor_by_one_whose_proof_was_used_before(world):
+    """Which the database says, after the assertion was used up."""
+    realm = world.realm()
+    keyed = Holder(realm, "keyed", Key("ES256", "k1"))
+    app = DPoPApp(keyed.app, obeys=False)
+    used = app.proof()
+    assert app.token({**_grant(keyed)}, headers={"DPoP": used}).status == 200
+    form = _grant(keyed)
+    for _ in range(2):
+        assert_invalid(app.token({**form}, headers={"DPoP": used}))
+    assert app.token({**form}).status == 200
+    assert_refused(app.token({**form}), 401, "invalid_client")
+
+
+def _grant(keyed):
+    return {"grant_type": "client_credentials", "client_assertion_type": TYPE, "client_assertion": keyed.assertion()}

@@ -42,8 +42,8 @@ public struct ClientAuthenticator: Sendable {
     }
 
     /// Authenticates the client of a request without using up its assertion. A caller that takes a proof of possession
-    /// checks the proof next and then calls ``spend(_:realm:source:)``, so that a client that is told to use a nonce
-    /// can send the same assertion again.
+    /// checks the proof next and then calls ``spending(_:realm:source:_:)``, so that a client that is told to use a
+    /// nonce can send the same assertion again.
     /// - Parameters:
     ///   - source: where the request came from.
     ///   - endpoint: the path of the endpoint asked.
@@ -85,6 +85,24 @@ public struct ClientAuthenticator: Sendable {
         switch assertion.verify(for: client, audiences: audiences, now: clock()) {
         case .success(let verified): return Authenticated(client: client, assertion: verified)
         case .failure(let refusal): throw Realm.invalidClient(refusal.reason)
+        }
+    }
+
+    /// Uses up the assertion of a request, and runs what uses up its proof of possession. A request that the database
+    /// refuses for its proof leaves its assertion unused, like one that is refused before.
+    /// - Throws: as ``spend(_:realm:source:)``, or what the body threw.
+    public func spending<R>(
+        _ authenticated: Authenticated, realm: Realm, source: String, _ body: () async throws -> R
+    ) async throws -> R {
+        try await spend(authenticated, realm: realm, source: source)
+        do {
+            return try await body()
+        } catch {
+            if let use = authenticated.assertion, TokenError(error).isOfProof {
+                // Otherwise the client needs a new assertion, and is told so.
+                try? await assertions.giveBack(realm: realm.id, id: use.id)
+            }
+            throw error
         }
     }
 

@@ -89,6 +89,9 @@ public struct TokenError: Error, Equatable, Sendable {
         return error
     }
 
+    /// Whether it is the proof of possession that the request is refused for.
+    var isOfProof: Bool { code == .invalidDPoPProof || code == .useDPoPNonce }
+
     /// The database could not be asked, or its answer is in doubt.
     public static func unavailable(_ reason: String) -> TokenError {
         TokenError(.temporarilyUnavailable, "The service is temporarily unavailable.", reason: reason)

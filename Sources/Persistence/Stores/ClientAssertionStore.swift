@@ -15,8 +15,14 @@ public struct ClientAssertionStore: Sendable {
         try await database.one(Self.calls.spend, ["realm": realm, "id": id, "expires": expiresAt])
     }
 
+    /// Takes back what this request has used up.
+    public func giveBack(realm: UUIDValue, id: [UInt8]) async throws(StoreError) {
+        _ = try await database.one(Self.calls.giveBack, ["realm": realm, "id": id])
+    }
+
     struct Calls: Sendable {
         let spend = FunctionCall<Bool>("spend_assertion", ["realm", "id", "expires"], effect: .once)
+        let giveBack = FunctionCall<Void>("give_back_assertion", ["realm", "id"], effect: .idempotent)
     }
     static let calls = Calls()
 }

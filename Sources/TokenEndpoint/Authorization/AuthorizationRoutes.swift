@@ -146,10 +146,11 @@ struct AuthorizationRoutes: Sendable {
         }
         do {
             let proof = try exchange.proof(by: proofs)
-            try await clients.spend(authenticated, exchange)
-            let uri = try await proofs.using(in: exchange.realm) {
-                try await authorizations.push(
-                    form, by: client, realm: exchange.realm, source: exchange.source, proof: proof)
+            let uri = try await clients.spending(authenticated, exchange) {
+                try await proofs.using(in: exchange.realm) {
+                    try await authorizations.push(
+                        form, by: client, realm: exchange.realm, source: exchange.source, proof: proof)
+                }
             }
             var object = JSONWriter(reserving: 192)
             object.member("request_uri", uri)

@@ -23,9 +23,10 @@ struct BackchannelRoutes: Sendable {
             client, realm: exchange.realm, source: exchange.source,
             forwarded: try exchange.presentedCredentials().forwardedSource(by: client))
         let proof = try exchange.proof(by: proofs)
-        try await clients.spend(authenticated, exchange)
-        let asked = try await proofs.using(in: exchange.realm) {
-            try await requests.ask(form, by: asker, proof: proof)
+        let asked = try await clients.spending(authenticated, exchange) {
+            try await proofs.using(in: exchange.realm) {
+                try await requests.ask(form, by: asker, proof: proof)
+            }
         }
         var object = JSONWriter(reserving: 1280)
         object.member("auth_req_id", asked.authReqID)

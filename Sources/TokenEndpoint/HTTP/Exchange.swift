@@ -182,7 +182,7 @@ extension ClientAuthenticator {
     /// The form of a request that a client makes for itself, and the client.
     func authenticate(_ exchange: Exchange) async throws -> (form: FormParameters, client: Client) {
         let (form, authenticated) = try verify(exchange)
-        try await spend(authenticated, exchange)
+        try await spend(authenticated, realm: exchange.realm, source: exchange.source)
         return (form, authenticated.client)
     }
 
@@ -197,9 +197,11 @@ extension ClientAuthenticator {
         return (form, authenticated)
     }
 
-    /// Uses up the assertion of a request whose proof is right.
-    func spend(_ authenticated: Authenticated, _ exchange: Exchange) async throws {
-        try await spend(authenticated, realm: exchange.realm, source: exchange.source)
+    /// Uses up the assertion of a request whose proof is right, and runs what uses up the proof.
+    func spending<R>(
+        _ authenticated: Authenticated, _ exchange: Exchange, _ body: () async throws -> R
+    ) async throws -> R {
+        try await spending(authenticated, realm: exchange.realm, source: exchange.source, body)
     }
 }
 

@@ -42,6 +42,10 @@ SELECT ok(NOT postern.spend_assertion(pg_temp.realm(), pg_temp.h('a'),
                                       extract(epoch FROM now() + interval '2 minutes')), 'once');
 SELECT ok(postern.spend_assertion(pg_temp.other(), pg_temp.h('a'), extract(epoch FROM now() + interval '1 minute')),
           'in each realm');
+SELECT postern.give_back_assertion(pg_temp.realm(), pg_temp.h('a')) \g /dev/null
+SELECT ok(NOT postern.spend_assertion(pg_temp.other(), pg_temp.h('a'), extract(epoch FROM now() + interval '1 minute'))
+          AND postern.spend_assertion(pg_temp.realm(), pg_temp.h('a'), extract(epoch FROM now() + interval '1 minute')),
+          'one that is given back can be used, in its realm');
 SELECT is(pg_temp.sql($$UPDATE postern.spent_assertion SET expires_at = now() - interval '1 s'
                       WHERE realm_id = pg_temp.realm() RETURNING 1$$), '1', 'after its time');
 SELECT ok(postern.sweep(100000) + postern.sweep(100000) >= 1, 'it is forgotten');
