@@ -84,11 +84,11 @@ class Listener:
         self._socket.close()
 
 
-def until(condition, timeout=20):
-    """Waits for something to be so."""
+def until(condition, timeout=20, otherwise=lambda: None):
+    """Waits for something to be so; `otherwise`: what is said when it does not become so."""
     deadline = time.monotonic() + timeout
     while not condition():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, otherwise()
         time.sleep(0.05)
 
 
@@ -145,7 +145,7 @@ def test_a_token_goes_to_the_client_alone_wherever_its_name_leads(world):
             return jose.parts(issued["id_token"])[1]["sid"], flow
 
         first, flow = sign_out()
-        until(lambda: client.requests)
+        until(lambda: client.requests, otherwise=lambda: f"{queued(flow)}\n{world.node.log()}")
         leads_to(THEIRS)
         second, _ = sign_out()
         until(lambda: other.refused >= 1)

@@ -41,7 +41,7 @@ public final class DatabaseClock: Sendable {
 
     /// By cluster.
     private let known = Mutex<[Int: Known]>([:])
-    /// The latest ``now`` that a reading has ended. Seconds since the epoch.
+    /// The latest that ``now`` was when a reading came. Seconds since the epoch.
     private let ended = Mutex(-Double.infinity)
     /// This machine's clock, seconds since the epoch.
     public let machine: @Sendable () -> Double
