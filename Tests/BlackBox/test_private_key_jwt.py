@@ -11,6 +11,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from harness.approvals import switch_on
+from harness.codeflow import Flow, hosted
 from harness.dpop import DPoPApp, assert_invalid, assert_nonce_due
 from harness.jose import b64url
 from harness.postgres import SQLError
@@ -22,11 +24,11 @@ ALGORITHMS = ["ES256", "RS256", "PS256", "EdDSA"]
 
 
 class Holder:
-    """A service that authenticates by key."""
+    """A client that authenticates by key: a service of its own, or one that the realm has."""
 
-    def __init__(self, realm, name, key):
+    def __init__(self, realm, name, key, app=None):
         self.realm, self.key = realm, key
-        self.app, self.account = service(realm, name, secret=False)
+        self.app, self.account = (app, None) if app else service(realm, name, secret=False)
         self.register(key)
 
     def register(self, *keys):
@@ -308,18 +310,25 @@ def test_an_assertion_is_not_used_up_by_a_request_whose_proof_is_refused(world):
     assert_refused(app.token({**form}, headers={"DPoP": app.proof(nonce=nonce)}), 401, "invalid_client")
 
 
-def test_nor_by_one_whose_proof_was_used_before(world):
+@pytest.mark.parametrize("endpoint", ["token", "par", "bc-authorize"])
+def test_nor_by_one_whose_proof_was_used_before(world, endpoint):
     """Which the database says, after the assertion was used up."""
-    realm = world.realm()
-    keyed = Holder(realm, "keyed", Key("ES256", "k1"))
-    app = DPoPApp(keyed.app, obeys=False)
-    used = app.proof()
-    assert app.token({**_grant(keyed)}, headers={"DPoP": used}).status == 200
-    form = _grant(keyed)
+    realm = hosted(world.realm())
+    switch_on(realm, "api")
+    keyed = Holder(realm, "keyed", Key("ES256", "k1"), None if endpoint == "token" else realm.app("api"))
+    app, path, email = DPoPApp(keyed.app, obeys=False), f"/connect/{endpoint}", realm.user()
+
+    def form():
+        parameters = {
+            "token": {}, "par": Flow(realm, "api").request(), "bc-authorize": {"scope": "openid", "login_hint": email}}
+        return {**_grant(keyed), **parameters[endpoint]}
+
+    used, parameters = app.proof("POST", path), form()
+    assert app.post(path, form(), {"DPoP": used}).status in (200, 201)
     for _ in range(2):
-        assert_invalid(app.token({**form}, headers={"DPoP": used}))
-    assert app.token({**form}).status == 200
-    assert_refused(app.token({**form}), 401, "invalid_client")
+        assert_invalid(app.post(path, {**parameters}, {"DPoP": used}))
+    assert app.post(path, {**parameters}).status in (200, 201)
+    assert_refused(app.post(path, {**parameters}), 401, "invalid_client")
 
 
 def _grant(keyed):

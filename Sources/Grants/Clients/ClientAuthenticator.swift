@@ -88,8 +88,8 @@ public struct ClientAuthenticator: Sendable {
         }
     }
 
-    /// Uses up the assertion of a request, and runs what uses up its proof of possession. A request that the database
-    /// refuses for its proof leaves its assertion unused, like one that is refused before.
+    /// Uses up the assertion of a request, then runs the body, which uses up the request's proof of possession. If the
+    /// body refuses the proof, the assertion becomes unused again, so that the client can send it with another proof.
     /// - Throws: as ``spend(_:realm:source:)``, or what the body threw.
     public func spending<R>(
         _ authenticated: Authenticated, realm: Realm, source: String, _ body: () async throws -> R
@@ -99,7 +99,7 @@ public struct ClientAuthenticator: Sendable {
             return try await body()
         } catch {
             if let use = authenticated.assertion, TokenError(error).isOfProof {
-                // Otherwise the client needs a new assertion, and is told so.
+                // If this fails, the assertion stays used, and the next request with it gets `invalid_client`.
                 try? await assertions.giveBack(realm: realm.id, id: use.id)
             }
             throw error

@@ -24,7 +24,7 @@ public struct Proofs: Sendable {
     private let store: ProofStore
     private let latest: @Sendable () -> Double
 
-    /// - Parameter latest: the latest time of a proof that may have been used by now, in seconds since the epoch.
+    /// - Parameter latest: no node has dated a nonce later than this; seconds since the epoch.
     public init(verifier: DPoPVerifier, store: ProofStore, latest: @escaping @Sendable () -> Double) {
         self.verifier = verifier
         self.store = store

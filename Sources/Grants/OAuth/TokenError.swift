@@ -89,7 +89,7 @@ public struct TokenError: Error, Equatable, Sendable {
         return error
     }
 
-    /// Whether it is the proof of possession that the request is refused for.
+    /// Whether the request is refused because of its proof of possession.
     var isOfProof: Bool { code == .invalidDPoPProof || code == .useDPoPNonce }
 
     /// The database could not be asked, or its answer is in doubt.

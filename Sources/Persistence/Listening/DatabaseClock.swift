@@ -41,7 +41,8 @@ public final class DatabaseClock: Sendable {
 
     /// By cluster.
     private let known = Mutex<[Int: Known]>([:])
-    /// The latest that ``now`` was when a reading came. Seconds since the epoch.
+    /// The greatest value that ``now`` had when a new reading replaced the one it was computed from. Seconds since the
+    /// epoch.
     private let ended = Mutex(-Double.infinity)
     /// This machine's clock, seconds since the epoch.
     public let machine: @Sendable () -> Double
@@ -88,8 +89,8 @@ public final class DatabaseClock: Sendable {
     /// clock on every node. Seconds since the epoch.
     public var now: Double { machine() - (difference ?? 0) }
 
-    /// The latest time that may have been dated by so far, here or by another node: later than ``now`` when a standby
-    /// has taken over whose clock is behind. Our own clock does not count while it is wrong. Seconds since the epoch.
+    /// No node has dated anything later than this. It is later than ``now`` after a failover to a standby whose clock
+    /// is behind. This machine's clock counts only while it is right. Seconds since the epoch.
     public var latest: Double { max(now, isWrong ? now : machine(), ended.withLock { $0 }) }
 
     /// Whether the last reading showed too large a difference.

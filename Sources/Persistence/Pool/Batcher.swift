@@ -132,8 +132,9 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
         }
     }
 
-    /// For those who wait when nobody else comes. Every batch under way began before the first of them came, so all are
-    /// old by then; when there is no place, the end of one gives it.
+    /// Begins a batch of the waiters after ``patience``, for the case that no other caller arrives meanwhile. Each
+    /// batch under way began before the first waiter arrived, so each is old enough by then. If ``concurrency`` batches
+    /// run, the waiters' batch begins when one of them ends.
     private func beginLater(_ group: Group) {
         Task {
             await sleep(patience)
@@ -177,7 +178,7 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
         start(next, at: moment)
     }
 
-    /// All who wait, as a batch under way; none when it may not begin.
+    /// Makes all waiters a batch under way, and returns them. Returns no waiter when a batch may not begin.
     private func takeWaiting(of queue: inout Queue, at moment: Instant) -> [Waiter] {
         guard !queue.waiting.isEmpty, mayBegin(queue, of: queue.waiting.count, at: moment) else { return [] }
         queue.running.append(moment)

@@ -15,7 +15,7 @@ public struct ClientAssertionStore: Sendable {
         try await database.one(Self.calls.spend, ["realm": realm, "id": id, "expires": expiresAt])
     }
 
-    /// Takes back what this request has used up.
+    /// Makes an assertion unused again. Only the request that has used it up may do so.
     public func giveBack(realm: UUIDValue, id: [UInt8]) async throws(StoreError) {
         _ = try await database.one(Self.calls.giveBack, ["realm": realm, "id": id])
     }

@@ -8,9 +8,9 @@ public struct ProofStore: Sendable {
     }
 
     /// After ``StoreError/proofForgotten``: the store remembers from now on.
-    /// - Parameter latest: proofs from before may have been used, whatever the database's clock says now; in seconds
-    ///   since the epoch.
-    /// - Returns: since when it does, in seconds since the epoch.
+    /// - Parameter latest: the store takes no proof from before this time, also when the database's clock is behind it;
+    ///   seconds since the epoch.
+    /// - Returns: the time from which the store remembers, in seconds since the epoch.
     public func begin(for realm: UUIDValue, after latest: Double) async throws(StoreError) -> Double {
         try await database.one(Self.calls.begin, ["after": latest], of: realm)
     }

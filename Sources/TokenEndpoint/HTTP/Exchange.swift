@@ -197,7 +197,7 @@ extension ClientAuthenticator {
         return (form, authenticated)
     }
 
-    /// Uses up the assertion of a request whose proof is right, and runs what uses up the proof.
+    /// Uses up the assertion of a request whose proof was verified, then runs the body, which uses up the proof.
     func spending<R>(
         _ authenticated: Authenticated, _ exchange: Exchange, _ body: () async throws -> R
     ) async throws -> R {

@@ -20,14 +20,15 @@ $$;
 COMMENT ON FUNCTION postern.spend_assertion IS 'Uses up a client assertion; false when it was used before';
 GRANT EXECUTE ON FUNCTION postern.spend_assertion TO postern_app;
 
--- By the request that has used it up, which was refused for its proof of possession. Servers have no right to delete
--- any other use.
+-- A request calls this for the assertion that it has just used up, when its proof of possession is refused. SECURITY
+-- DEFINER, because postern_app may not delete from the table.
 CREATE OR REPLACE FUNCTION postern.give_back_assertion(p_realm uuid, p_id bytea) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     DELETE FROM postern.spent_assertion AS s WHERE s.realm_id = p_realm AND s.id = p_id
 $$;
-COMMENT ON FUNCTION postern.give_back_assertion IS 'Takes back that a client assertion was used';
+COMMENT ON FUNCTION postern.give_back_assertion IS
+    'Makes a client assertion unused again, for the request that has used it up';
 GRANT EXECUTE ON FUNCTION postern.give_back_assertion TO postern_app;
 
 -- The reason why a JWK cannot be a client's key, or NULL. Whether a point is on its curve is checked by the server

@@ -185,10 +185,11 @@ COMMENT ON FUNCTION postern.mark_proofs IS
     'Uses up the proofs of a batch; whether all were fresh';
 GRANT EXECUTE ON FUNCTION postern.mark_proofs TO postern_app;
 
--- After PD002: the store remembers from now on. Says since when, in seconds since the epoch: nonces of later are taken.
--- Two that begin at once: the second waits for the row of the first. p_after: seconds since the epoch; proofs from
--- before may have been used. A standby that takes over may have a clock that is behind, and would take them again. Two
--- minutes ahead at most, or a node whose clock is far ahead would have all proofs refused until then.
+-- After PD002: the store begins to remember used proofs. Returns the time from which it does, in seconds since the
+-- epoch; nonces from after that time are taken. If two calls begin the store at once, the second waits for the first
+-- one's row. p_after: the store begins no earlier than this time (seconds since the epoch). A standby that takes over
+-- may have a clock that is behind, and by its own time it would take used proofs again. The bound of two minutes limits
+-- the harm of a node whose clock is far ahead: until that time all proofs are refused.
 CREATE OR REPLACE FUNCTION postern.begin_proof_store(p_after double precision) RETURNS double precision
 LANGUAGE plpgsql
 AS $$
