@@ -139,11 +139,16 @@ CREATE OR REPLACE FUNCTION postern.forget_wrong_codes(p_realm uuid, p_email_key 
 RETURNS void
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_key text;
 BEGIN
     IF p_device IS NULL THEN
-        UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
-         WHERE g.realm_id = p_realm AND g.email_key IN (SELECT postern.identifier_keys(p_realm, p_user))
-           AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
+        -- One row by its whole key at a time: strangers decide how many rows the table has, and a plan for a set of
+        -- keys may read all of them.
+        FOR v_key IN SELECT k FROM postern.identifier_keys(p_realm, p_user) AS k LOOP
+            UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
+             WHERE g.realm_id = p_realm AND g.email_key = v_key AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
+        END LOOP;
     ELSE
         UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
          WHERE g.realm_id = p_realm AND g.user_id = p_user AND g.device = p_device

@@ -66,10 +66,13 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     v_ended uuid[];
+    v_key text;
 BEGIN
     PERFORM postern.lock_links(p_realm, p_user);
-    DELETE FROM postern.login_code AS c
-     WHERE c.realm_id = p_realm AND c.email_key IN (SELECT postern.identifier_keys(p_realm, p_user));
+    -- One address at a time, as postern.forget_wrong_codes does.
+    FOR v_key IN SELECT k FROM postern.identifier_keys(p_realm, p_user) AS k LOOP
+        DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = v_key;
+    END LOOP;
     UPDATE postern.auth_session AS a SET expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.confirmed_user = p_user
        AND a.id IN (SELECT l.handle FROM postern.login_link AS l WHERE l.realm_id = p_realm AND l.user_id = p_user);
