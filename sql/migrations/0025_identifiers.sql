@@ -16,6 +16,7 @@ CREATE TABLE postern.user_identifier (
     user_id      uuid NOT NULL,
     added_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     proved_at    timestamptz,
+    held_since   timestamptz,
     is_primary   boolean NOT NULL DEFAULT false,
     kind         text NOT NULL CHECK (kind IN ('email', 'phone')),
     value        text NOT NULL,
@@ -35,6 +36,8 @@ COMMENT ON TABLE postern.user_identifier IS
     'E-mail addresses and phone numbers of people. A proven one belongs to one person; an unproven one signs nobody in';
 COMMENT ON COLUMN postern.user_identifier.proved_at IS
     'When its owner showed to receive messages there; of a phone number the last time, within an hour. NULL: never';
+COMMENT ON COLUMN postern.user_identifier.held_since IS
+    'Since when it is proven to be this user''s; what was proven by it before counts for somebody else. NULL: unproven';
 COMMENT ON COLUMN postern.user_identifier.key IS 'As compared: ASCII letters folded. A phone''s begins with +, an address has an @';
 
 DO $$ BEGIN PERFORM postern.tenant_table('user_identifier', 'SELECT', 'cascade'); END $$;
@@ -114,5 +117,21 @@ COMMENT ON FUNCTION postern.user_identifier_deleted() IS
 REVOKE ALL ON FUNCTION postern.user_identifier_deleted() FROM PUBLIC;
 CREATE TRIGGER user_identifier_deleted AFTER DELETE ON postern.user_identifier
     FOR EACH ROW WHEN (OLD.proven_key IS NOT NULL) EXECUTE FUNCTION postern.user_identifier_deleted();
+
+CREATE FUNCTION postern.user_identifier_held() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
+BEGIN
+    NEW.held_since := CASE
+        WHEN NEW.proved_at IS NULL THEN NULL
+        WHEN TG_OP = 'UPDATE' AND OLD.user_id = NEW.user_id AND OLD.proved_at IS NOT NULL
+             AND lower(OLD.value COLLATE "C") = lower(NEW.value COLLATE "C") THEN OLD.held_since
+        ELSE clock_timestamp() END;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION postern.user_identifier_held() IS 'Trigger: since when a user has an identifier proven';
+REVOKE ALL ON FUNCTION postern.user_identifier_held() FROM PUBLIC;
+CREATE TRIGGER user_identifier_held BEFORE INSERT OR UPDATE OF user_id, proved_at, value ON postern.user_identifier
+    FOR EACH ROW EXECUTE FUNCTION postern.user_identifier_held();
 
 RESET ROLE;

@@ -18,11 +18,13 @@ CREATE TABLE postern.device_key (
     push_handle     bytea CHECK (octet_length(push_handle) <= 700),
     phone           text CHECK (phone COLLATE "C" ~ '\A\+[1-9][0-9]{4,14}\Z'),
     phone_at        timestamptz,
+    phone_by        text CHECK (phone_by IN ('code', 'link', 'operator', 'asserted', 'test')),
     phone_client    uuid,
     PRIMARY KEY (realm_id, id),
     UNIQUE (realm_id, thumbprint),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE,
-    CHECK (user_id IS NOT NULL OR phone IS NOT NULL OR added_at IS NULL)
+    CHECK (user_id IS NOT NULL OR phone IS NOT NULL OR added_at IS NULL),
+    CONSTRAINT device_key_binding CHECK (num_nulls(phone, phone_at, phone_by, phone_client) IN (0, 4))
 ) WITH (fillfactor = 80);
 CREATE INDEX device_key_of_user ON postern.device_key (realm_id, user_id) WHERE user_id IS NOT NULL;
 CREATE INDEX device_key_of_phone ON postern.device_key (realm_id, phone) WHERE phone IS NOT NULL;
@@ -33,6 +35,9 @@ COMMENT ON COLUMN postern.device_key.client IS 'Through which it became a truste
 COMMENT ON COLUMN postern.device_key.added_at IS 'Since when it is a trusted device of user_id';
 COMMENT ON COLUMN postern.device_key.added_by IS 'The trusted device that adopted it; NULL: a sign-in';
 COMMENT ON COLUMN postern.device_key.push_handle IS 'Sealed; for providers of channel push';
+COMMENT ON COLUMN postern.device_key.phone_at IS 'When it was bound; a number that changed hands since is not its number';
+COMMENT ON COLUMN postern.device_key.phone_by IS
+    'How it was bound. asserted (a backend said so) and test (a test number) count for phone_client alone';
 COMMENT ON COLUMN postern.device_key.phone_client IS 'The client whose transaction bound the phone last';
 
 -- A transaction: somebody is asked to approve a sign-in, or to prove a phone number. Its state changes by one conditional
@@ -103,6 +108,31 @@ COMMENT ON COLUMN postern.transaction.hint IS 'Whom the asker means, as given';
 COMMENT ON COLUMN postern.transaction.is_shown IS 'Whether devices see it; NULL: not resolved yet';
 COMMENT ON COLUMN postern.transaction.key IS 'Thumbprint of the key that opened it, which it is pinned to';
 COMMENT ON COLUMN postern.transaction.code_key IS 'Line of the key file that code_hash was made with';
+
+-- Hands: which account has proven an identifier. Triggers see every way in which that changes; postern.change_hands
+-- decides what ends by it. They do not fire while a realm is copied (session_replication_role).
+CREATE FUNCTION postern.user_identifier_hands() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' AND OLD.proven_key IS NOT NULL THEN
+        PERFORM postern.change_hands(OLD.realm_id, OLD.kind, OLD.proven_key, OLD.user_id, NULL);
+    END IF;
+    IF TG_OP <> 'DELETE' AND NEW.proven_key IS NOT NULL THEN
+        PERFORM postern.change_hands(NEW.realm_id, NEW.kind, NEW.proven_key, NULL, NEW.user_id);
+    END IF;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION postern.user_identifier_hands() IS 'Trigger: an identifier leaves a user, or becomes a user''s';
+REVOKE ALL ON FUNCTION postern.user_identifier_hands() FROM PUBLIC;
+CREATE TRIGGER user_identifier_comes AFTER INSERT ON postern.user_identifier
+    FOR EACH ROW WHEN (NEW.proven_key IS NOT NULL) EXECUTE FUNCTION postern.user_identifier_hands();
+CREATE TRIGGER user_identifier_changes AFTER UPDATE OF user_id, proved_at, value ON postern.user_identifier
+    FOR EACH ROW
+    WHEN (OLD.proven_key IS DISTINCT FROM NEW.proven_key OR OLD.user_id <> NEW.user_id AND NEW.proven_key IS NOT NULL)
+    EXECUTE FUNCTION postern.user_identifier_hands();
+CREATE TRIGGER user_identifier_leaves AFTER DELETE ON postern.user_identifier
+    FOR EACH ROW WHEN (OLD.proven_key IS NOT NULL) EXECUTE FUNCTION postern.user_identifier_hands();
 
 -- No foreign keys to the realm, client or user: rows go in batches.
 DO $do$

@@ -88,15 +88,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.device_key AS k SET phone = NULL, phone_at = NULL, phone_client = NULL
-     WHERE k.realm_id = p_realm AND k.id = p_device AND k.phone IS NOT NULL AND k.phone_client = p_client;
-    IF NOT FOUND THEN
-        RETURN false;
-    END IF;
-    DELETE FROM postern.device_key AS k WHERE k.realm_id = p_realm AND k.id = p_device AND k.user_id IS NULL;
-    INSERT INTO postern.audit_event (realm_id, event, client, detail)
-    VALUES (p_realm, 'key_revoked', p_client, jsonb_build_object('device', p_device));
-    RETURN true;
+    RETURN postern.unbind_phone(p_realm, p_device, 'client', p_client);
 END
 $$;
 COMMENT ON FUNCTION postern.revoke_phone_key IS 'Takes the phone number from a key; false: not this client''s';

@@ -1,34 +1,6 @@
 -- What ends a proof of a phone number, for every way of proving it.
 SET LOCAL ROLE postern_owner;
 
--- One key has one phone; a second number frees the first.
-CREATE OR REPLACE FUNCTION postern.bind_phone(t postern.transaction) RETURNS uuid
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    v_before text;
-    v_id uuid;
-BEGIN
-    IF t.key IS NULL OR t.phone IS NULL THEN
-        RETURN NULL;
-    END IF;
-    SELECT k.phone INTO v_before FROM postern.device_key AS k
-     WHERE k.realm_id = t.realm_id AND k.thumbprint = t.key FOR UPDATE;
-    INSERT INTO postern.device_key AS k (realm_id, thumbprint, public_key, phone, phone_at, phone_client)
-    VALUES (t.realm_id, t.key, t.public_key, t.phone, now(), t.client)
-        ON CONFLICT (realm_id, thumbprint) DO UPDATE
-       SET phone = excluded.phone, phone_at = now(), phone_client = excluded.phone_client, used_at = now()
-    RETURNING k.id INTO v_id;
-    IF v_before IS DISTINCT FROM t.phone THEN
-        INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
-        VALUES (t.realm_id, CASE WHEN v_before IS NULL THEN 'possession_bound' ELSE 'possession_rebound' END, t.client,
-                t.source, jsonb_build_object('correlation_id', t.id, 'device', v_id));
-    END IF;
-    RETURN v_id;
-END
-$$;
-COMMENT ON FUNCTION postern.bind_phone IS 'Binds the key of a transaction to its number; says which key that is';
-
 -- For one caller of any number at once; the others get false. p_by: code, link, key, operator, bind, test.
 CREATE OR REPLACE FUNCTION postern.pass_possession(
     p_realm uuid, p_id uuid, p_from text[], p_by text, p_reason text DEFAULT NULL) RETURNS boolean
@@ -37,6 +9,7 @@ AS $$
 DECLARE
     v_passed postern.transaction;
     v_device uuid;
+    v_stamp uuid;
 BEGIN
     SELECT t.* INTO v_passed FROM postern.move_transaction(p_realm, p_id, p_from, 'passed', p_reason) AS t;
     IF NOT FOUND THEN
@@ -46,10 +19,15 @@ BEGIN
         WHEN v_passed.kind = 'desktop' THEN NULL
         WHEN p_by = 'key' THEN (SELECT k.id FROM postern.device_key AS k
                                  WHERE k.realm_id = p_realm AND k.thumbprint = v_passed.key)
-        ELSE postern.bind_phone(v_passed) END;
+        ELSE postern.bind_phone(v_passed, CASE WHEN v_passed.is_test THEN 'test' WHEN p_by = 'bind' THEN 'asserted'
+                                               ELSE p_by END) END;
+    -- The account that has the number now is the one that it can sign in to, until that account signs out everywhere.
+    SELECT u.security_stamp INTO v_stamp
+      FROM postern.user_identifier AS i JOIN postern.user_account AS u ON u.realm_id = i.realm_id AND u.id = i.user_id
+     WHERE i.realm_id = p_realm AND i.proven_key = v_passed.phone AND i.kind = 'phone';
     UPDATE postern.transaction AS t
        SET device_id = v_device, code_hash = NULL, code_salt = NULL, code_key = NULL, link_hash = NULL,
-           return_hash = NULL, match_number = NULL,
+           return_hash = NULL, match_number = NULL, security_stamp = v_stamp,
            detail = (t.detail - 'sms_message' - 'email') || jsonb_build_object('by', p_by)
      WHERE t.realm_id = p_realm AND t.id = p_id;
     IF v_passed.phone IS NOT NULL THEN

@@ -76,9 +76,7 @@ DECLARE
 BEGIN
     IF p_kind = 'phone' THEN
         DELETE FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.phone = p_key;
-        DELETE FROM postern.device_key AS k WHERE k.realm_id = p_realm AND k.phone = p_key AND k.user_id IS NULL;
-        UPDATE postern.device_key AS k SET phone = NULL, phone_at = NULL, phone_client = NULL
-         WHERE k.realm_id = p_realm AND k.phone = p_key;
+        PERFORM postern.end_phone_bindings(p_realm, p_key, 'erased');
         DELETE FROM postern.phone_identity AS i WHERE i.realm_id = p_realm AND i.phone = p_key;
     END IF;
     -- A request that no worker has resolved yet names its user by the hint alone. One client after another, as the

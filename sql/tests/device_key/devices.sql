@@ -151,7 +151,7 @@ SELECT is(pg_temp.id('undone')::text || pg_temp.alive('ada2')::text, NULL, 'it i
 SELECT ok(NOT pg_temp.alive('ada2'), 'and the session');
 
 -- The key of a phone outlives its time as a device; a user takes the keys along.
-SELECT is(pg_temp.sql(format($$UPDATE postern.device_key SET phone = '+43664111' WHERE id = '%s' RETURNING phone$$, pg_temp.id('new'))), '+43664111', 'a key of a phone');
+SELECT is(pg_temp.sql(format($$UPDATE postern.device_key SET phone = '+43664111', phone_at = now(), phone_by = 'code', phone_client = pg_temp.client('app') WHERE id = '%s' RETURNING phone$$, pg_temp.id('new'))), '+43664111', 'a key of a phone');
 SELECT is(pg_temp.calls('new', remove => true), 'done', 'as a device removes itself');
 SELECT is(pg_temp.sql(format($$SELECT concat_ws(' ', phone, user_id, display_name) FROM postern.device_key WHERE id = '%s'$$, pg_temp.id('new'))), '+43664111', 'and stays a key');
 SELECT is(pg_temp.calls('new'), 'unknown', 'that is no device');

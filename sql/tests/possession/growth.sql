@@ -13,9 +13,9 @@ SELECT admin.grant_permission('a', 'srv', 'gt:client_credentials', 'ept:possessi
        admin.put_possession_client('a', 'srv', login_client => 'app'),
        admin.set_possession('a', true, resend_cooldown => '0 seconds'),
        admin.set_phone_policy('a', regions => '{AT}') \g /dev/null
-INSERT INTO postern.device_key (realm_id, id, thumbprint, public_key, phone, phone_at, phone_client)
+INSERT INTO postern.device_key (realm_id, id, thumbprint, public_key, phone, phone_at, phone_by, phone_client)
 SELECT pg_temp.realm(), pg_temp.uu('k'), pg_temp.h('k'), pg_temp.h('k') || pg_temp.h('k'), '+4366400000001', now(),
-       pg_temp.client('srv');
+       'code', pg_temp.client('srv');
 SET LOCAL ROLE app_login;
 -- One transaction in each state that a call looks for.
 SELECT pg_temp.starts('none', kind => 'none') \g /dev/null

@@ -23,10 +23,10 @@ INSERT INTO postern.transaction (realm_id, kind, state, expires_at, client, user
     SELECT pg_temp.realm(), kind, 'redeemed', now() + interval '900 seconds', pg_temp.client('srv'), owner, phone
       FROM (VALUES ('mobile', pg_temp.eve(), '+4366412345678'), ('desktop', NULL, '+4366412345678'),
                    ('none', pg_temp.eve(), NULL)) AS t (kind, owner, phone);
-INSERT INTO postern.device_key (realm_id, thumbprint, public_key, phone, phone_at, phone_client)
+INSERT INTO postern.device_key (realm_id, thumbprint, public_key, phone, phone_at, phone_by, phone_client)
     SELECT pg_temp.realm(), pg_temp.h('prove key'), pg_temp.h('p') || pg_temp.h('p'), '+4366412345678', now(),
-           pg_temp.client('srv');
-UPDATE postern.device_key SET phone = '+4366412345678', phone_at = now(), phone_client = pg_temp.client('srv')
+           'code', pg_temp.client('srv');
+UPDATE postern.device_key SET phone = '+4366412345678', phone_at = now(), phone_by = 'code', phone_client = pg_temp.client('srv')
  WHERE thumbprint = pg_temp.h('eves');
 INSERT INTO postern.phone_identity (realm_id, phone) VALUES (pg_temp.realm(), '+4366412345678');
 INSERT INTO postern.code_guard (realm_id, email_key, consecutive)

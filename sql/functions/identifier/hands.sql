@@ -1,0 +1,22 @@
+-- Whose hands an identifier is in. What was proven by an address or number serves the person who had it then, and never
+-- its next holder.
+SET LOCAL ROLE postern_owner;
+
+-- Called by triggers of user_identifier whenever an identifier leaves an account (p_from; p_to is NULL) or becomes an
+-- account's (p_to; p_from is NULL), whatever statement does it; p_key: as user_identifier.key. A number that moves from
+-- one account to another leaves first. What the caller redeems at that moment is not to be ended here.
+CREATE OR REPLACE FUNCTION postern.change_hands(p_realm uuid, p_kind text, p_key text, p_from uuid, p_to uuid)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+BEGIN
+    IF p_kind = 'phone' THEN
+        PERFORM postern.end_possessions(p_realm, p_key, p_from IS NOT NULL);
+        PERFORM postern.end_phone_bindings(p_realm, p_key, 'hands');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.change_hands IS
+    'Ends what was proven by an identifier that leaves an account or becomes an account''s';
+
+RESET ROLE;

@@ -1,0 +1,93 @@
+-- Which number a key proves, for whom, and when that ends.
+SET LOCAL ROLE postern_owner;
+
+-- One key has one phone; a second number frees the first. p_by: as device_key.phone_by. The account that has the number
+-- is told of a key that it did not know.
+CREATE OR REPLACE FUNCTION postern.bind_phone(t postern.transaction, p_by text) RETURNS uuid
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_before text;
+    v_id uuid;
+BEGIN
+    IF t.key IS NULL OR t.phone IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT k.phone INTO v_before FROM postern.device_key AS k
+     WHERE k.realm_id = t.realm_id AND k.thumbprint = t.key FOR UPDATE;
+    INSERT INTO postern.device_key AS k (realm_id, thumbprint, public_key, phone, phone_at, phone_by, phone_client)
+    VALUES (t.realm_id, t.key, t.public_key, t.phone, clock_timestamp(), p_by, t.client)
+        ON CONFLICT (realm_id, thumbprint) DO UPDATE
+       SET phone = excluded.phone, phone_at = excluded.phone_at, phone_by = excluded.phone_by,
+           phone_client = excluded.phone_client, used_at = now()
+    RETURNING k.id INTO v_id;
+    IF v_before IS DISTINCT FROM t.phone THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
+        VALUES (t.realm_id, CASE WHEN v_before IS NULL THEN 'possession_bound' ELSE 'possession_rebound' END, t.client,
+                t.source, jsonb_build_object('correlation_id', t.id, 'device', v_id));
+    END IF;
+    RETURN v_id;
+END
+$$;
+COMMENT ON FUNCTION postern.bind_phone IS 'Binds the key of a transaction to its number; says which key that is';
+
+-- Takes the number from a key. A trusted device stays one. p_reason: for the audit log. p_client: only if that client
+-- bound it last; NULL: whoever did.
+CREATE OR REPLACE FUNCTION postern.unbind_phone(
+    p_realm uuid, p_device uuid, p_reason text, p_client uuid DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_client uuid;
+BEGIN
+    SELECT k.phone_client INTO v_client FROM postern.device_key AS k
+     WHERE k.realm_id = p_realm AND k.id = p_device AND k.phone IS NOT NULL
+       AND (p_client IS NULL OR k.phone_client = p_client) FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE postern.device_key AS k SET phone = NULL, phone_at = NULL, phone_by = NULL, phone_client = NULL
+     WHERE k.realm_id = p_realm AND k.id = p_device;
+    DELETE FROM postern.device_key AS k WHERE k.realm_id = p_realm AND k.id = p_device AND k.user_id IS NULL;
+    -- A realm that is being deleted keeps no log.
+    INSERT INTO postern.audit_event (realm_id, event, client, detail)
+    SELECT p_realm, 'key_revoked', v_client, jsonb_build_object('device', p_device, 'reason', p_reason)
+      FROM postern.realm AS r WHERE r.id = p_realm;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION postern.unbind_phone IS 'Takes the number from a key, audited; false: it has none, or another client bound it';
+
+-- p_test_of: only the bindings that a client made with its test number; NULL: all.
+CREATE OR REPLACE FUNCTION postern.end_phone_bindings(
+    p_realm uuid, p_phone text, p_reason text, p_test_of uuid DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM postern.unbind_phone(p_realm, k.id, p_reason)
+       FROM postern.device_key AS k
+      WHERE k.realm_id = p_realm AND k.phone = p_phone
+        AND (p_test_of IS NULL OR k.phone_by = 'test' AND k.phone_client = p_test_of);
+END
+$$;
+COMMENT ON FUNCTION postern.end_phone_bindings IS 'No key proves a number any more';
+
+-- What was passed for a number stays passed for the backend that asked, and signs nobody in. p_all: also transactions
+-- in which nothing was sent yet.
+CREATE OR REPLACE FUNCTION postern.end_possessions(p_realm uuid, p_phone text, p_all boolean) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_states text[] := CASE WHEN p_all THEN '{open,sent,linked,required}' ELSE '{sent,linked}' END;
+BEGIN
+    PERFORM postern.fail_possession(p_realm, t.id, v_states, '9100')
+       FROM postern.transaction AS t
+      WHERE t.realm_id = p_realm AND t.phone = p_phone AND t.kind <> 'approval' AND t.state = ANY (v_states);
+    UPDATE postern.transaction AS t SET security_stamp = NULL
+     WHERE t.realm_id = p_realm AND t.phone = p_phone AND t.kind <> 'approval' AND t.state = 'passed'
+       AND t.security_stamp IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION postern.end_possessions IS 'Ends the transactions of a number that is in other hands now';
+
+RESET ROLE;
