@@ -7,6 +7,7 @@ import Synchronization
 public struct ApprovalWorker: Sendable {
     private let store: ApprovalStore
     private let wake: WakeSignal
+    private let age: Duration
     private let wakeDelivery: @Sendable () -> Void
     private let logger: Logger
     private let turn = Turn()
@@ -15,12 +16,15 @@ public struct ApprovalWorker: Sendable {
     /// The longest a request recorded by another node waits.
     private static let pollInterval = Duration.seconds(1)
 
-    /// - Parameter wakeDelivery: called when pushes may have been queued.
+    /// - Parameters:
+    ///   - age: how old a request is at least, so that its answer has left.
+    ///   - wakeDelivery: called when pushes may have been queued.
     public init(
-        store: ApprovalStore, wake: WakeSignal, wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
+        store: ApprovalStore, wake: WakeSignal, age: Duration, wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
     ) {
         self.store = store
         self.wake = wake
+        self.age = age
         self.wakeDelivery = wakeDelivery
         self.logger = logger
     }
@@ -41,7 +45,7 @@ public struct ApprovalWorker: Sendable {
 
     private func resolveBatch() async throws(StoreError) -> Int {
         let last = turn.last.withLock { $0 }
-        let (resolved, realm) = try await store.resolve(limit: Self.batch, after: last)
+        let (resolved, realm) = try await store.resolve(limit: Self.batch, after: last, age: age)
         turn.last.withLock { $0 = realm }
         return resolved
     }

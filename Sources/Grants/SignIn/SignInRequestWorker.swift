@@ -8,6 +8,7 @@ public struct SignInRequestWorker: Sendable {
     private let requests: SignInRequestStore
     private let factors: [String: any SentFactor]
     private let wake: WakeSignal
+    private let age: Duration
     private let wakeDelivery: @Sendable () -> Void
     private let logger: Logger
     private let turn = Turn()
@@ -19,14 +20,16 @@ public struct SignInRequestWorker: Sendable {
 
     /// - Parameters:
     ///   - factors: what can be asked for; each kind once.
+    ///   - age: how old a request is at least, so that its answer has left.
     ///   - wakeDelivery: called when mails were queued.
     public init(
-        requests: SignInRequestStore, factors: [any SentFactor], wake: WakeSignal,
+        requests: SignInRequestStore, factors: [any SentFactor], wake: WakeSignal, age: Duration,
         wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
     ) {
         self.requests = requests
         self.factors = Dictionary(uniqueKeysWithValues: factors.map { ($0.kind, $0) })
         self.wake = wake
+        self.age = age
         self.wakeDelivery = wakeDelivery
         self.logger = logger
     }
@@ -65,9 +68,9 @@ public struct SignInRequestWorker: Sendable {
     /// Takes a batch of requests, decides each and stores what is to be sent, in one transaction.
     private func decide(_ limit: Int32) async throws(StoreError) -> (taken: Int, decided: Int) {
         let last = turn.last.withLock { $0 }
-        let (factors, turn) = (factors, turn)
+        let (factors, turn, age) = (factors, turn, age)
         let (taken, decided, sent) = try await requests.transaction { (transaction) throws(StoreError) in
-            let pending = try SignInRequestStore.takeUndecided(limit: limit, after: last, in: transaction)
+            let pending = try SignInRequestStore.takeUndecided(limit: limit, after: last, age: age, in: transaction)
             var (decided, sent) = (0, 0)
             for request in pending {
                 // Before the decision: after a failure the next batch begins with another realm.

@@ -12,7 +12,7 @@ extension ApprovalStore {
             }
         }
         let resolve = FunctionCall<(resolved: Int, realm: UUIDValue)>(
-            "resolve_approvals", ["limit", "after"], effect: .once, payer: .server
+            "resolve_approvals", ["limit", "after", "age"], effect: .once, payer: .server
         ) { (row) throws(StoreError) in
             (resolved: try row("resolved"), realm: try row("last_realm"))
         }

@@ -101,12 +101,14 @@ public struct ApprovalStore: Sendable {
     }
 
     /// Finds out whom the next requests mean, and whether that person's devices show them.
-    /// - Parameter realm: whose turn was last.
+    /// - Parameters:
+    ///   - realm: whose turn was last.
+    ///   - age: how old the requests are at least.
     /// - Returns: how many were resolved, and whose turn was last now.
     public func resolve(
-        limit: Int32, after realm: UUIDValue
+        limit: Int32, after realm: UUIDValue, age: Duration
     ) async throws(StoreError) -> (resolved: Int, realm: UUIDValue) {
-        try await database.one(Self.calls.resolve, ["limit": limit, "after": realm])
+        try await database.one(Self.calls.resolve, ["limit": limit, "after": realm, "age": age])
     }
 
     /// What a poll learns.

@@ -149,11 +149,13 @@ public struct SignInRequestStore: Sendable {
     }
 
     /// Takes up to `limit` pending requests, to be decided before the transaction ends.
-    /// - Parameter realm: whose turn was last: the realm that follows is the first.
+    /// - Parameters:
+    ///   - realm: whose turn was last: the realm that follows is the first.
+    ///   - age: how old they are at least.
     public static func takeUndecided(
-        limit: Int32, after realm: UUIDValue, in transaction: isolated Connection
+        limit: Int32, after realm: UUIDValue, age: Duration, in transaction: isolated Connection
     ) throws(StoreError) -> [PendingRequest] {
-        try transaction.all(calls.takeUndecided, ["limit": limit, "after": realm])
+        try transaction.all(calls.takeUndecided, ["limit": limit, "after": realm, "age": age])
     }
 
     /// What came of a request.
@@ -217,7 +219,7 @@ extension SignInRequestStore {
                 + PermitRequest.arguments,
             effect: .once, returns: Recorded.columns)
         let takeUndecided = FunctionCall<PendingRequest>(
-            "take_undecided", ["limit", "after"], effect: .once
+            "take_undecided", ["limit", "after", "age"], effect: .once
         ) { (row) throws(StoreError) in
             PendingRequest(
                 realm: try row("realm_id"), id: try row("id"), kind: try row("kind"), emailKey: try row("email_key"),

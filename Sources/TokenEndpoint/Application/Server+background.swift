@@ -19,6 +19,8 @@ struct Background {
     let factors: [any SentFactor]
     let signingKeys: SigningKeys
     let wakes: Wakes
+    /// When answers that depend on an account have left.
+    let answered: UniformDeadline
     let metrics: Metrics
     let keyring: Keyring
     let parts: ServerParts
@@ -47,11 +49,11 @@ extension Server {
             SignInRequestService(
                 worker: SignInRequestWorker(
                     requests: SignInRequestStore(database), factors: common.factors, wake: common.wakes.worker,
-                    wakeDelivery: wakeDelivery.signal, logger: logger)),
+                    age: common.answered.duration, wakeDelivery: wakeDelivery.signal, logger: logger)),
             ApprovalService(
                 worker: ApprovalWorker(
-                    store: ApprovalStore(database), wake: common.wakes.approvals, wakeDelivery: wakeDelivery.signal,
-                    logger: logger)),
+                    store: ApprovalStore(database), wake: common.wakes.approvals,
+                    age: common.answered.duration, wakeDelivery: wakeDelivery.signal, logger: logger)),
             TestCodeService(
                 worker: TestCodeWorker(store: TestIdentityStore(database), keyring: keyring, logger: logger)),
             Sweeper(store: MaintenanceStore(database), metrics: metrics, logger: logger),

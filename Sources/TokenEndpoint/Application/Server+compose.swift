@@ -39,9 +39,12 @@ extension Server {
         let limiter = limiter(PermitStore(database), metrics, logger)
         let turns = Turns()
         let wakes = database.parts.map { _ in Wakes() }
-        let wakeWorker: @Sendable () -> Void = { for wake in wakes { wake.worker.signal() } }
+        let deadline = configuration.uniformDeadline
+        let wakeWorker: @Sendable () -> Void = { deadline.whenAnswered { for wake in wakes { wake.worker.signal() } } }
         let wakeDelivery: @Sendable () -> Void = { for wake in wakes { wake.delivery.signal() } }
-        let wakeApprovals: @Sendable () -> Void = { for wake in wakes { wake.approvals.signal() } }
+        let wakeApprovals: @Sendable () -> Void = {
+            deadline.whenAnswered { for wake in wakes { wake.approvals.signal() } }
+        }
         let links = MagicLinkStore(database)
         let passkeyStore = PasskeyStore(database)
         let passkeys = Passkeys(store: passkeyStore, limiter: limiter, keyring: keyring, clock: clock)
@@ -188,7 +191,8 @@ extension Server {
                 part,
                 Background(
                     database: database, realms: realms, waiting: waiting, databaseClock: databaseClock,
-                    factors: [code, registration, link], signingKeys: signingKeys, wakes: wakes, metrics: metrics,
+                    factors: [code, registration, link], signingKeys: signingKeys, wakes: wakes, answered: deadline,
+                    metrics: metrics,
                     keyring: keyring, parts: parts, clock: clock, logger: logger))
         }
         services.append(

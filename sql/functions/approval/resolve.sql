@@ -114,9 +114,9 @@ $$;
 COMMENT ON FUNCTION postern.push_approval IS 'Queues a push to each device that may answer a request for approval';
 
 -- Resolves up to p_limit requests: realms in turn, beginning after p_after; within a realm the oldest first. The next
--- call begins after last_realm.
+-- call begins after last_realm. p_age: as in postern.take_undecided.
 CREATE OR REPLACE FUNCTION postern.resolve_approvals(
-    p_limit integer, p_after uuid, OUT resolved integer, OUT last_realm uuid)
+    p_limit integer, p_after uuid, p_age interval DEFAULT '0', OUT resolved integer, OUT last_realm uuid)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_sort = off
     SET enable_incremental_sort = off
@@ -134,6 +134,7 @@ BEGIN
         FOR v_approval IN
             SELECT t.* FROM postern.transaction AS t
              WHERE t.kind = 'approval' AND t.resolved_at IS NULL AND t.realm_id = v_realm
+               AND t.created_at <= now() - p_age
              ORDER BY t.realm_id, t.created_at
              LIMIT ceil(p_limit / cardinality(v_turns)::numeric) FOR NO KEY UPDATE SKIP LOCKED
         LOOP

@@ -1,9 +1,9 @@
 -- Which undecided requests a worker decides next. SECURITY DEFINER, since the app role sees one realm at a time.
 SET LOCAL ROLE postern_owner;
 
--- The realms with undecided requests that follow p_after in a circle, p_limit at most. A loose index scan: its cost
--- does not depend on how many requests there are.
-CREATE OR REPLACE FUNCTION postern.request_turns(p_limit integer, p_after uuid)
+-- The realms with undecided requests that follow p_after in a circle, p_limit at most; p_age as below. A loose index
+-- scan: its cost does not depend on how many requests there are.
+CREATE OR REPLACE FUNCTION postern.request_turns(p_limit integer, p_after uuid, p_age interval)
 RETURNS uuid[]
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_sort = off
@@ -18,7 +18,7 @@ BEGIN
     WHILE cardinality(v_turns) < p_limit LOOP
         SELECT a.realm_id INTO v_at
           FROM postern.auth_session AS a
-         WHERE a.pending AND a.realm_id > v_at
+         WHERE a.pending AND a.realm_id > v_at AND a.created_at <= now() - p_age
          ORDER BY a.realm_id, a.created_at LIMIT 1;
         IF FOUND THEN
             EXIT WHEN v_wrapped AND v_at > p_after;
@@ -39,8 +39,9 @@ COMMENT ON FUNCTION postern.request_turns IS 'The realms with undecided requests
 
 -- Undecided requests, locked for the caller's transaction. Realms take turns, beginning after p_after: each gets an
 -- equal share of the batch, and what the others leave of theirs. Within a realm the oldest first. The caller begins its
--- next batch after the realm of the last row.
-CREATE OR REPLACE FUNCTION postern.take_undecided(p_limit integer, p_after uuid)
+-- next batch after the realm of the last row. p_age: how old a request is at least: its answer has left by
+-- then, and the work for it delays no answer that depends on whether there is an account.
+CREATE OR REPLACE FUNCTION postern.take_undecided(p_limit integer, p_after uuid, p_age interval DEFAULT '0')
 RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text,
                client uuid, display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer,
                    otp_digits integer)
@@ -50,7 +51,8 @@ SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enab
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_turns uuid[] := postern.request_turns(p_limit, coalesce(p_after, '00000000-0000-0000-0000-000000000000'));
+    v_turns uuid[] := postern.request_turns(
+        p_limit, coalesce(p_after, '00000000-0000-0000-0000-000000000000'), p_age);
     v_share integer := ceil(p_limit / greatest(cardinality(v_turns), 1)::numeric);
     v_left integer := p_limit;
     v_taken bytea[] := '{}';
@@ -68,6 +70,7 @@ BEGIN
                   FROM (SELECT s.*
                           FROM postern.auth_session AS s
                          WHERE s.pending AND s.realm_id = v_realm AND NOT s.id = ANY (v_taken)
+                           AND s.created_at <= now() - p_age
                          ORDER BY s.realm_id, s.created_at
                          LIMIT CASE v_round WHEN 1 THEN least(v_share, v_left) ELSE v_left END
                            FOR NO KEY UPDATE SKIP LOCKED) AS a
@@ -85,20 +88,5 @@ $$;
 COMMENT ON FUNCTION postern.take_undecided IS
     'Undecided requests of realms in turn, locked for the caller''s transaction';
 GRANT EXECUTE ON FUNCTION postern.take_undecided TO postern_app;
-
--- Kept for older binaries.
-
--- These binaries keep no place in the circle.
-CREATE OR REPLACE FUNCTION postern.take_requests(p_limit integer)
-RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text,
-               client uuid, display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
-AS $$
-    SELECT t.realm_id, t.id, t.kind, t.email, t.email_key, t.first_name, t.last_name, t.client, t.display_name,
-           t.public_origin, t.otp_lifetime, t.magic_link_lifetime
-      FROM postern.take_undecided(p_limit, gen_random_uuid()) AS t
-$$;
-COMMENT ON FUNCTION postern.take_requests IS 'Undecided requests for a binary from before realms took turns';
-GRANT EXECUTE ON FUNCTION postern.take_requests TO postern_app;
 
 RESET ROLE;

@@ -57,14 +57,14 @@ SELECT is((SELECT count(*)::int FROM generate_series(1, 3) AS n,
                                         pg_temp.b16('q' || n), NULL, 'otp', 'ada@example.com', 'ada@example.com', NULL,
                                             'Ada', NULL, 600, '{}', '{}', '{}', '{}', '{}')), 3,
                                                 'three requests in two realms');
-SELECT is((SELECT count(*)::int FROM postern.take_requests(2)), 2, 'a worker takes some');
-SELECT is((SELECT count(DISTINCT realm_id)::int FROM postern.take_requests(10)), 2, 'of any realm');
+SELECT is((SELECT count(*)::int FROM postern.take_undecided(2, NULL)), 2, 'a worker takes some');
+SELECT is((SELECT count(DISTINCT realm_id)::int FROM postern.take_undecided(10, NULL)), 2, 'of any realm');
 SELECT is((SELECT string_agg(d.outcome, ',' ORDER BY d.outcome DESC)
            FROM (SELECT postern.decide_code(t.realm_id, t.id, gen_random_uuid(), pg_temp.b16('s'), pg_temp.h('1'),
                                             gen_random_uuid(), '\x5ea1', 'otp') AS outcome
-                                                FROM (SELECT * FROM postern.take_requests(10)) AS t) AS d),
+                                                FROM (SELECT * FROM postern.take_undecided(10, NULL)) AS t) AS d),
                                                     'sent,sent,sent', 'and decides them');
-SELECT is((SELECT count(*)::int FROM postern.take_requests(10)), 0, 'then there are none');
+SELECT is((SELECT count(*)::int FROM postern.take_undecided(10, NULL)), 0, 'then there are none');
 SELECT is((SELECT count(*)::int FROM postern.outbox_take(10, '1 minute')), 3, 'mail is taken');
 SELECT is((SELECT count(*)::int FROM postern.outbox_take(10, '1 minute')), 0, 'by one sender');
 SELECT is(pg_temp.sql($$UPDATE postern.mail_outbox SET not_before = now() RETURNING 1$$), '1', 'a sender that died');

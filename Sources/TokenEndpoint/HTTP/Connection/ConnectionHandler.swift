@@ -155,22 +155,23 @@ final class ConnectionHandler: ChannelInboundHandler {
         let bound = NIOLoopBound(self, eventLoop: eventLoop)
         let (respond, address, eventLoop) = (respond, connection.address, eventLoop)
         Task(executorPreference: loop.executor) {
-            let answer = await respond(request, address)
+            let departure = Departure()
+            let answer = await Departure.$current.withValue(departure) { await respond(request, address) }
             // The executor is a preference: after an await this may be any thread.
             if eventLoop.inEventLoop {
-                bound.value.send(answer, to: request.method)
+                bound.value.send(answer, to: request.method, departure)
             } else {
-                eventLoop.execute { bound.value.send(answer, to: request.method) }
+                eventLoop.execute { bound.value.send(answer, to: request.method, departure) }
             }
         }
     }
 
-    private func send(_ answer: Answer, to method: HTTPRequest.Method) {
-        guard case .answering = state, let context else { return }
+    private func send(_ answer: Answer, to method: HTTPRequest.Method, _ departure: Departure) {
+        guard case .answering = state, let context else { return departure.left() }
         if inputEnded, waiting.isEmpty { isLast = true }
         state = .sending
         since = eventLoop.now
-        write(answer, hasBody: method != .head, context)
+        write(answer, hasBody: method != .head, departure: departure, context)
     }
 
     /// Answers without the responder and closes.
@@ -184,10 +185,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     /// Goes on when the kernel has the whole answer.
-    private func write(_ answer: Answer, hasBody: Bool = true, _ context: ChannelHandlerContext) {
+    private func write(
+        _ answer: Answer, hasBody: Bool = true, departure: Departure? = nil, _ context: ChannelHandlerContext
+    ) {
         let message = answer.encoded(hasBody: hasBody, isLast: isLast, context.channel.allocator)
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { result in
+            departure?.left()
             if case .success = result { self.sent() } else { self.close() }
         }
         context.writeAndFlush(wrapOutboundOut(message), promise: promise)
