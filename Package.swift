@@ -65,6 +65,8 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         // libphonenumber's C++ behind one C function; Debian's package brings the headers of protobuf that it needs.
         .target(name: "CPhoneNumber", linkerSettings: [.linkedLibrary("phonenumber")]),
+        // Domains in every script (UTS 46): Debian's tables, which libcurl brings along at run time.
+        .systemLibrary(name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         // Base64, base32, hexadecimal, JSON, HTML, timestamps: texts of values, without I/O.
         .target(name: "Encoding", swiftSettings: settings + fuzzed),
@@ -132,7 +134,7 @@ let package = Package(
         .target(
             name: "Grants",
             dependencies: [
-                "Encoding", "Persistence", "WebAuthnVerify", "COpenSSL", "CPhoneNumber",
+                "Encoding", "Persistence", "WebAuthnVerify", "CIDN2", "COpenSSL", "CPhoneNumber",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -309,7 +311,7 @@ let ofWebAuthn: Set<String> = [
     "COpenSSL", "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets", "WebAuthnVerifyTests",
 ]
 let ofDPoP: Set<String> = [
-    "COpenSSL", "Encoding", "WebAuthnVerify", "CLibPQ", "CEpoll", "CPhoneNumber", "EmbedFiles", "embed-files",
+    "COpenSSL", "Encoding", "WebAuthnVerify", "CLibPQ", "CEpoll", "CIDN2", "CPhoneNumber", "EmbedFiles", "embed-files",
     "Persistence", "Grants", "DPoPFuzzTargets", "GrantsFuzzTargets", "TestSupport", "GrantsTests",
 ]
 let ofEndpoint: Set<String> = ["Texts", "Telemetry", "TokenEndpoint", "EndpointFuzzTargets"]

@@ -18,10 +18,11 @@ public enum Language: String, Sendable, CaseIterable {
     /// `dir` of a page.
     public var direction: String { self == .arabic ? "rtl" : "ltr" }
 
-    /// The language of a tag, by its primary subtag; `nil` when there are no texts in it (RFC 4647 §3.4).
+    /// The language of a tag, by its primary subtag; `nil` when there are no texts in it (RFC 4647 §3.4). Locales of
+    /// operating systems are written with `_`.
     public init?(tag: String) {
         guard tag.utf8.count <= 35 else { return nil }
-        let primary = tag.utf8.prefix { $0 != UInt8(ascii: "-") }.map { $0 | 0x20 }
+        let primary = tag.utf8.prefix { $0 != UInt8(ascii: "-") && $0 != UInt8(ascii: "_") }.map { $0 | 0x20 }
         guard let language = Self.byPrimarySubtag[primary] else { return nil }
         self = language
     }

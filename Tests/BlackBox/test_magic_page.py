@@ -79,7 +79,7 @@ def test_the_page_asks_for_the_number_and_does_not_know_it(email, links):
         ("post", LANDING, {"userId", "token"})]
     assert re.findall(r'<button[^>]*name="action" value="([a-z]+)"', text) == ["confirm", "deny"]
     field = form.field
-    assert (field["name"], field["type"], field["inputmode"], field["maxlength"], field["autocomplete"]) == ("number", "text", "numeric", "2", "off")
+    assert (field["name"], field["type"], field["inputmode"], field["maxlength"], field["autocomplete"]) == ("number", "text", "numeric", "32", "off")
     assert re.search(rf'<label for="{field["id"]}">[^<]+</label>', text) and "required" in field
     assert not re.search(r'<button[^>]*name="number"', text)
     assert "value" not in field

@@ -266,17 +266,25 @@ struct ConnectionHandlerTests {
         try await connection.closed()
     }
 
-    @Test func `a connection without a request ends after thirty seconds, and a request begins them anew`() async throws
-    {
+    @Test func `a connection without a request ends after 75 seconds, and a request begins them anew`() async throws {
         let connection = try await connect()
-        try await connection.advance(.seconds(29))
+        try await connection.advance(.seconds(74))
         try await connection.send(Self.get)
         try await connection.answers(1)
-        try await connection.advance(.seconds(29))
+        try await connection.advance(.seconds(74))
         #expect(connection.isOpen)
         try await connection.advance(.seconds(3))
         try await connection.closed()
         #expect(connection.statuses == [200], "it ends without a word")
+    }
+
+    @Test func `a trusted proxy's connection is kept for longer than balancers keep theirs`() async throws {
+        let server = TestServer(trusted: ["203.0.113.0/24"]) { _, _ in Answer(.ok) }
+        let connection = try #require(try await server.connect())
+        try await connection.advance(.seconds(619))
+        #expect(connection.isOpen)
+        try await connection.advance(.seconds(3))
+        try await connection.closed()
     }
 
     @Test func `one timer serves the connections of an event loop, and stops with the last one`() async throws {

@@ -128,7 +128,7 @@ struct AuthenticationStepTests {
         (AuthenticationStep.response, #"{"id":"AA","rawId":"AQ","type":"public-key","response":{}}"#),
         (.response, "[]"), (.response, ""), (.response, #"{"id":"AA","rawId":"AA","type":"public-key"}"#),
         (.clientExtensionResults, #"{"clientExtensionResults":1}"#),
-        (.clientExtensionResults, #"{"clientExtensionResults":null}"#),
+        (.clientExtensionResults, #"{"clientExtensionResults":[]}"#),
     ])
     func `a response of another shape fails at steps 3 and 4`(_ step: AuthenticationStep, _ json: String) {
         let bytes = Array(json.utf8)

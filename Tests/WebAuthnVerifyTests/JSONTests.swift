@@ -34,7 +34,8 @@ struct JSONTests {
         (document(",\"x\":\"\u{1}\""), .malformed), (document(#","x":"unfinished"#), .malformed),
         (document(#","x":'a'"#), .malformed), (document(" /* */"), .malformed),
         (document(#","crossOrigin":"true""#), .unexpectedType), (document(#","crossOrigin":1"#), .unexpectedType),
-        (document(#","topOrigin":null"#), .unexpectedType), (document(#","tokenBinding":[]"#), .unexpectedType),
+        (document(#","topOrigin":[]"#), .unexpectedType), (document(#","tokenBinding":[]"#), .unexpectedType),
+        (document(#","topOrigin":null,"topOrigin":"x""#), .duplicateKey),
         (document(#","tokenBinding":"x""#), .unexpectedType), (document(#","tokenBinding":{}"#), .unexpectedType),
         (document(#","tokenBinding":{"status":1}"#), .unexpectedType),
         (document(#","tokenBinding":{"status":"no"}"#), .unexpectedType),
@@ -51,6 +52,7 @@ struct JSONTests {
         document(#","x":[-0.5e+10,0,1E-2,{"y":[true,false,null]}]"#),
         document(#","x":"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é""#),
         document(#","crossOrigin":false,"topOrigin":"x""#), document(#","tokenBinding":null"#),
+        document(#","crossOrigin":null,"topOrigin":null,"x":{"y":null}"#),
         document(#","tokenBinding":{"status":"present","id":"x"}"#),
         document(#","tokenBinding":{"status":"supported"}"#),
         #"{"\u0074ype":"\u0074","challenge":"c","origin":"o"}"#,
@@ -140,7 +142,10 @@ struct ResponseJSONTests {
         #expect(throws: ResponseFormatError.missingMember(member)) {
             try assertion(Self.replacing(member.rawValue, with: ""))
         }
-        for value in ["1", "null", "[]", "{}", "true", "\"A\"", "\"A+==\"", "\"AA==\""] {
+        #expect(throws: ResponseFormatError.missingMember(member)) {
+            try assertion(Self.replacing(member.rawValue, with: "null"))
+        }
+        for value in ["1", "[]", "{}", "true", "\"A\"", "\"A+==\"", "\"AA==\""] {
             #expect(throws: ResponseFormatError.malformedMember(member)) {
                 try assertion(Self.replacing(member.rawValue, with: value))
             }
@@ -160,10 +165,19 @@ struct ResponseJSONTests {
         #expect(throws: ResponseFormatError.missingMember(.response)) {
             try assertion(Self.replacing("response", with: ""))
         }
-        for value in ["null", "[]", "\"x\"", "1"] {
+        #expect(throws: ResponseFormatError.missingMember(.response)) {
+            try assertion(Self.replacing("response", with: "null"))
+        }
+        for value in ["[]", "\"x\"", "1"] {
             #expect(throws: ResponseFormatError.malformedMember(.response)) {
                 try assertion(Self.replacing("response", with: value))
             }
+        }
+    }
+
+    @Test func `members that may be absent may be null`() throws {
+        for member in ["clientExtensionResults", "authenticatorAttachment", "userHandle"] {
+            #expect(throws: Never.self) { try assertion(Self.replacing(member, with: "null")) }
         }
     }
 

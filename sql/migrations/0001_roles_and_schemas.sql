@@ -96,6 +96,13 @@ RETURN candidate COLLATE "C" ~ '\Ahttp://localhost(:[1-9][0-9]{0,4})?\Z'
         AND coalesce(substring(candidate FROM ':([0-9]+)\Z')::integer, 443) <= 65535);
 COMMENT ON FUNCTION postern.is_origin(text) IS 'Web origin: https://host[:port], http only for localhost, no trailing slash';
 
+-- Apps in a web view of their own: Capacitor and Ionic serve their pages from these. Every such app has the same
+-- origin, so that it is one for CORS only.
+CREATE FUNCTION postern.is_web_view_origin(candidate text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN candidate IN ('capacitor://localhost', 'ionic://localhost');
+COMMENT ON FUNCTION postern.is_web_view_origin(text) IS 'Origin of pages that an app serves to its own web view';
+
 -- RFC 6749 section 3.3: scope-token, here without the characters that need quoting in shells and URLs.
 CREATE FUNCTION postern.is_scope(candidate text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -140,7 +147,8 @@ RETURN octet_length(candidate) <= 254
 COMMENT ON FUNCTION postern.is_email(text) IS 'A single mailbox that mail can be sent to';
 
 -- Constraints call these as whoever writes the row.
-GRANT EXECUTE ON FUNCTION postern.is_host(text), postern.is_rp_id(text), postern.is_origin(text), postern.is_scope(text),
+GRANT EXECUTE ON FUNCTION postern.is_host(text), postern.is_rp_id(text), postern.is_origin(text),
+    postern.is_web_view_origin(text), postern.is_scope(text),
     postern.is_permission(text), postern.are_permissions(text[]), postern.is_plain_text(text, integer), postern.is_email(text)
     TO postern_app;
 

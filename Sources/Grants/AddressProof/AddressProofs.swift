@@ -80,7 +80,7 @@ public final class AddressProofs: Sendable {
             sent.record,
             sealedAddress: try ProvenAddress.sealed(
                 address.text, realm: realm.id, client: client.key, keyring: keyring),
-            salt: randomBytes(16), keyed: Self.keyed(sent.code, realm, client, address.key, keyring.newest),
+            salt: randomBytes(16), keyed: Self.keyed(TypedCode(sent.code), realm, client, address.key, keyring.newest),
             message: try sent.message(under: keyring))
         let begun = try await RequestAdmission(limiter).admit(
             sent.request, address.policy(or: .nativeOTP), mayBeUnknown: true
@@ -100,7 +100,7 @@ public final class AddressProofs: Sendable {
     /// Proves an address by the code that was sent there.
     /// - Throws: `invalid_grant` for a wrong code, `rate_limited`, or what the database threw.
     public func prove(
-        code presented: String, authSession: String, for request: AuthorizationRequest, acr: String,
+        code presented: TypedCode, authSession: String, for request: AuthorizationRequest, acr: String,
         in context: RequestContext
     ) async throws -> Proved {
         let realm = context.realm
@@ -170,11 +170,11 @@ public final class AddressProofs: Sendable {
 
     /// A code of its own kind and client: one that signs in proves nothing here, nor the other way round.
     private static func keyed(
-        _ code: String, _ realm: Realm, _ client: Client, _ key: String, _ line: ServerKey
+        _ code: TypedCode, _ realm: Realm, _ client: Client, _ key: String, _ line: ServerKey
     ) -> [UInt8] {
         line.hmac(
             .codePepper,
-            [realm.id.bytes, client.key.bytes, Array(key.utf8), Array("address proof".utf8), Array(code.utf8)])
+            [realm.id.bytes, client.key.bytes, Array(key.utf8), Array("address proof".utf8), Array(code.text.utf8)])
     }
 
     private static func refused(_ reason: String) -> TokenError {

@@ -146,7 +146,7 @@ public struct AuthorizationRequest: Sendable {
         }
         self.prompts = age == .some(0) && !prompts.contains(.none) ? prompts.union([.login]) : prompts
         maximumAge = age
-        acrValues = (parameters["acr_values"] ?? "").split(separator: " ").map(String.init)
+        acrValues = (parameters["acr_values"] ?? "").blankSeparated
             .filter(Self.acrValuesSupported.contains)
         loginHint = parameters["login_hint"]
         guard (loginHint?.utf8.count ?? 0) <= Self.maximumLoginHint else {
@@ -165,7 +165,7 @@ public struct AuthorizationRequest: Sendable {
         }
         uiLocales =
             (parameters["ui_locales"] ?? "").utf8.count <= 256
-            ? (parameters["ui_locales"] ?? "").split(separator: " ").map(String.init) : []
+            ? (parameters["ui_locales"] ?? "").blankSeparated : []
         self.client = client
         self.redirectURI = redirectURI
         responseMode = target.mode
@@ -251,8 +251,8 @@ extension AuthorizationRequest {
 
     /// - Returns: `nil` for values that are unknown, repeated, or not allowed together or here.
     private static func prompts(_ text: String?, realm: Realm, client: Client) -> Set<Prompt>? {
-        let names = (text ?? "").split(separator: " ")
-        let prompts = Set(names.compactMap { Prompt(rawValue: String($0)) })
+        let names = (text ?? "").blankSeparated
+        let prompts = Set(names.compactMap(Prompt.init))
         guard prompts.count == names.count, !prompts.contains(.none) || prompts == [.none] else { return nil }
         if prompts.contains(.create), (realm.pageApp(for: client)?.registration ?? .off) == .off { return nil }
         return prompts

@@ -119,7 +119,7 @@ public struct BackchannelRequests: Sendable {
         _ form: FormParameters, realm: Realm, client: Client
     ) throws(TokenError) -> RequestedAccess {
         guard let scope = form["scope"] else { throw .missing("scope") }
-        guard scope.split(separator: " ").contains("openid") else {
+        guard scope.blankSeparated.contains("openid") else {
             throw TokenError(.invalidRequest, "The scope must contain openid.", reason: "openid")
         }
         let access = try RequestedAccess(form, realm: realm, client: client)

@@ -2,23 +2,22 @@ import Persistence
 
 /// Whom a request for approval means: an e-mail address, an E.164 number or a `sub` (CIBA Core 1.0 §7.1).
 struct LoginHint {
-    /// As given.
+    /// Read as on a page: without what copying brings around it.
     let text: String
     /// What limits count: one spelling.
     let key: String
 
     /// `nil` for any other form. Nothing about an account is looked up.
-    init?(_ text: String) {
-        if let address = EmailAddress(text), address.text == text {
-            key = address.key
-        } else if text.utf8.first == UInt8(ascii: "+"), let number = PhoneNumber(e164: text) {
-            key = number.text
-        } else if let user = UUIDValue(text), user.description == text {
-            key = text
+    init?(_ given: String) {
+        if let address = EmailAddress(given) {
+            (text, key) = (address.text, address.key)
+        } else if let number = PhoneNumber(e164: given) {
+            (text, key) = (number.text, number.text)
+        } else if let user = UUIDValue(given), user.description == given {
+            (text, key) = (given, given)
         } else {
             return nil
         }
-        self.text = text
     }
 }
 

@@ -13,7 +13,7 @@ struct ClientAssertion {
     /// `client_assertion_type`.
     static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
     /// An assertion may not live longer than this, in seconds.
-    static let maximumLifetime = 300.0
+    static let maximumLifetime = 600.0
     /// How far the client's clock may be off, in seconds.
     static let leeway = 30.0
     /// Beyond its end an assertion is remembered as used for this long, in seconds: leeway, and a database clock that

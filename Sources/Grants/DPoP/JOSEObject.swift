@@ -1,7 +1,7 @@
 import WebAuthnVerify
 
 /// One JSON object of a JOSE header or a set of claims. Strict (``JSONReader``): no repeated member at any level, and
-/// bounded.
+/// bounded. A member that is `null` is there, and of no use: `crit` and `d` refuse whatever their value is.
 struct JOSEObject {
     private enum Value {
         case string(String)
@@ -21,7 +21,7 @@ struct JOSEObject {
         try JSONReader.validate(bytes.span, maximumLength: DPoPJWS.maximumBytes)
         var json = JSONReader(validated: bytes.span)
         var object = try json.object()
-        while let name = try json.key(of: &object) {
+        while let name = try json.key(of: &object, keepsNull: true) {
             let value =
                 json.nextIsString ? Value.string(try json.string()) : .other(bytes[try json.skip(in: object)])
             members.append((name, value))

@@ -22,7 +22,7 @@ extension Identifiers {
     /// - Returns: the answer to the authorization request; ``PageOutcome/login`` when the browser was signed out.
     /// - Throws: ``Failure``, or what the database threw.
     public func prove(
-        authSession: String, code: String, in browser: Browser, answering request: AuthorizationCodeRequest,
+        authSession: String, code: TypedCode, in browser: Browser, answering request: AuthorizationCodeRequest,
         realm: Realm, source: String
     ) async throws -> PageOutcome {
         guard let handle = AuthSessionHandle(authSession, realm: realm.id, keyring: keyring) else { throw Failure.code }

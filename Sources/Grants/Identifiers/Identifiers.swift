@@ -55,7 +55,7 @@ public struct Identifiers: Sendable {
             keyring: keyring)
         let beginning = IdentifierStore.Beginning(
             sent.record, user: user, salt: randomBytes(16),
-            keyed: Self.keyed(sent.code, realm, address.key, keyring.newest),
+            keyed: Self.keyed(TypedCode(sent.code), realm, address.key, keyring.newest),
             message: try sent.message(under: keyring))
         let begun = try await RequestAdmission(limiter).admit(
             sent.request, address.policy(or: .nativeOTP), mayBeUnknown: mayBeUnknown, account: user
@@ -76,7 +76,7 @@ public struct Identifiers: Sendable {
     /// Adds the address of a handle by its code.
     /// - Throws: ``Failure``, or what the database threw.
     public func add(
-        authSession: String, code: String, realm: Realm, verified: VerifiedAccessToken, source: String
+        authSession: String, code: TypedCode, realm: Realm, verified: VerifiedAccessToken, source: String
     ) async throws -> IdentifierStore.Identifier {
         guard let handle = AuthSessionHandle(authSession, realm: realm.id, keyring: keyring) else { throw Failure.code }
         let added = try await store.add(
@@ -121,16 +121,7 @@ public struct Identifiers: Sendable {
     }
 
     /// A code of its own kind: one that signs in does not add an identifier, nor the other way round.
-    static func keyed(_ code: String, _ realm: Realm, _ key: String, _ line: ServerKey) -> [UInt8] {
-        line.hmac(
-            .codePepper, [realm.id.bytes, Array(key.utf8), Array("identifier".utf8), Array(code.trimmingBlanks.utf8)])
-    }
-}
-
-extension String {
-    /// Without the blanks around it that come from copying.
-    fileprivate var trimmingBlanks: String {
-        String(
-            decoding: utf8.drop { $0 == 0x20 }.reversed().drop { $0 == 0x20 }.reversed(), as: UTF8.self)
+    static func keyed(_ code: TypedCode, _ realm: Realm, _ key: String, _ line: ServerKey) -> [UInt8] {
+        line.hmac(.codePepper, [realm.id.bytes, Array(key.utf8), Array("identifier".utf8), Array(code.text.utf8)])
     }
 }

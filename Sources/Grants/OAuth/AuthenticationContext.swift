@@ -59,14 +59,14 @@ public struct RequestedContexts: Sendable, Equatable {
             }
             return seconds
         }
-        let asked = (text ?? "").split(separator: " ")
+        let asked = (text ?? "").blankSeparated
         guard let highest, !asked.isEmpty else {
             values = []
             return
         }
         var reachable: [AuthenticationContext] = []
         for value in asked {
-            guard let known = AuthenticationContext(rawValue: String(value)), known <= highest,
+            guard let known = AuthenticationContext(rawValue: value), known <= highest,
                 !reachable.contains(known)
             else { continue }
             reachable.append(known)

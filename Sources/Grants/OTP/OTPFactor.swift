@@ -57,20 +57,18 @@ public struct OTPFactor: Factor {
             emailKey = opened.emailKey
         }
         if let username = form["username"] {
-            guard let key = EmailAddress(username)?.key ?? (PhoneNumber.isKey(username) ? username : nil),
+            guard let key = EmailAddress(username)?.key ?? PhoneNumber.key(username),
                 handle == nil || key == emailKey
             else { return nil }
             emailKey = key
         }
         guard let emailKey else { return nil }
-        // Blanks around the digits come from copying; nothing else is forgiven.
-        let code = (form["otp_code"] ?? "").utf8.drop { $0 == 0x20 }.reversed().drop { $0 == 0x20 }.reversed()
         return Presented(
             emailKey: emailKey, handle: handle?.id,
             // A number alone does not tell: most codes come by SMS.
             channel: handle.map(\.channel) ?? (PhoneNumber.isKey(emailKey) ? .sms : nil),
             keyed: OneTimeCode.candidates(
-                String(decoding: code, as: UTF8.self), realm: realm, emailKey: emailKey, keyring: keyring))
+                TypedCode(form["otp_code"] ?? ""), realm: realm, emailKey: emailKey, keyring: keyring))
     }
 
     /// Tries with a handle queue apart from tries that name the address alone.

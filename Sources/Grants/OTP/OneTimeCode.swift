@@ -22,7 +22,8 @@ package enum OneTimeCode {
 
     /// Everything the database may hold of a code: its HMAC under each line of the key file, newest first, and in
     /// realms with test identities under the data keys of their codes.
-    static func candidates(_ code: String, realm: Realm, emailKey: String, keyring: Keyring) -> [[UInt8]] {
+    static func candidates(_ presented: TypedCode, realm: Realm, emailKey: String, keyring: Keyring) -> [[UInt8]] {
+        let code = presented.text
         var candidates = keyring.keys.map { keyed(code, realm: realm.id, emailKey: emailKey, under: $0) }
         for sealed in realm.testCodeKeys {
             // `serve` and `doctor` report a key that does not open; ordinary codes still work.

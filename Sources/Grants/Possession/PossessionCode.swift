@@ -15,7 +15,7 @@ struct PossessionCode {
     init(codeTo phone: String, _ facts: PossessionFacts, realm: Realm, keyring: Keyring) {
         let run = facts.smsMessage.flatMap(Self.run) ?? 0
         let code = facts.testCode ?? OneTimeCode.random(digits: max(run, realm.possession.otpDigits))
-        keyed = Self.keyed(code, facts.id, phone, realm, keyring.newest)
+        keyed = Self.keyed(TypedCode(code), facts.id, phone, realm, keyring.newest)
         codeKey = keyring.newest.id
         (linkHash, match) = (nil, nil)
         payload = MailPayload(
@@ -40,11 +40,11 @@ struct PossessionCode {
 
     /// Of a realm, a transaction and a number: neither a dump nor another transaction helps to find or use a code.
     static func keyed(
-        _ code: String, _ transaction: UUIDValue, _ phone: String, _ realm: Realm, _ line: ServerKey
+        _ code: TypedCode, _ transaction: UUIDValue, _ phone: String, _ realm: Realm, _ line: ServerKey
     ) -> [UInt8] {
         line.hmac(
             .codePepper,
-            [realm.id.bytes, transaction.bytes, Array(phone.utf8), Array("possession".utf8), Array(code.utf8)])
+            [realm.id.bytes, transaction.bytes, Array(phone.utf8), Array("possession".utf8), Array(code.text.utf8)])
     }
 
     private static func run(_ text: String) -> Int { text.filter { $0 == "#" }.count }

@@ -159,8 +159,8 @@ public struct PossessionSteps: Sendable {
         }
     }
 
-    /// Tries a code. - Parameter code: digits, as typed.
-    public func check(_ entry: Entry, code: String) async throws -> PossessionFacts {
+    /// Tries a code.
+    public func check(_ entry: Entry, code: TypedCode) async throws -> PossessionFacts {
         try Self.require(entry.facts, in: ["sent"])
         let phone = entry.facts.phone ?? ""
         let said = try await store.check(

@@ -18,25 +18,25 @@ enum RecoveryCode {
     }
 
     /// What the database may know of a code: an HMAC under a key it does not hold, bound to the enrolment it came with.
-    /// - Parameter presented: as typed; case, hyphens and blanks do not count, and what looks alike is alike.
-    static func keyed(_ presented: String, realm: UUIDValue, factor: UUIDValue, under key: DataKey) -> [UInt8] {
+    /// - Parameter presented: case does not count, and what looks alike is alike.
+    static func keyed(_ presented: TypedCode, realm: UUIDValue, factor: UUIDValue, under key: DataKey) -> [UInt8] {
         key.hmac([realm.bytes, factor.bytes, normalized(presented)])
     }
 
     /// The same, and where version 0 derived the key from a line, what that line gives.
-    static func candidates(_ presented: String, realm: UUIDValue, factor: UUIDValue, under key: DataKey) -> [[UInt8]] {
+    static func candidates(_ presented: TypedCode, realm: UUIDValue, factor: UUIDValue, under key: DataKey) -> [[UInt8]]
+    {
         key.candidates([realm.bytes, factor.bytes, normalized(presented)])
     }
 
     /// As version 0 made it, directly under a line.
-    static func keyed(_ presented: String, realm: UUIDValue, factor: UUIDValue, under key: ServerKey) -> [UInt8] {
+    static func keyed(_ presented: TypedCode, realm: UUIDValue, factor: UUIDValue, under key: ServerKey) -> [UInt8] {
         key.hmac(.recoveryCode, [realm.bytes, factor.bytes, normalized(presented)])
     }
 
-    private static func normalized(_ presented: String) -> [UInt8] {
-        presented.utf8.prefix(64).compactMap { byte in
+    private static func normalized(_ presented: TypedCode) -> [UInt8] {
+        presented.text.utf8.map { byte in
             switch byte {
-            case UInt8(ascii: " "), UInt8(ascii: "-"): nil
             case UInt8(ascii: "o"), UInt8(ascii: "O"): UInt8(ascii: "0")
             case UInt8(ascii: "i"), UInt8(ascii: "I"), UInt8(ascii: "l"), UInt8(ascii: "L"): UInt8(ascii: "1")
             case UInt8(ascii: "A")...UInt8(ascii: "Z"): byte | 0x20

@@ -67,7 +67,7 @@ struct SecondFactorMaterial: Sendable, Redacted {
     /// What the database may hold of a recovery code: its HMAC under each data key, and under each line as version 0
     /// made it.
     func candidates(
-        for code: String, keyring: Keyring, realm: UUIDValue, factor: UUIDValue
+        for code: TypedCode, keyring: Keyring, realm: UUIDValue, factor: UUIDValue
     ) throws(TokenError) -> [[UInt8]] {
         var candidates = keyring.keys.map { RecoveryCode.keyed(code, realm: realm, factor: factor, under: $0) }
         for sealed in recoveryKeys {

@@ -8,12 +8,12 @@ extension SecondFactorProof {
     init?(
         _ form: FormParameters, _ prompt: SecondFactorPrompt, realm: UUIDValue, keyring: Keyring
     ) throws(TokenError) {
-        if let code = form["totp_code"] {
+        if let code = form["totp_code"].map(TypedCode.init) {
             let seed = try SecondFactorMaterial(prompt.sealedSeed)
                 .seed(keyring: keyring, realm: realm, factor: prompt.factor)
             let step = TOTP.match(code, seed: seed.bytes, now: prompt.now, after: prompt.lastStepAt)
             self.init(factor: prompt.factor, kind: .totp(step: step))
-        } else if let code = form["recovery_code"] {
+        } else if let code = form["recovery_code"].map(TypedCode.init) {
             let keyed = try SecondFactorMaterial(prompt.sealedSeed)
                 .candidates(for: code, keyring: keyring, realm: realm, factor: prompt.factor)
             self.init(factor: prompt.factor, kind: .recoveryCode(keyed))

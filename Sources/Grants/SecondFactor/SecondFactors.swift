@@ -50,7 +50,7 @@ public struct SecondFactors: Sendable {
     /// Completes an enrolment with a code of the new secret.
     /// - Returns: the recovery codes. They cannot be shown again.
     public func enrol(
-        ceremonyID: String, code: String, realm: Realm, verified: VerifiedAccessToken, source: String
+        ceremonyID: String, code: TypedCode, realm: Realm, verified: VerifiedAccessToken, source: String
     ) async throws -> [String] {
         guard let ceremony = TOTPCeremony(ceremonyID, realm: realm.id, keyring: keyring),
             ceremony.client == verified.client.key, ceremony.session == verified.token.owner,
@@ -64,7 +64,7 @@ public struct SecondFactors: Sendable {
         let seedKey = try await store.dataKeys.current(.totpSeed, realm: realm.id, keyring: keyring)
         let recoveryKey = try await store.dataKeys.current(.recoveryCode, realm: realm.id, keyring: keyring)
         let keyed = codes.map {
-            recoveryKey.id.bytes + RecoveryCode.keyed($0, realm: realm.id, factor: id, under: recoveryKey)
+            recoveryKey.id.bytes + RecoveryCode.keyed(TypedCode($0), realm: realm.id, factor: id, under: recoveryKey)
         }
         switch try await store.enrol(
             realm: realm.id, session: ceremony.session, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt),

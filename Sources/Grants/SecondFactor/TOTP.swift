@@ -27,11 +27,10 @@ enum TOTP {
     /// The newest step of `now` and its two neighbours (RFC 6238 §5.2, §6) whose code was presented and that began
     /// after `lastStepAt`; `nil` when there is none. All three are always compared, so that the time reveals no match.
     /// - Parameters:
-    ///   - presented: as typed; spaces, which apps show between the digits, are ignored.
     ///   - now: seconds since the epoch, by the database clock.
     ///   - lastStepAt: the start of the newest step that was accepted before, likewise; `nil` for none.
-    static func match(_ presented: String, seed: [UInt8], now: Double, after lastStepAt: Double?) -> Int64? {
-        let digits = presented.utf8.prefix(64).filter { $0 != 0x20 }
+    static func match(_ presented: TypedCode, seed: [UInt8], now: Double, after lastStepAt: Double?) -> Int64? {
+        let digits = Array(presented.text.utf8)
         let current = step(at: now)
         var matched: Int64?
         for candidate in [current - 1, current, current + 1] {

@@ -64,7 +64,7 @@ public struct SignOutRequest: Sendable {
         client = audience ?? named
         uiLocales =
             (form["ui_locales"]?.utf8.count ?? 0) <= 256
-            ? (form["ui_locales"] ?? "").split(separator: " ").map(String.init) : []
+            ? (form["ui_locales"] ?? "").blankSeparated : []
         let uri = form["post_logout_redirect_uri"]
         let isRegistered = uri.map { audience?.hosted.postLogoutURIs.contains($0) ?? false } ?? true
         let isClientWrong = form["client_id"].map { $0 != hint?.clientID } ?? false

@@ -2,7 +2,7 @@
 package struct RequestedAccess: Sendable, Equatable {
     /// Distinct scope names in the order asked for; empty when no scope was asked for.
     package let scope: [String]
-    /// `resource` values (RFC 8707), empty when none was sent.
+    /// `resource` values (RFC 8707), spelled as registered; empty when none was sent.
     let resources: [String]
 
     private static let maximumScopeBytes = 4096
@@ -13,8 +13,8 @@ package struct RequestedAccess: Sendable, Equatable {
         _ form: FormParameters, realm: Realm, client: Client, ignoringScope: Bool = false
     ) throws(TokenError) {
         scope = try Self.scope(ignoringScope ? nil : form["scope"], realm: realm, client: client)
-        resources = form.resources
-        guard resources.count <= Self.maximumResources else { throw Self.invalidTarget("too many resources") }
+        guard form.resources.count <= Self.maximumResources else { throw Self.invalidTarget("too many resources") }
+        resources = form.resources.isEmpty ? [] : Self.asRegistered(form.resources, realm: realm)
     }
 
     /// What was checked before, and comes back sealed.
@@ -41,6 +41,15 @@ package struct RequestedAccess: Sendable, Equatable {
         return resources
     }
 
+    /// What a client asks for, in the words of `aud`. A resource that no scope has stays as it is.
+    private static func asRegistered(_ asked: [String], realm: Realm) -> [String] {
+        let registered = Set(realm.scopes.values.flatMap(\.resources))
+        return asked.map { resource in
+            registered.contains(resource)
+                ? resource : registered.first { ResourceIndicator.areEqual($0, resource) } ?? resource
+        }
+    }
+
     static func invalidTarget(_ reason: String) -> TokenError {
         TokenError(.invalidTarget, "The requested resource is not allowed.", reason: reason)
     }
@@ -51,9 +60,8 @@ package struct RequestedAccess: Sendable, Equatable {
             throw TokenError(.invalidRequest, "The scope parameter is too long.", reason: "scope size")
         }
         var names: [String] = []
-        for part in text.utf8.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false) {
-            guard isScopeToken(part) else { throw TokenError.invalidScope("charset") }
-            let name = String(decoding: part, as: UTF8.self)
+        for name in text.blankSeparated {
+            guard isScopeToken(name.utf8) else { throw TokenError.invalidScope("charset") }
             guard let scope = realm.scopes[name], scope.enabled else { throw TokenError.invalidScope("unknown") }
             if !names.contains(name) { names.append(name) }
         }

@@ -183,11 +183,9 @@ enum LinkResult: String, Sendable, CaseIterable {
 }
 
 extension MagicLinkConfirmation.Choice {
-    /// Two digits; `nil` for anything else, which answers nothing. Keyboards of phones add a space.
+    /// Two digits; `nil` for anything else, which answers nothing.
     init?(_ text: String?) {
-        let digits = (text ?? "").filter { $0 != " " && $0 != "\t" }
-        guard digits.utf8.count == 2, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(digits)
-        else { return nil }
+        guard let number = TypedCode(text ?? "").number(digits: 2).flatMap({ Int($0) }) else { return nil }
         self = .number(number)
     }
 }

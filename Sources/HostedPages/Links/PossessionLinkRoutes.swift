@@ -38,7 +38,7 @@ struct PossessionLinkRoutes: Sendable {
         }
         var number: String?
         if asksNumber, action != "deny" {
-            number = Self.digits(form["number"])
+            number = TypedCode(form["number"] ?? "").number(digits: 2)
             if number == nil { return question(exchange, isRepeated: true) }
         }
         do {
@@ -60,12 +60,6 @@ struct PossessionLinkRoutes: Sendable {
             answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
             throw Refusal(answer, because: error)
         }
-    }
-
-    /// Two digits; keyboards of phones add a space.
-    private static func digits(_ text: String?) -> String? {
-        let digits = (text ?? "").filter { $0 != " " && $0 != "\t" }
-        return digits.utf8.count == 2 && digits.utf8.allSatisfy { (0x30...0x39).contains($0) } ? digits : nil
     }
 
     /// - Parameter isRepeated: what was typed is not a number.

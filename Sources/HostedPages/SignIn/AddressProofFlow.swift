@@ -31,7 +31,7 @@ struct AddressProofFlow: Sendable {
         case .proveCode(let code, _):
             do {
                 let proved = try await parts.addressProofs.prove(
-                    code: code, authSession: transaction.handle, for: context.request, acr: acr,
+                    code: TypedCode(code), authSession: transaction.handle, for: context.request, acr: acr,
                     in: context.redemption)
                 return try await answer(proved, transaction, context)
             } catch let error as TokenError where error.code == .invalidGrant {

@@ -78,9 +78,10 @@ extension SignInTransaction {
         _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
     ) throws(InvalidForm) -> SignInMove {
         guard action == .continue, rules.offersRegistration else { throw InvalidForm() }
-        address = (form["address"] ?? "").beginning(bytes: 254)
+        let typed = form["address"] ?? ""
+        address = typed.beginning(bytes: 254)
         do throws(TypedAddresses.Fault) {
-            _ = try rules.addresses.read(address)
+            _ = try rules.addresses.read(typed)
         } catch {
             return faulted(InputFault(error))
         }
@@ -89,7 +90,7 @@ extension SignInTransaction {
         }
         facts.insert(.registers)
         if rules.hasTerms { facts.insert(.acceptsTerms) }
-        return take(address: address, rules, names)
+        return take(address: typed, rules, names)
     }
 
     private mutating func moveFromCode(
@@ -98,7 +99,7 @@ extension SignInTransaction {
         switch action {
         case .continue:
             guard Int(wrongCodes) < rules.tries else { return faulted(.noTries) }
-            guard let code = form["code"]?.filter({ !$0.isWhitespace && $0 != "-" }), !code.isEmpty else {
+            guard let code = form["code"].map(TypedCode.init)?.text, !code.isEmpty else {
                 return faulted(.fieldMissing)
             }
             return .proveCode(code.beginning(bytes: 16), second: [:])
@@ -131,10 +132,8 @@ extension SignInTransaction {
         guard action == .continue else { throw InvalidForm() }
         var second: [String: String] = [:]
         for name in ["totp_code", "recovery_code"] {
-            if let value = form[name], value.utf8.count <= 64 { second[name] = value }
+            if let value = form[name], value.utf8.count <= TypedCode.maximumBytes { second[name] = value }
         }
-        // People type the spaces that an authenticator app shows.
-        second["totp_code"] = second["totp_code"].map { $0.filter { !$0.isWhitespace } }
         guard second.count == 1 else { return faulted(second.isEmpty ? .fieldMissing : .wrongSecondFactor) }
         return facts.contains(.byLink) ? .proveLink(second: second) : .proveCode(code, second: second)
     }
@@ -200,7 +199,8 @@ extension SignInTransaction {
     ) -> SignInMove {
         address = (typed ?? "").beginning(bytes: 254)
         do throws(TypedAddresses.Fault) {
-            address = try rules.addresses.read(address).text
+            // Not what is shown of it: the beginning of a long address may be another one.
+            address = try rules.addresses.read(typed ?? "").text
         } catch {
             return faulted(InputFault(error))
         }

@@ -71,7 +71,7 @@ struct StepUpFlow: Sendable {
         let outcome: PageOutcome
         do {
             outcome = try await parts.identifiers.prove(
-                authSession: transaction.handle, code: code,
+                authSession: transaction.handle, code: TypedCode(code),
                 in: Identifiers.Browser(
                     cookieHash: cookie.hash, newCookieHash: fresh.hash, host: context.exchange.host),
                 answering: request, realm: context.realm, source: context.exchange.source)

@@ -45,7 +45,7 @@ extension Server {
                 address: configuration.listen,
                 connections: OpenConnections(
                     maximum: maximum, maximumPerSource: Self.connectionsPerSource,
-                    trusted: configuration.trustedProxies,
+                    trusted: configuration.trustedProxies, keepAlive: configuration.keepAlive,
                     metrics: transport, logger: logger),
                 metrics: transport, tls: tls, stopsAfter: configuration.shutdownDelay, logger: logger,
                 onServing: {

@@ -10,6 +10,8 @@ public struct ServerConfiguration: Sendable {
     public var trustsForwardedHost = false
     /// Open connections of clients.
     public var maximumConnections = 10_000
+    /// How long their connections stay open without a request.
+    public var keepAlive = KeepAlive()
     /// Requests of clients that may be held at one time, as set.
     public var maximumLongPolls = 10_000
     /// When uniform answers leave.

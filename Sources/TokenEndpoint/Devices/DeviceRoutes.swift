@@ -185,12 +185,10 @@ struct DeviceRoutes: Sendable {
             displayName: try displayName(body), pushHandle: pushHandle, clearsPushHandle: body.isNull("PushHandle"))
     }
 
-    /// 1 to 64 characters without control or invisible ones, and without those that begin and end elements of HTML:
-    /// other devices show the name.
+    /// 1 to 64 code points, without the characters that begin and end elements of HTML: other devices show the name.
     private static func displayName(_ body: JSONMembers) throws(Refusal) -> String? {
-        guard let name = try body.string("DisplayName").map({ String($0.trimmingSpaces) }) else { return nil }
-        guard (1...64).contains(name.unicodeScalars.count), PersonalText.isPrintable(name),
-            !name.contains(where: { "<>".contains($0) })
+        guard let typed = try body.string("DisplayName") else { return nil }
+        guard let name = NameText.read(typed, longest: 64), !name.utf8.contains(where: { "<>".utf8.contains($0) })
         else { throw Refusal(.error(.badRequest, "DisplayName is invalid.")) }
         return name
     }

@@ -22,6 +22,10 @@ final class NamedClient: Sendable {
 }
 
 extension CrossOrigin {
+    /// What our answers depend on, and what libraries of tracing add to every call (W3C Trace Context, Baggage).
+    private static let requestHeaders =
+        "Authorization, Content-Type, DPoP, Traceparent, Tracestate, Baggage, Sentry-Trace"
+
     private func admits(_ origin: String, _ realm: Realm, _ named: NamedClient?) -> Bool {
         switch self {
         case .none: false
@@ -43,7 +47,7 @@ extension CrossOrigin {
             .noContent,
             headers: [
                 .accessControlAllowOrigin: origin, .accessControlAllowMethods: route.allow,
-                .accessControlAllowHeaders: "Authorization, Content-Type, DPoP", .accessControlMaxAge: "600",
+                .accessControlAllowHeaders: Self.requestHeaders, .accessControlMaxAge: "600",
                 .vary: "Origin",
             ])
     }

@@ -61,18 +61,28 @@ public struct Exchange: Sendable {
         return kept.isEmpty ? nil : String(decoding: Array(kept), as: UTF8.self)
     }
 
-    /// Whether the one `Content-Type` is `type`. Its `charset`, if there is one, is UTF-8; no other parameter means
-    /// anything for these types, and what means nothing is ignored (RFC 2045 §5.2).
+    /// Whether the one `Content-Type` is `type`. Its `charset`, if there is one, is a label of UTF-8 (Encoding Standard
+    /// §4.2), quoted or not; no other parameter means anything for these types, and what means nothing is ignored
+    /// (RFC 2045 §5.2).
     package func hasContentType(_ type: String) -> Bool {
         let values = request.headers[values: .contentType]
         guard let value = values.first, values.count == 1 else { return false }
         if value == type { return true }  // the common spelling
         let parts = value.split(separator: ";", omittingEmptySubsequences: false).map { $0.trimmingSpaces.lowercased() }
         return parts.first == type && !value.contains(",")
-            && parts.dropFirst().allSatisfy {
-                !$0.hasPrefix("charset") || $0 == "charset=utf-8" || $0 == "charset=\"utf-8\""
+            && parts.dropFirst().allSatisfy { parameter in
+                guard parameter.hasPrefix("charset") else { return true }
+                let value = parameter.dropFirst("charset".count).trimmingSpaces
+                guard value.first == "=" else { return false }
+                let label = value.dropFirst().trimmingSpaces
+                let isQuoted = label.count > 1 && label.first == "\"" && label.last == "\""
+                return Self.labelsOfUTF8.contains(String(isQuoted ? label.dropFirst().dropLast() : label))
             }
     }
+
+    private static let labelsOfUTF8: Set<String> = [
+        "utf-8", "utf8", "unicode-1-1-utf-8", "unicode11utf8", "unicode20utf8", "x-unicode20utf8",
+    ]
 
     /// - Throws: the answer of endpoints that exist only while the realm has native grants on.
     func requireNativeGrants() throws(Refusal) {

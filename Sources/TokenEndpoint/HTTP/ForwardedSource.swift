@@ -13,7 +13,7 @@ extension Exchange {
     var forwardedFor: String? {
         let values = request.headers[values: .posternForwardedFor]
         guard let value = values.first, values.count == 1 else { return nil }
-        return IPAddress(value.trimmingSpaces)?.limitKey
+        return IPAddress(ofProxy: value)?.limitKey
     }
 
     /// The address to count a request of an endpoint that asks for no authentication: the caller's, or the one a

@@ -21,6 +21,32 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// An address as proxies write it: `203.0.113.7:51001`, `[2001:db8::7]:51001`, `[2001:db8::7]`, `fe80::7%eth0`, in
+    /// quotes, with blanks around it.
+    package init?(ofProxy value: some StringProtocol) {
+        guard value.utf8.count <= 128 else { return nil }
+        var text = Substring(value).trimmingSpaces
+        if text.utf8.count > 1, text.first == "\"", text.last == "\"" {
+            text = text.dropFirst().dropLast().trimmingSpaces
+        }
+        var rest: Substring = ""
+        if text.first == "[" {
+            guard let end = text.firstIndex(of: "]") else { return nil }
+            rest = text[text.index(after: end)...]
+            text = text[text.index(after: text.startIndex)..<end]
+        } else if let colon = text.firstIndex(of: ":"), text[..<colon].contains(".") {
+            (text, rest) = (text[..<colon], text[colon...])
+        }
+        let port = rest.utf8.dropFirst()
+        guard rest.isEmpty || rest.first == ":" && (1...5).contains(port.count) && port.allSatisfy(Self.isDigit) else {
+            return nil
+        }
+        if let zone = text.firstIndex(of: "%"), text.contains(":") { text = text[..<zone] }
+        self.init(text)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
     /// What limits count: the address itself, IPv6 by its /64.
     package var limitKey: String {
         bytes.count == 4 ? description : Self.text(Array(bytes[..<8]) + [UInt8](repeating: 0, count: 8)) + "/64"

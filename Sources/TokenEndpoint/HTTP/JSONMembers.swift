@@ -23,7 +23,7 @@ package struct JSONMembers: Sendable {
         try JSONReader.validate(bytes.span, maximumLength: Request.maximumBodyBytes)
         var json = JSONReader(validated: bytes.span)
         var members = try json.object()
-        while let key = try json.key(of: &members) {
+        while let key = try json.key(of: &members, keepsNull: true) {
             // Only ASCII letters have two cases here: a Kelvin sign is no k.
             let name = key.utf8.allSatisfy { $0 < 0x80 } ? key.lowercased() : key
             guard values[name] == nil else { throw .duplicateKey }

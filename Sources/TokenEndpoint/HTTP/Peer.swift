@@ -40,12 +40,14 @@ package struct Peer: Sendable {
         return String(value.trimmingSpaces)
     }
 
-    /// The rightmost hop that is not a trusted proxy; what cannot be read counts as the hop that sent it.
+    /// The rightmost hop that is not a trusted proxy; what is no address counts as the hop that sent it. Empty elements
+    /// of a list mean nothing (RFC 9110 §5.6.1).
     private static func origin(of request: Request, proxy: IPAddress, trusted: [CIDR]) -> IPAddress {
         var last = proxy
         let hops = request.headers[values: .xForwardedFor].joined(separator: ",").split(separator: ",").suffix(32)
         for hop in hops.reversed() {
-            guard let address = IPAddress(hop.trimmingSpaces) else { return last }
+            if hop.allSatisfy({ $0 == " " || $0 == "\t" }) { continue }
+            guard let address = IPAddress(ofProxy: hop) else { return last }
             last = address
             if !trusted.contains(where: { $0.contains(address) }) { return address }
         }

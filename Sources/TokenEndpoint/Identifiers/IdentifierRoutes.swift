@@ -53,12 +53,13 @@ struct IdentifierRoutes: Sendable {
         guard let handle = try body.string("AuthSession") else {
             throw Refusal(.error(.badRequest, "AuthSession is required."))
         }
-        guard let code = try body.string("Code"), code.utf8.count <= 64 else {
+        guard let code = try body.string("Code"), code.utf8.count <= TypedCode.maximumBytes else {
             throw Refusal(.error(.badRequest, "Code is required."))
         }
         let added = try await answering {
             try await identifiers.add(
-                authSession: handle, code: code, realm: exchange.realm, verified: verified, source: exchange.source)
+                authSession: handle, code: TypedCode(code), realm: exchange.realm, verified: verified,
+                source: exchange.source)
         }
         return Answer(json: Self.json(added))
     }

@@ -67,7 +67,9 @@ struct IntrospectionRoutes: Sendable {
     static func visible(_ audience: [String], of owner: UUIDValue, to client: Client) -> [String]? {
         if client.permissions.contains("ept:introspection") {
             guard !client.resources.isEmpty else { return audience }
-            let served = audience.filter(client.resources.contains)
+            let served = audience.filter { one in
+                client.resources.contains { ResourceIndicator.areEqual($0, one) }
+            }
             if !served.isEmpty { return served }
         }
         return owner == client.key ? audience : nil

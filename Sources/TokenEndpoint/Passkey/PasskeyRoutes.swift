@@ -100,13 +100,13 @@ struct PasskeyRoutes: Sendable {
         return rpID
     }
 
-    /// 1 to 64 characters without control or invisible ones.
+    /// 1 to 64 code points.
     private static func displayName(_ body: JSONMembers, required: Bool) throws(Refusal) -> String? {
-        guard let name = try body.string("DisplayName").map({ String($0.trimmingSpaces) }) else {
+        guard let typed = try body.string("DisplayName") else {
             guard !required else { throw Refusal(.error(.badRequest, "DisplayName is required.")) }
             return nil
         }
-        guard (1...64).contains(name.unicodeScalars.count), PersonalText.isPrintable(name) else {
+        guard let name = NameText.read(typed, longest: 64) else {
             throw Refusal(.error(.badRequest, "DisplayName is invalid."))
         }
         return name

@@ -77,9 +77,11 @@ struct PossessionRoutes: Sendable {
 
     private func check(_ exchange: Exchange) async throws -> Answer {
         try await answering(exchange) { caller, body in
-            guard let typed = body.text("otp"), typed.utf8.count <= 64 else { throw PossessionFault.invalidRequest }
+            guard let typed = body.text("otp"), typed.utf8.count <= TypedCode.maximumBytes else {
+                throw PossessionFault.invalidRequest
+            }
             let entry = try await enter(caller, exchange)
-            let facts = try await steps.check(entry, code: String(typed.trimmingSpaces))
+            let facts = try await steps.check(entry, code: TypedCode(typed))
             return Self.state(facts.state)
         }
     }

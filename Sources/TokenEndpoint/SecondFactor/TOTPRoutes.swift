@@ -29,7 +29,8 @@ struct TOTPRoutes: Sendable {
     private func enrol(_ exchange: Exchange) async throws -> Answer {
         let verified = try await authenticate(exchange)
         let body = try await exchange.json()
-        guard let ceremonyID = try body.string("ceremonyId"), let code = try body.string("code") else {
+        guard let ceremonyID = try body.string("ceremonyId"), let code = try body.string("code").map(TypedCode.init)
+        else {
             throw SecondFactors.Failure.code
         }
         let recoveryCodes = try await secondFactors.enrol(

@@ -25,8 +25,8 @@ struct PublicKeyCredentialJSON {
 
     /// Reads a whole document.
     ///
-    /// `clientExtensionResults` may be absent, because some native clients leave it out when there are none; if present
-    /// it is an object (§7.1 and §7.2 step 4).
+    /// `clientExtensionResults` may be absent or `null`, because some native clients have none; if present it is an
+    /// object (§7.1 and §7.2 step 4).
     init(parsing bytes: Span<UInt8>, as kind: Kind) throws(ResponseFormatError) {
         // The key whose value is being read, for the error that names it.
         var current: String?
@@ -49,7 +49,7 @@ struct PublicKeyCredentialJSON {
                         current = key
                         try response.read(key, as: kind, &json, in: inner)
                     }
-                case "authenticatorAttachment": authenticatorAttachment = try json.null() ? nil : json.string()
+                case "authenticatorAttachment": authenticatorAttachment = try json.string()
                 case "clientExtensionResults":
                     let value = try json.skip(in: members)
                     guard bytes[value.lowerBound] == UInt8(ascii: "{") else { throw .unexpectedType }
@@ -94,9 +94,9 @@ extension PublicKeyCredentialJSON.Response {
         case (_, "clientDataJSON"): clientDataJSON = try json.base64URL()
         case (.authentication, "authenticatorData"): authenticatorData = try json.base64URL()
         case (.authentication, "signature"): signature = try json.base64URL()
-        case (.authentication, "userHandle"): userHandle = try json.null() ? nil : json.base64URL()
+        case (.authentication, "userHandle"): userHandle = try json.base64URL()
         case (.registration, "attestationObject"): attestationObject = try json.base64URL()
-        case (.registration, "transports"): transports = try json.null() ? [] : json.strings()
+        case (.registration, "transports"): transports = try json.strings()
         default: _ = try json.skip(in: members)
         }
     }

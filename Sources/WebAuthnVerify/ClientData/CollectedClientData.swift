@@ -64,7 +64,6 @@ public struct CollectedClientData: Sendable, Equatable {
     /// `TokenBinding` of WebAuthn L2 §5.8.1: an object with `status` of `present` or `supported`. L3 reserves the
     /// member.
     private static func tokenBinding(_ json: inout JSONReader, in parent: JSONReader.Members) throws(JSONError) {
-        if try json.null() { return }
         if json.nextIsString {
             // Browsers of 2017 wrote the word instead of an object; any other text is no token binding.
             guard try json.string() == "unused" else { throw .unexpectedType }

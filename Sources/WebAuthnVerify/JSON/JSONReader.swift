@@ -46,9 +46,20 @@ package struct JSONReader: ~Escapable {
         return members
     }
 
-    /// The next key of the object, positioned before its value; nil when the object has ended.
+    /// The next key of the object, positioned before its value; nil when the object has ended. A member that is `null`
+    /// is an absent one: many libraries write what they have no value for. Its name may not come again all the same.
+    /// - Parameter keepsNull: gives such members, too.
     @_lifetime(self: copy self)
-    package mutating func key(of members: inout Members) throws(JSONError) -> String? {
+    package mutating func key(of members: inout Members, keepsNull: Bool = false) throws(JSONError) -> String? {
+        while let key = try anyKey(of: &members) {
+            let isAbsent = keepsNull ? false : try null()
+            if !isAbsent { return key }
+        }
+        return nil
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func anyKey(of members: inout Members) throws(JSONError) -> String? {
         skipWhitespace()
         guard var next = input.next() else { throw .malformed }
         if next == UInt8(ascii: "}") { return nil }

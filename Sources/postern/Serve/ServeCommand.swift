@@ -32,6 +32,7 @@ struct ServeCommand: AsyncParsableCommand {
               POSTERN_TRUSTED_PROXIES      CIDR list whose X-Forwarded-For is read; default none
               POSTERN_TRUST_FORWARDED_HOST on: their X-Forwarded-Host chooses the realm; default off: Host does
               POSTERN_MAX_CONNECTIONS      of clients, in this process; default 10000
+              POSTERN_KEEPALIVE            seconds an idle connection is kept; default 75, of trusted proxies 620
               POSTERN_LONG_POLLS           requests held at one time, in this process; default 10000
               POSTERN_TLS_CERT, _KEY       PEM files, read again when they change; normally a proxy ends TLS
               POSTERN_DB_CONNECTIONS       default 16

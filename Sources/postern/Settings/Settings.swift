@@ -89,6 +89,9 @@ struct Settings: Sendable, Redacted {
             ["on": true, "off": false][$0]
         }
         server.maximumConnections = try reader.integer("POSTERN_MAX_CONNECTIONS", default: 10_000, in: 16...1_000_000)
+        server.keepAlive = try reader.parsed(
+            "POSTERN_KEEPALIVE", default: KeepAlive(), "a whole number from 1 to 3600"
+        ) { text in Int(text).flatMap { (1...3600).contains($0) ? KeepAlive(seconds: $0) : nil } }
         server.maximumLongPolls = try reader.integer("POSTERN_LONG_POLLS", default: 10_000, in: 0...1_000_000)
         server.uniformDeadline = UniformDeadline(
             .milliseconds(try reader.integer("POSTERN_UNIFORM_DEADLINE_MS", default: 100, in: 0...5000)))

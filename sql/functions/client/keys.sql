@@ -31,6 +31,12 @@ COMMENT ON FUNCTION postern.give_back_assertion IS
     'Makes a client assertion unused again, for the request that has used it up';
 GRANT EXECUTE ON FUNCTION postern.give_back_assertion TO postern_app;
 
+-- Whether a JWK holds what only its owner may have (RFC 7518 section 6).
+CREATE OR REPLACE FUNCTION postern.is_private_jwk(k jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE
+RETURN jsonb_typeof(k) = 'object' AND k ?| ARRAY['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+COMMENT ON FUNCTION postern.is_private_jwk IS 'Whether a JWK is a private or symmetric key';
+
 -- The reason why a JWK cannot be a client's key, or NULL. Whether a point is on its curve is checked by the server
 -- only.
 CREATE OR REPLACE FUNCTION postern.jwk_refusal(k jsonb) RETURNS text
@@ -38,8 +44,7 @@ LANGUAGE sql IMMUTABLE
 AS $$
     SELECT CASE
         WHEN jsonb_typeof(k) IS DISTINCT FROM 'object' THEN 'is no object'
-        WHEN k ?| ARRAY['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
-            THEN 'has a private member: give the public half only'
+        WHEN postern.is_private_jwk(k) THEN 'has a private member: give the public half only'
         WHEN EXISTS (SELECT FROM jsonb_each(k) AS m WHERE m.key IN ('kty', 'crv', 'x', 'y', 'n', 'e', 'kid', 'alg',
             'use') AND jsonb_typeof(m.value) <> 'string')
             THEN 'has a member that is no string'
@@ -79,6 +84,7 @@ DECLARE
     v_client uuid := postern.admin_client(v_realm, client_id);
     v_kept jsonb := '[]';
     v_refusal text;
+    v_left_out text;
     v_key record;
 BEGIN
     IF (SELECT c.client_type FROM postern.client AS c WHERE c.realm_id = v_realm AND c.id = v_client) <> 'confidential'
@@ -92,14 +98,25 @@ BEGIN
     END IF;
     FOR v_key IN SELECT x.key, x.place FROM jsonb_array_elements(jwks -> 'keys') WITH ORDINALITY AS x (key, place) LOOP
         v_refusal := postern.jwk_refusal(v_key.key);
-        IF v_refusal IS NOT NULL THEN
+        IF postern.is_private_jwk(v_key.key) THEN
             PERFORM postern.refuse(format('jwks: key %s %s', v_key.place, v_refusal),
-                'Allowed are public keys: EC P-256 (ES256), OKP Ed25519 (EdDSA), RSA of 2048 to 4096 bits (RS256, '
-                'PS256).');
+                'Allowed are public keys: give the public half. Make a new pair if others may have seen this one.');
+        END IF;
+        -- A set is written for every reader, for instance with a key for encryption (RFC 7517 section 5).
+        IF v_refusal IS NOT NULL THEN
+            v_left_out := coalesce(v_left_out, format('jwks: key %s %s', v_key.place, v_refusal));
+            RAISE NOTICE 'key % is left out: it %', v_key.place, v_refusal
+                USING HINT = 'Assertions that it signs are refused.';
+            CONTINUE;
         END IF;
         v_kept := v_kept || jsonb_build_array((SELECT jsonb_object_agg(m.key, m.value) FROM jsonb_each(v_key.key) AS m
                                                 WHERE m.key IN ('kty', 'crv', 'x', 'y', 'n', 'e', 'kid', 'alg')));
     END LOOP;
+    IF v_kept = '[]' AND v_left_out IS NOT NULL THEN
+        PERFORM postern.refuse(v_left_out,
+            'Allowed are public keys: EC P-256 (ES256), OKP Ed25519 (EdDSA), RSA of 2048 to 4096 bits (RS256, PS256). '
+            'None of these is in the set.');
+    END IF;
     IF (SELECT count(*) > 1 AND count(DISTINCT x ->> 'kid') < count(*) FROM jsonb_array_elements(v_kept) AS x) THEN
         PERFORM postern.refuse('jwks has several keys, and not each a kid of its own',
                                'Give every key a different kid: assertions name their key by it.');
@@ -117,6 +134,7 @@ COMMENT ON FUNCTION admin.put_client_jwks IS
 (private_key_jwt), and returns how
 many there are; replaces all earlier ones, no keys take them away. At most ten: EC P-256, OKP Ed25519, RSA of 2048 to
 4096 bits.
+Keys of other kinds are left out, with a notice; a set of these alone, or with a private key, is refused.
 A secret the client has stays valid: see admin.delete_client_secret.
 Example: SELECT admin.put_client_jwks(''acme'', ''acme-export'', ''{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"2026",
     "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'');';

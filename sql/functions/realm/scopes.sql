@@ -18,6 +18,12 @@ END
 $$;
 COMMENT ON FUNCTION postern.check_resources IS 'Refuses what is not a list of resources (RFC 8707)';
 
+-- As the server compares resources: an empty path is / (RFC 3986 section 6.2.3).
+CREATE OR REPLACE FUNCTION postern.resource_key(p_resource text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN regexp_replace(p_resource, '\A([^:]+://[^/?#]+)(?=[?#]|\Z)', '\1/');
+COMMENT ON FUNCTION postern.resource_key IS 'The key of a resource: two spellings of one have the same';
+
 CREATE OR REPLACE FUNCTION admin.put_scope(
     realm text, scope text, description text DEFAULT NULL, resources text[] DEFAULT NULL,
     in_discovery boolean DEFAULT NULL, enabled boolean DEFAULT NULL)

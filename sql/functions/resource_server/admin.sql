@@ -27,7 +27,8 @@ BEGIN
     END IF;
     FOREACH v_resource IN ARRAY resources LOOP
         IF NOT EXISTS (SELECT FROM postern.scope AS s
-                        WHERE s.realm_id = v_realm AND v_resource = ANY (s.resources)) THEN
+                        WHERE s.realm_id = v_realm AND postern.resource_key(v_resource) IN (
+                            SELECT postern.resource_key(x) FROM unnest(s.resources) AS x)) THEN
             RAISE WARNING 'no scope of this realm has the resource "%" yet: no token is for it', v_resource
                 USING HINT = 'admin.put_scope(realm, scope, resources => …) gives a scope its resources.';
         END IF;

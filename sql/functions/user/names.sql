@@ -1,19 +1,26 @@
--- Names that people give: one rule, the same as the server's (PersonName.swift; a test compares the two).
+-- Names that people give: one rule, the same as the server's (NameText.swift; a test compares the two).
 SET LOCAL ROLE postern_owner;
 
--- Trimmed of white space by code point; 1 to 100 code points remain, none of them a control, a line separator or a
--- bidirectional override, the first no combining mark. What this accepts, user_account can store.
--- Combining marks: general category M (Mn, Mc, Me), as the server's Unicode tables have them, and the two zero-width
--- joiners.
+-- Trimmed by code point of white space and of what has no appearance; 1 to 100 code points remain, none of them a
+-- control, a line separator or a bidirectional override, the first no combining mark and no tag of a flag. What this
+-- accepts, user_account can store.
+-- v_margin: White_Space and Default_Ignorable_Code_Point, without variation selectors, tags and bidirectional
+-- overrides, and the Braille cell without dots. The list below: general category M (Mn, Mc, Me), and the tags; both as
+-- the server's Unicode tables have them.
 -- (In plpgsql the list is a constant of a cached plan; in SQL it would be read again by every call.)
 CREATE OR REPLACE FUNCTION postern.person_name(candidate text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT
 AS $$
 DECLARE
-    v_name text := btrim(candidate,
-                         E'\t\n\u000b\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008'
-                                     '\u2009\u200a\u2028\u2029\u202f\u205f\u3000');
+    v_margin CONSTANT text := '[\u0009-\u000d\u0020\u0085\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180e'
+        '\u2000-\u200f\u2028\u2029\u202f\u205f-\u2065\u206a-\u206f\u2800\u3000\u3164\ufeff\uffa0\ufff0-\ufff8'
+        '\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e001f\U000e0080-\U000e00ff\U000e01f0-\U000e0fff]';
+    v_name text;
 BEGIN
+    IF octet_length(candidate) > 1024 THEN
+        RETURN NULL;
+    END IF;
+    v_name := regexp_replace(regexp_replace(candidate, '\A' || v_margin || '+', ''), v_margin || '+\Z', '');
     IF char_length(v_name) BETWEEN 1 AND 100 AND v_name !~ '[\x01-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]'
        AND NOT ascii(v_name) <@ '{
     [768,879],[1155,1161],[1425,1469],[1471,1471],[1473,1474],[1476,1477],[1479,1479],[1552,1562],
@@ -34,7 +41,7 @@ BEGIN
     [5906,5909],[5938,5940],[5970,5971],[6002,6003],[6068,6099],[6109,6109],[6155,6157],[6159,6159],
     [6277,6278],[6313,6313],[6432,6443],[6448,6459],[6679,6683],[6741,6750],[6752,6780],[6783,6783],
     [6832,6877],[6880,6891],[6912,6916],[6964,6980],[7019,7027],[7040,7042],[7073,7085],[7142,7155],
-    [7204,7223],[7376,7378],[7380,7400],[7405,7405],[7412,7412],[7415,7417],[7616,7679],[8204,8205],
+    [7204,7223],[7376,7378],[7380,7400],[7405,7405],[7412,7412],[7415,7417],[7616,7679],
     [8400,8432],[11503,11505],[11647,11647],[11744,11775],[12330,12335],[12441,12442],[42607,42610],
     [42612,42621],[42654,42655],[42736,42737],[43010,43010],[43014,43014],[43019,43019],[43043,43047],
     [43052,43052],[43136,43137],[43188,43205],[43232,43249],[43263,43263],[43302,43309],[43335,43347],
@@ -60,7 +67,7 @@ BEGIN
     [121344,121398],[121403,121452],[121461,121461],[121476,121476],[121499,121503],[121505,121519],
     [122880,122886],[122888,122904],[122907,122913],[122915,122916],[122918,122922],[123023,123023],
     [123184,123190],[123566,123566],[123628,123631],[124140,124143],[124398,124399],[124643,124643],
-    [124646,124646],[124654,124655],[124661,124661],[125136,125142],[125252,125258],[917760,917999]
+    [124646,124646],[124654,124655],[124661,124661],[125136,125142],[125252,125258],[917536,917631],[917760,917999]
 }'::int4multirange THEN
         RETURN v_name;
     END IF;

@@ -114,6 +114,14 @@ SELECT lives_ok($$SELECT admin.put_android_app('acme', 'app', 'com.acme.app', sm
                 'and its hash for SMS, with the fingerprints left');
 SELECT lives_ok($$SELECT admin.put_web_origin('acme', 'app', 'https://login.acme.example'),
                 admin.put_web_origin('acme', 'app', 'https://login.acme.example')$$, 'a web origin, twice');
+SELECT lives_ok($$SELECT admin.put_web_origin('acme', 'app', o)
+                    FROM unnest('{capacitor://localhost,ionic://localhost}'::text[]) AS o$$,
+                'the origins of apps in a web view');
+SELECT admin.remove_web_origin('acme', 'app', o) FROM unnest('{capacitor://localhost,ionic://localhost}'::text[]) AS o
+    \g /dev/null
+SELECT throws_ok(format($$SELECT admin.put_web_origin('acme', 'app', %L)$$, o), '22023', NULL, 'but not ' || o)
+  FROM unnest('{capacitor://localhost:80,capacitor://login.acme.example,ionic://localhost/x,file://,tauri://x}'::text[])
+       AS o;
 SELECT results_eq($$SELECT origins || ios_apps FROM admin.clients WHERE client_id = 'app'$$,
     $$VALUES (ARRAY['android:apk-key-hash:FG3pg8VzBlDY7rmVLzT8ZBagg0LmHb6oigSWsj_PROU', 'https://login.acme.example',
                     'A1B2C3D4E5.com.acme.app'])$$, 'the Android origin is the base64url of the fingerprint');

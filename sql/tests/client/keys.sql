@@ -17,6 +17,14 @@ SELECT is(pg_temp.refusal($$SELECT admin.put_client_jwks('a', 'app', '{"keys":[]
     'client_id, client_type => ''confidential'').', 'a public client has none');
 SELECT matches(pg_temp.refusal($$SELECT pg_temp.put(pg_temp.ed('1') || '{"d":"x"}')$$),
                '^22023 jwks: key 1 has a private member', 'no private keys');
+SELECT matches(pg_temp.refusal($$SELECT pg_temp.put(pg_temp.ed('1'), '{"kty":"XX","d":"x"}')$$),
+               '^22023 jwks: key 2 has a private member', 'not beside a good one, and of whatever kind');
+SELECT is(pg_temp.put('{"kty":"RSA","use":"enc"}', pg_temp.ed('1'), '{"kty":"EC","crv":"P-384"}', '7'), 1,
+          'a set is kept without the keys that are not understood');
+SELECT is(jwks, jsonb_build_object('keys', jsonb_build_array(pg_temp.ed('1'))), 'the other one stays')
+  FROM admin.clients WHERE client_id = 'robot';
+SELECT matches(pg_temp.refusal($$SELECT pg_temp.put('{"kty":"EC","crv":"P-384"}', '{"kty":"XX"}')$$),
+               '^22023 jwks: key 1 is on another curve than P-256 \| Allowed are', 'a set of these alone is refused');
 SELECT matches(pg_temp.refusal($$SELECT pg_temp.put(pg_temp.ed('1'), pg_temp.ed('1'))$$),
                '^22023 jwks has several keys, and not each a kid of its own', 'no name twice');
 SELECT is(postern.jwk_refusal(v.k::jsonb), v.reason, 'a JWK that ' || coalesce(v.reason, 'is one')) FROM (VALUES

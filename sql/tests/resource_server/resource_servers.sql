@@ -34,6 +34,10 @@ SELECT results_eq($$SELECT detail -> 'resources' FROM postern.audit_event WHERE 
                   $$VALUES ('["urn:mail", "https://api.example", "urn:mail"]'::jsonb)$$, 'it is audited');
 SELECT is((SELECT string_agg(c.client_id, ',') FROM postern.client AS c WHERE c.resources <> '{}'), 'api', 'no other client has them');
 SELECT is((SELECT string_agg(client_id, ',') FROM admin.resource_servers), 'api', 'and the view lists who may introspect');
+SELECT is(postern.resource_key(v.resource), v.key, 'the key of ' || v.resource) FROM (VALUES
+    ('https://api.example', 'https://api.example/'), ('https://api.example/', 'https://api.example/'),
+    ('https://api.example?x=/', 'https://api.example/?x=/'), ('https://api.example/v1', 'https://api.example/v1'),
+    ('urn:mail', 'urn:mail')) AS v (resource, key);
 SELECT admin.put_resource_server('a', 'api', '{}') \g /dev/null
 SELECT is(pg_temp.served(), '[]', 'no resources: every token again');
 SELECT * FROM finish();

@@ -10,7 +10,7 @@ import NIOHTTP1
 /// - A body that grows beyond ``Request/maximumBodyBytes`` is handed over as it is and the connection closes after the
 ///   answer.
 /// - A head has ``headTimeout`` to arrive from its first byte, a body ``bodyTimeout``, then 408; a connection without a
-///   request closes after ``idleTimeout``.
+///   request closes after its ``OpenConnection/keepAlive``.
 ///
 /// Used on its event loop only.
 final class ConnectionHandler: ChannelInboundHandler {
@@ -20,7 +20,6 @@ final class ConnectionHandler: ChannelInboundHandler {
     static let headTimeout = TimeAmount.seconds(10)
     static let bodyTimeout = TimeAmount.seconds(15)
     static let sendTimeout = TimeAmount.seconds(15)
-    static let idleTimeout = TimeAmount.seconds(30)
     /// How long the client may take to read the last answer after our side has closed.
     private static let closeTimeout = TimeAmount.seconds(2)
     /// How long a connection without a request may stay when the server stops.
@@ -258,7 +257,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     func checkTime(_ now: NIODeadline) {
         let age = now - since
         switch state {
-        case .idle where age > Self.idleTimeout: close()
+        case .idle where age > connection.keepAlive: close()
         case .idle: if let headSince, now - headSince > Self.headTimeout { refuse(.requestTimeout) }
         case .receiving where age > Self.bodyTimeout: refuse(.requestTimeout)
         case .sending where age > Self.sendTimeout: close()

@@ -9,13 +9,16 @@ final class OpenConnection: Sendable {
     /// What connections are counted by.
     let source: String
     let isTrusted: Bool
+    /// How long it may stay without a request.
+    let keepAlive: TimeAmount
     /// Since when it waits for its client; 0 while a request is being answered.
     private let waitingSince = Atomic<UInt64>(NIODeadline.now().uptimeNanoseconds)
 
-    init(_ channel: any Channel, address: IPAddress, isTrusted: Bool) {
+    init(_ channel: any Channel, address: IPAddress, isTrusted: Bool, keepAlive: TimeAmount) {
         self.channel = channel
         self.address = address
         self.isTrusted = isTrusted
+        self.keepAlive = keepAlive
         source = address.limitKey
     }
 
@@ -32,6 +35,25 @@ final class OpenConnection: Sendable {
         let since = waitingSince.load(ordering: .relaxed)
         return isTrusted || since == 0 ? nil : since
     }
+}
+
+/// How long a connection without a request stays open: longer than the client or the proxy keeps it. Else one of them
+/// sends a request on a connection that is being closed, and a balancer answers 502.
+public struct KeepAlive: Sendable {
+    private let own: TimeAmount
+    private let proxies: TimeAmount
+
+    /// 75 s; 620 s for trusted proxies, since balancers keep theirs for up to ten minutes.
+    public init() {
+        (own, proxies) = (.seconds(75), .seconds(620))
+    }
+
+    /// The same for all. - Parameter seconds: as set.
+    public init(seconds: Int) {
+        (own, proxies) = (.seconds(Int64(seconds)), .seconds(Int64(seconds)))
+    }
+
+    func time(isTrusted: Bool) -> TimeAmount { isTrusted ? proxies : own }
 }
 
 /// Tells a connection that waits for its client to close.
@@ -67,14 +89,19 @@ final class OpenConnections: Sendable {
     private let maximum: Int
     private let maximumPerSource: Int
     private let trusted: [CIDR]
+    private let keepAlive: KeepAlive
     private let metrics: TransportMetrics
     private let logger: Logger
     private let state = Mutex(State())
 
-    init(maximum: Int, maximumPerSource: Int, trusted: [CIDR], metrics: TransportMetrics, logger: Logger) {
+    init(
+        maximum: Int, maximumPerSource: Int, trusted: [CIDR], keepAlive: KeepAlive = KeepAlive(),
+        metrics: TransportMetrics, logger: Logger
+    ) {
         self.maximum = maximum
         self.maximumPerSource = maximumPerSource
         self.trusted = trusted
+        self.keepAlive = keepAlive
         self.metrics = metrics
         self.logger = logger
     }
@@ -83,7 +110,8 @@ final class OpenConnections: Sendable {
     func admit(_ channel: any Channel) -> Bool {
         guard let address = channel.remoteAddress?.ipAddress.flatMap({ IPAddress($0) }) else { return false }
         let isTrusted = trusted.contains { $0.contains(address) }
-        let connection = OpenConnection(channel, address: address, isTrusted: isTrusted)
+        let connection = OpenConnection(
+            channel, address: address, isTrusted: isTrusted, keepAlive: keepAlive.time(isTrusted: isTrusted))
         let (refusal, dropped) = state.withLock { state -> (Refusal?, [OpenConnection]) in
             guard !state.isDraining else { return (.process, []) }
             let ofSource = state.sources[connection.source] ?? 0

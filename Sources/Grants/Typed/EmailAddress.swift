@@ -1,25 +1,30 @@
 /// An e-mail address that may be mailed to (RFC 5321 §4.1.2, dot-atom local part, DNS domain).
 ///
-/// Deliberately narrow: one mailbox, ASCII, no quoting, comments or address literals, so that typed text cannot reach a
-/// header, a command line or a second recipient. Two addresses are the same account when ``key`` is equal. Only ASCII
-/// case is folded, so a Unicode look-alike of an address never names the same account.
+/// Deliberately narrow: one mailbox, no quoting, comments or address literals, so that typed text cannot reach a
+/// header, a command line or a second recipient. The local part is ASCII. A domain may be written in any script; it is
+/// kept as DNS knows it, in A-labels. Two addresses are the same account when ``key`` is equal. Only ASCII case is
+/// folded, so a Unicode look-alike of a mailbox never names the same account.
 public struct EmailAddress: Sendable, Hashable {
-    /// As typed, without surrounding ASCII blanks.
+    /// As typed, without what copying brings around it, the domain in A-labels.
     public let text: String
     /// ASCII lower case: the look-up key (`email_key`).
     public let key: String
 
     /// The longest address accepted, in bytes (RFC 5321 §4.5.3.1.3 less the angle brackets).
     public static let maximumLength = 254
+    /// The longest text that is looked at, in bytes: an address in another script is longer than its A-labels.
+    private static let maximumTyped = 1024
 
     /// Parses an address; `nil` when it is not one.
     public init?(_ typed: String) {
-        let bytes = typed.utf8.drop { $0 == 0x20 || $0 == 0x09 }.reversed().drop { $0 == 0x20 || $0 == 0x09 }.reversed()
-        guard bytes.count <= Self.maximumLength, let at = bytes.firstIndex(of: UInt8(ascii: "@")),
-            Self.isLocalPart(bytes[..<at]), Self.isDomain(bytes[bytes.index(after: at)...])
+        guard typed.utf8.count <= Self.maximumTyped else { return nil }
+        let trimmed = typed.trimmingBlanks
+        guard let at = trimmed.utf8.firstIndex(of: UInt8(ascii: "@")), Self.isLocalPart(trimmed.utf8[..<at]),
+            let domain = DomainName.ascii(trimmed[trimmed.utf8.index(after: at)...]), Self.isDomain(domain.utf8)
         else { return nil }
-        text = String(decoding: bytes, as: UTF8.self)
-        key = String(decoding: bytes.map(Self.lowercased), as: UTF8.self)
+        text = "\(trimmed[..<at])@\(domain)"
+        guard text.utf8.count <= Self.maximumLength else { return nil }
+        key = String(decoding: text.utf8.map(Self.lowercased), as: UTF8.self)
     }
 
     private static func isLocalPart(_ bytes: some Collection<UInt8>) -> Bool {
@@ -29,7 +34,7 @@ public struct EmailAddress: Sendable, Hashable {
         }
     }
 
-    private static func isDomain(_ bytes: some Collection<UInt8>) -> Bool {
+    private static func isDomain(_ bytes: some BidirectionalCollection<UInt8>) -> Bool {
         guard bytes.count <= 253 else { return false }
         let labels = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         // An all-numeric last label is an address literal in disguise (RFC 3696 §2).
@@ -38,8 +43,8 @@ public struct EmailAddress: Sendable, Hashable {
         }
         return labels.allSatisfy { label in
             let edge = UInt8(ascii: "-")
-            return (1...63).contains(label.count) && label.first != edge
-                && label.reversed().first != edge && label.allSatisfy { isAlphanumeric($0) || $0 == edge }
+            return (1...63).contains(label.count) && label.first != edge && label.last != edge
+                && label.allSatisfy { isAlphanumeric($0) || $0 == edge }
         }
     }
 
