@@ -67,7 +67,7 @@ MALFORMED = [
     ({"id_token_hint": "x"}, "invalid_request"), ({"login_hint": None, "id_token_hint": "x"}, "invalid_request"),
     ({"login_hint_token": "x"}, "invalid_request"), ({"request": "x"}, "invalid_request"),
     *(({"login_hint": hint}, "invalid_request") for hint in (
-        "ada", " ada@x.example", "ada@x.example ", "a" * 250 + "@x.example", "491701234567", "+0491701234567", "+49 170 1234567",
+        "ada", "ada @x.example", "ada@x .example", "a" * 250 + "@x.example", "491701234567", "+0491701234567", "+49 170 1234567",
         "8A6D3D4E-0000-4000-8000-000000000000", "8a6d3d4e", "\u0661\u0662@x.example")),
     *(({"binding_message": text}, "invalid_binding_message") for text in ("x" * 65, "a\nb", "a\u202eb", "a\u2066b", "a\x7fb", "a\u2028b")),
     *(({"requested_expiry": text}, "invalid_request") for text in ("29", "301", "1e2", "-1", "+60", " 60", "60.0", str(2**63), "0x3c")),

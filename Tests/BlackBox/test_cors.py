@@ -45,7 +45,7 @@ def test_a_preflight_is_answered_to_the_web_origins_of_the_realm(realm, path):
     for origin in (OURS, OTHERS):
         answer = preflight(realm, path, origin)
         assert (answer.status, allowed(answer), answer.header("access-control-max-age")) == (204, origin, "600"), answer
-        assert answer.header("access-control-allow-headers") == "Authorization, Content-Type, DPoP"
+        assert answer.header("access-control-allow-headers") == "Authorization, Content-Type, DPoP, Traceparent, Tracestate, Baggage, Sentry-Trace"
         assert set(answer.header("access-control-allow-methods").split(", ")) <= {"GET", "HEAD", "POST", "PATCH", "DELETE"}
     for stranger in (STRANGER, "null", OURS.replace("https", "http"), OURS.replace("//", "//sub."), OURS + ":8443"):
         answer = preflight(realm, path, stranger)

@@ -34,7 +34,7 @@ struct TOTPTests {
         for now in [1_111_111_110.0, 1_111_111_139.999] {
             let code = TOTP.code(Self.seed, step: TOTP.step(at: now) + offset)
             #expect(
-                TOTP.match(code, seed: Self.seed, now: now, after: nil) == (good ? TOTP.step(at: now) + offset : nil))
+                TOTP.match(TypedCode(code), seed: Self.seed, now: now, after: nil) == (good ? TOTP.step(at: now) + offset : nil))
         }
     }
 
@@ -42,29 +42,30 @@ struct TOTPTests {
         let now = 1_111_111_110.0
         let step = TOTP.step(at: now)
         let code = TOTP.code(Self.seed, step: step)
-        #expect(TOTP.match(code, seed: Self.seed, now: now, after: Double((step - 1) * 30)) == step)
-        #expect(TOTP.match(code, seed: Self.seed, now: now, after: Double(step * 30)) == nil)
-        #expect(TOTP.match(code, seed: Self.seed, now: now, after: Double((step + 1) * 30)) == nil)
+        #expect(TOTP.match(TypedCode(code), seed: Self.seed, now: now, after: Double((step - 1) * 30)) == step)
+        #expect(TOTP.match(TypedCode(code), seed: Self.seed, now: now, after: Double(step * 30)) == nil)
+        #expect(TOTP.match(TypedCode(code), seed: Self.seed, now: now, after: Double((step + 1) * 30)) == nil)
     }
 
     @Test func `spaces between the digits do not count`() {
         let now = 1_111_111_110.0
         let code = TOTP.code(Self.seed, step: TOTP.step(at: now))
-        #expect(TOTP.match(" \(code.prefix(3)) \(code.suffix(3)) ", seed: Self.seed, now: now, after: nil) != nil)
+        let typed = TypedCode(" \(code.prefix(3)) \(code.suffix(3)) ")
+        #expect(TOTP.match(typed, seed: Self.seed, now: now, after: nil) != nil)
     }
 
     @Test(
         "anything but six digits matches nothing",
         arguments: ["", "1", "-", "abcdef", "１２３４５６", "0000000", String(repeating: "1", count: 10_240)])
     func garbage(_ text: String) {
-        #expect(TOTP.match(text, seed: Self.seed, now: 1_111_111_110, after: nil) == nil)
+        #expect(TOTP.match(TypedCode(text), seed: Self.seed, now: 1_111_111_110, after: nil) == nil)
     }
 
     @Test func `a code with a digit more or less is wrong`() {
         let now = 1_111_111_110.0
         let code = TOTP.code(Self.seed, step: TOTP.step(at: now))
         for variant in [String(code.dropLast()), code + "0", "0" + code] {
-            #expect(TOTP.match(variant, seed: Self.seed, now: now, after: nil) == nil)
+            #expect(TOTP.match(TypedCode(variant), seed: Self.seed, now: now, after: nil) == nil)
         }
     }
 }
@@ -125,8 +126,8 @@ struct TOTPSeedTests {
         let candidates = try material.candidates(for: "0123-456a-1bcd", keyring: keyring, realm: realm, factor: factor)
         #expect(
             candidates == [
-                RecoveryCode.keyed("0123-456a-1bcd", realm: realm, factor: factor, under: keyring.newest),
-                RecoveryCode.keyed("0123-456a-1bcd", realm: realm, factor: factor, under: key),
+                RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: keyring.newest),
+                RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: key),
             ])
         #expect(throws: TokenError.self) {
             try material.candidates(for: "0123-456a-1bcd", keyring: .fixture(2), realm: realm, factor: factor)
@@ -203,14 +204,14 @@ struct RecoveryCodeTests {
         let hash = keyed("0123-456a-1bcd")
         #expect(hash.count == 32)
         #expect(keyed("0123-456a-1bce") != hash)
-        #expect(RecoveryCode.keyed("0123-456a-1bcd", realm: .random(), factor: factor, under: key) != hash)
-        #expect(RecoveryCode.keyed("0123-456a-1bcd", realm: realm, factor: .random(), under: key) != hash)
+        #expect(RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: .random(), factor: factor, under: key) != hash)
+        #expect(RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: .random(), under: key) != hash)
         #expect(
-            RecoveryCode.keyed("0123-456a-1bcd", realm: realm, factor: factor, under: Keyring.fixture(2).newest) != hash
+            RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: Keyring.fixture(2).newest) != hash
         )
     }
 
     private func keyed(_ code: String) -> [UInt8] {
-        RecoveryCode.keyed(code, realm: realm, factor: factor, under: key)
+        RecoveryCode.keyed(TypedCode(code), realm: realm, factor: factor, under: key)
     }
 }

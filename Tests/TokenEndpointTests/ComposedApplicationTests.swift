@@ -76,6 +76,12 @@ struct ComposedApplicationTests {
         arguments: [
             ("application/x-www-form-urlencoded; charset=utf-8", true), ("APPLICATION/X-WWW-FORM-URLENCODED", true),
             ("application/x-www-form-urlencoded ;charset=\"UTF-8\"", true),
+            ("application/x-www-form-urlencoded; charset=utf8", true),
+            ("application/x-www-form-urlencoded; charset=\"UTF8\"", true),
+            ("application/x-www-form-urlencoded; Charset = unicode-1-1-utf-8", true),
+            ("application/x-www-form-urlencoded; charset", false), ("application/x-www-form-urlencoded; charset=", false),
+            ("application/x-www-form-urlencoded; charset=utf-16", false),
+            ("application/x-www-form-urlencoded; charset=\"utf-8", false),
             ("application/x-www-form-urlencoded;", true), ("application/x-www-form-urlencoded; version=1", true),
             ("application/x-www-form-urlencoded; charset=iso-8859-1", false), ("application/json", false), ("", false),
             ("application/x-www-form-urlencoded, text/plain", false),

@@ -76,11 +76,42 @@ struct PeerTests {
             (["198.51.100.1, 10.1.1.1"], "198.51.100.1"),
             (["1.2.3.4", "198.51.100.1"], "198.51.100.1"), ([], "10.0.0.1"), (["garbage"], "10.0.0.1"),
             (["198.51.100.1, garbage"], "10.0.0.1"),
-            (["::ffff:127.0.0.1%eth0"], "10.0.0.1"), (["1.2.3.4:99"], "10.0.0.1"), ([""], "10.0.0.1"),
-            (["::ffff:198.51.100.1"], "198.51.100.1"),
+            ([""], "10.0.0.1"), (["::ffff:198.51.100.1"], "198.51.100.1"),
         ])
     func hops(_ forwardedFor: [String], _ source: String) {
         #expect(peer("10.0.0.1", forwardedFor: forwardedFor, forwardedHost: ["b.example"]).source == source)
+    }
+
+    @Test(
+        "an address is read however a proxy decorates it",
+        arguments: [
+            "198.51.100.1:51001", "\"198.51.100.1\"", "\"198.51.100.1:51001\"", "\t198.51.100.1 ", "[::ffff:198.51.100.1]:443",
+            "::ffff:198.51.100.1%eth0", "198.51.100.1,", "198.51.100.1, , 10.9.9.9:80", "1.2.3.4:1, 198.51.100.1:2",
+        ])
+    func decorated(_ value: String) {
+        #expect(peer("10.0.0.1", forwardedFor: [value]).source == "198.51.100.1")
+    }
+
+    @Test(
+        "an IPv6 address, too",
+        arguments: [
+            "2001:db8:1:2::7", "[2001:db8:1:2::7]", "[2001:db8:1:2::7]:51001", "\"[2001:db8:1:2::7]:51001\"",
+            "2001:db8:1:2::7%eth0", "[2001:db8:1:2::7%eth0]:80", " \" 2001:db8:1:2::7 \" ",
+        ])
+    func decoratedIPv6(_ value: String) {
+        #expect(peer("10.0.0.1", forwardedFor: [value]).source == peer("2001:db8:1:2::7").source)
+    }
+
+    @Test(
+        "what is no address counts as the proxy that sent it",
+        arguments: [
+            "unknown", "_hidden", "unix:", "198.51.100.1:", "198.51.100.1:123456", "198.51.100.1:x", "[198.51.100.1",
+            "198.51.100.1]", "[2001:db8::1]x", "[2001:db8::1]:", "\"198.51.100.1", "198.51.100.1;", "198.51.100.1%1",
+            "198.51.100", "0198.51.100.1", "[]", "[]:1", "\"\"", ":1", ":", "%", String(repeating: " ", count: 200) + "x",
+        ])
+    func noAddress(_ value: String) {
+        #expect(peer("10.0.0.1", forwardedFor: ["1.2.3.4, " + value]).source == "10.0.0.1")
+        #expect(peer("10.0.0.1", forwardedFor: ["1.2.3.4, \(value), 10.0.0.7"]).source == "10.0.0.7")
     }
 
     @Test func `an IPv6 client counts by its 64-bit network`() {
