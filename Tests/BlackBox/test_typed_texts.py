@@ -135,7 +135,7 @@ def test_a_domain_of_any_script_is_known_by_its_a_labels(realm, face):
         if face not in ("identifiers", "proof page"):
             realm.put_user(address)
         assert ADDRESS_FACES[face](realm, f"{local}@{typed}", address) == address, (face, typed)
-    for wrong in ("ädä@mail.example", "ada@-ü.example", "ada@ü ü.example", "a\u200bda@mail.example"):
+    for wrong in ("ädä@mail.example", "ada@-ü.example", "ada@ü ü.example", "ada@ü\uff03.example", "a\u200bda@mail.example"):
         if face == "username":
             app = realm.app()
             assert app.redeem("123456", email=wrong).status == 400
@@ -153,7 +153,7 @@ def registered(realm, name):
     if answer.status != 200:
         return None
     tokens = app.redeem(realm.world.mailbox.wait(email, kind="code").code, handle=answer.json()["AuthSession"]).json()
-    return app.account(tokens["access_token"]).json().get("FirstName")
+    return app.account(tokens["access_token"]).get("FirstName")
 
 
 def renamed(realm, name):

@@ -26,7 +26,8 @@ struct EmailAddressTests {
             "a\u{202e}@b.example",
             "a\u{0}@b.example", "a@b\u{0}ü.example", "a\u{85}@b.example", "|id@b example", "ä@b.example",
             "a\u{200b}@b.example", "a@b ü.example", "a@-ü.example", "a@ü..example", "a@\u{1f4a9}\u{202e}.example",
-            "a@xn--\u{fc}.example", "a@bücher", "a@\u{fc}.1",
+            "a@ü#.example", "a@ü\u{ff03}.example", "a@ü_x.example", "a@ü\u{2100}.example", "a@\u{ff41}\u{ff03}.example",
+            "a@ü\u{a0}x.example", "a@xn--\u{fc}.example", "a@bücher", "a@\u{fc}.1",
         ])
     func refused(_ typed: String) {
         #expect(EmailAddress(typed) == nil)
