@@ -201,6 +201,115 @@ def test_a_mobile_link_comes_back_in_a_new_tab_of_the_same_browser_alone(backend
     assert len(page.shown("finish")) == 1
 
 
+def test_a_retry_step_that_asks_for_nothing_sends_nothing(backend, fresh, phone):  # noqa: F811
+    """It resolves with nothing, and is not asked again: the page waits for the link that was sent."""
+    number = new_number()
+    token, status = backend.unify("desktop", number, finalTargetUrl=backend.site.origin + "/done")
+    page = Visitor(fresh).visit(backend.site)
+    backend.proxy.requests.clear()
+    page.begin("""builder => builder.withInstantLinkFallback(step('start'), async () => { log.push(['retry']); })
+        .withMatchNumber(({ matchNumber }) => { log.push(['number', matchNumber]); }).withRole('secondary')""", token)
+    page.answer("start", None)
+    link = backend.link(number)
+    other = Visitor(phone)
+    other.open(link)
+    other.type("input[name=number]", page.shown("number")[-1])
+    other.click("button.primary")
+    assert page.outcome()["value"]["state"] == "passed" and status()["success"] == "true"
+    assert backend.proxy.calls("/connect/possession/send") == [200] and len(page.shown("retry")) == 1
+    assert len(backend.phones.to(number)) == 1
+
+
+@pytest.fixture
+def unhurried(backend):
+    """A realm whose cooldown is long enough to be met and short enough to be waited for."""
+    backend.world.admin.call("set_possession", "browser", True, resend_cooldown="4 seconds")
+    backend.world.settle()
+    yield backend
+    backend.world.admin.call("set_possession", "browser", True, resend_cooldown="0")
+    backend.world.settle()
+
+
+def test_a_reload_within_the_cooldown_waits_and_ends_nothing(unhurried, fresh, phone):  # noqa: F811
+    """The page that begins again asks for a link once the server takes it; the transaction goes on."""
+    number = new_number()
+    token, status = unhurried.unify("desktop", number, finalTargetUrl=unhurried.site.origin + "/done")
+    page = Visitor(fresh).visit(unhurried.site)
+    page.begin(LINK, token)
+    page.answer("start", None)
+    unhurried.link(number)
+    page.visit(unhurried.site)
+    page.begin(LINK, token)
+    page.answer("start", None)
+    unhurried.proxy.requests.clear()
+    link = unhurried.link(number, 2)
+    until(lambda: page.shown("number"), "no number")
+    assert status()["success"] == "pending" and len(page.shown("start")) == 1, "the person agreed once"
+    assert unhurried.proxy.calls("/connect/possession/send") in ([200], [400, 200])
+    other = Visitor(phone)
+    other.open(link)
+    other.type("input[name=number]", page.shown("number")[-1])
+    other.click("button.primary")
+    assert page.outcome()["value"]["state"] == "passed" and status()["success"] == "true"
+
+
+def test_the_link_of_before_a_reload_still_ends_the_transaction(unhurried, fresh, phone):  # noqa: F811
+    """While the page waits for the cooldown, the link that is on the phone is opened."""
+    number = new_number()
+    token, status = unhurried.unify("desktop", number, finalTargetUrl=unhurried.site.origin + "/done")
+    page = Visitor(fresh).visit(unhurried.site)
+    page.begin(LINK, token)
+    page.answer("start", None)
+    link = unhurried.link(number)
+    shown = until(lambda: page.shown("number"), "no number")[-1]
+    page.visit(unhurried.site)
+    page.begin(LINK, token)
+    page.answer("start", None)
+    other = Visitor(phone)
+    other.open(link)
+    other.type("input[name=number]", shown)
+    other.click("button.primary")
+    assert page.outcome()["value"]["state"] == "passed" and status()["success"] == "true"
+    assert len(unhurried.phones.to(number)) == 1
+
+
+def test_a_step_that_changes_the_number_too_soon_hears_of_it(unhurried, fresh):
+    """The step that gave the number is told how long to wait, and the number that it gives again is used."""
+    first, second = new_number(), new_number()
+    token, status = unhurried.unify(number=first)
+    page = Visitor(fresh).visit(unhurried.site)
+    page.begin(OTP, token)
+    page.answer("start", None)
+    unhurried.code(first)
+    page.answer("code", {"resultType": 2})
+    page.answer("start", {"phoneNumber": second})
+    told = page.asked("start")[1]
+    assert told["code"] == "resend_too_soon" and 0 < told["resendAfter"] <= 4, told
+    page.answer("start", {"phoneNumber": second})
+    page.type_code(unhurried.code(second))
+    assert page.outcome()["value"]["state"] == "passed" and status()["phoneNumber"] == second
+    assert [told for told in page.shown("code") if told] == [], "the finish step has nothing to say of it"
+
+
+def test_a_page_that_displays_no_number_hears_what_is_missing(backend, fresh):
+    """The person could never type what the page does not display."""
+    token, status = backend.unify("desktop", new_number(), finalTargetUrl=backend.site.origin + "/done")
+    page = Visitor(fresh).visit(backend.site)
+    message = page.evaluate(f"""new postern.AuthenticatorBuilder().withInstantLinkFallback(async () => null).withRole('secondary')
+        .build().authenticate({json.dumps(token)}).then(() => null, error => `${{error.code}}: ${{error.message}}`)""")
+    assert message.startswith("misuse: ") and "withMatchNumber" in message and "link_match" in message, message
+    assert status()["success"] == "false"
+
+
+def test_a_page_of_an_unregistered_origin_hears_why_at_once(backend, fresh):
+    """Not after half a minute of repetitions."""
+    token, _ = backend.unify(number=new_number())
+    page = Visitor(fresh).visit(backend.stranger)
+    page.begin(OTP, token)
+    page.wait("window.outcome !== undefined", timeout=8)
+    assert page.outcome() == {"error": "origin_not_registered"}
+
+
 _WATCHED = """(() => {
   const before = window.fetch;
   window.sent = [];

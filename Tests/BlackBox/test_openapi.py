@@ -211,8 +211,9 @@ def test_a_walk_through_every_operation(watched, world):
     for path in ("openid-configuration", "oauth-authorization-server", "jwks", "jwks.json", "apple-app-site-association", "assetlinks.json"):
         answer = expect(app.get(f"/.well-known/{path}"), 200)
         expect(app.get(f"/.well-known/{path}", {"If-None-Match": answer.header("etag")}), 304)
-    answer = expect(app.get("/sdk/v1/postern.js"), 200)
-    expect(app.get("/sdk/v1/postern.js", {"If-None-Match": answer.header("etag")}), 304)
+    for name in ("postern.js", "core.js"):
+        answer = expect(app.get(f"/sdk/v1/{name}"), 200)
+        expect(app.get(f"/sdk/v1/{name}", {"If-None-Match": answer.header("etag")}), 304)
     expect(app.get("/api/app-info"), 200)
     for path in ("/healthz", "/readyz", "/metrics"):
         expect(world.node.ops(path), 200)

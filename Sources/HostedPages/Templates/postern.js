@@ -6,165 +6,15 @@
 // The key of this browser cannot be exported. Whether a number is proven, the page's backend asks the server; what this
 // module reports is for display.
 
+import { PosternError, Server, digest, forget, keep, noAnswer, pause, seconds, sweep } from "./core.js";
+
+export { PosternError };
+
 const SERVER = new URL(import.meta.url).origin;
+const server = new Server(SERVER);
 
 /** What the finish step of a code, or the retry step of a link, resolves with. */
 export const OtpFinishResultType = Object.freeze({ OnSuccess: 0, OnResendOtp: 1, OnMobileNumberChange: 2 });
-
-/**
- * A call that failed. `code` is the server's `error` (or the title of its problem), or one of this module's own:
- * `network` (no answer), `server_error` (an answer of another form), or one that a method names.
- * `status` is the HTTP status, 0 without an answer; `details` has the members of the answer, and `retryAfter`.
- */
-export class PosternError extends Error {
-  constructor(code, message, status = 0, details = {}) {
-    super(message || code);
-    Object.assign(this, { name: "PosternError", code, status, details });
-  }
-}
-
-// -- Texts and bytes
-
-const base64url = bytes => btoa(String.fromCharCode(...new Uint8Array(bytes)))
-  .replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
-const utf8 = text => new TextEncoder().encode(text);
-const digest = async text => base64url(await crypto.subtle.digest("SHA-256", utf8(text)));
-const seconds = () => Math.floor(Date.now() / 1000);
-const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
-
-// -- The store: IndexedDB of the page's origin, or memory
-
-// Keys by server and, for 15 minutes, the transactions that a link may lead back to.
-// Without IndexedDB both live as long as the page.
-const memory = { keys: new Map(), transactions: new Map() };
-let opened;
-
-const database = () => opened ??= new Promise((resolve, reject) => {
-  const request = indexedDB.open("postern", 1);
-  request.onupgradeneeded = () => Object.keys(memory).forEach(name => request.result.createObjectStore(name));
-  request.onsuccess = () => {
-    // A newer version of this file may bring another database.
-    request.result.onversionchange = () => { request.result.close(); opened = undefined; };
-    resolve(request.result);
-  };
-  request.onerror = request.onblocked = reject;
-});
-
-/** Runs `body(store)` in one transaction; does nothing where IndexedDB does not work. */
-const stored = async (name, body) => {
-  try {
-    const transaction = (await database()).transaction(name, "readwrite");
-    await new Promise((resolve, reject) => {
-      transaction.oncomplete = resolve;
-      transaction.onerror = transaction.onabort = reject;
-      body(transaction.objectStore(name));
-    });
-  } catch { /* Memory it is. */ }
-};
-
-/** The value under a name; else `made`, which is then kept. Of two pages that ask at once, both get the same. */
-const keep = async (name, key, made) => {
-  const map = memory[name];
-  let value = map.get(key) ?? made;
-  if (!map.has(key)) {
-    await stored(name, store => {
-      store.get(key).onsuccess = ({ target }) => {
-        value = target.result ?? made;
-        if (made && value === made) store.put(made, key);
-      };
-    });
-  }
-  if (value) map.set(key, value);
-  return value;
-};
-
-const forget = async (name, key) => {
-  memory[name].delete(key);
-  await stored(name, store => store.delete(key));
-};
-
-/** Forgets transactions that are over. */
-const sweep = () => stored("transactions", store => {
-  store.openCursor().onsuccess = ({ target: { result: cursor } }) => {
-    if (cursor?.value.at < Date.now() - 15 * 60_000) cursor.delete();
-    cursor?.continue();
-  };
-});
-
-// -- The key of this browser, and what it signs
-
-let ownKey;
-
-/** The key of this browser for the server. Its private half is not extractable. */
-const deviceKey = () => ownKey ??= (async () => {
-  const ECDSA = { name: "ECDSA", namedCurve: "P-256" };
-  const pair = await keep("keys", SERVER)
-    ?? await keep("keys", SERVER, await crypto.subtle.generateKey(ECDSA, false, ["sign"]));
-  const { kty, crv, x, y } = await crypto.subtle.exportKey("jwk", pair.publicKey);
-  return { sign: pair.privateKey, jwk: { kty, crv, x, y } };
-})().catch(error => { ownKey = undefined; throw error; });
-
-/** A compact JWS by the key of this browser, with the public key in its header. */
-const signed = async (typ, payload) => {
-  const { sign, jwk } = await deviceKey();
-  const part = members => base64url(utf8(JSON.stringify(members)));
-  const input = `${part({ typ, alg: "ES256", jwk })}.${part(payload)}`;
-  const signature = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, sign, utf8(input));
-  return `${input}.${base64url(signature)}`;
-};
-
-/** A proof of possession (RFC 9449 §4.2). `token`: the one that goes with it. */
-const proof = async (method, path, nonce, token) => signed("dpop+jwt", {
-  jti: base64url(crypto.getRandomValues(new Uint8Array(16))), htm: method, htu: SERVER + path, iat: seconds(),
-  ...(nonce && { nonce }), ...(token && { ath: await digest(token) }),
-});
-
-// -- Calls
-
-// The server's time in the form that proofs need; good for minutes.
-let lastNonce;
-
-/**
- * One call. `proves` adds the header `DPoP`; `body` gets a function that makes a proof for a member of the body.
- * A refused nonce consumed nothing, so that the call is repeated, once.
- */
-const call = async (method, path, { token, scheme = "DPoP", proves = true, body, form, signal, query = "" } = {}) => {
-  for (let first = true; ; first = false) {
-    const nonce = lastNonce;
-    const headers = {};
-    if (token) headers.Authorization = `${scheme} ${token}`;
-    if (proves) headers.DPoP = await proof(method, path, nonce, token);
-    if (form) headers["Content-Type"] = "application/x-www-form-urlencoded";
-    if (body) headers["Content-Type"] = "application/json";
-    const content = form ? new URLSearchParams(form).toString()
-      : body && JSON.stringify(await body(() => proof(method, path, nonce, token)));
-    let response, text;
-    try {
-      response = await fetch(SERVER + path + query, {
-        method, headers, body: content, signal,
-        credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
-      });
-      text = await response.text();
-    } catch (error) {
-      if (signal?.aborted) throw error;
-      throw noAnswer();
-    }
-    lastNonce = response.headers.get("DPoP-Nonce") ?? lastNonce;
-    let answer = {};
-    try {
-      answer = JSON.parse(text) ?? answer;
-    } catch { /* Empty, or of another form: its status counts. */ }
-    const retryAfter = Number(response.headers.get("Retry-After"));
-    if (retryAfter) answer.retryAfter = retryAfter;
-    if (response.ok) return answer;
-    if (first && answer.error === "use_dpop_nonce" && lastNonce !== nonce) continue;
-    throw new PosternError(
-      answer.error ?? answer.title ?? "server_error",
-      answer.error_description ?? answer.message ?? answer.detail ?? answer.Message, response.status, answer);
-  }
-};
-
-const noAnswer = () => new PosternError("network", "The server did not answer.");
 
 /**
  * Whether a call may have had its effect although no answer says so. A browser may send a request twice after a broken
@@ -189,6 +39,9 @@ const isMendable = error => error?.status === 429 || [
   "otp_invalid", "invalid_request", "resend_too_soon", "send_limit", "phone_change_not_allowed",
 ].includes(error?.code);
 
+/** Whether the same message may be asked for a little later. */
+const isTooSoon = error => error.code === "resend_too_soon" || error.status === 429;
+
 const isOver = state => ["passed", "required", "failed", "redeemed"].includes(state);
 
 /** The server's side of one transaction. */
@@ -202,7 +55,7 @@ class Transaction {
   static async open(authToken) {
     try {
       const payload = authToken.split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
-      lastNonce = JSON.parse(atob(payload)).nonce ?? lastNonce;
+      server.learn(JSON.parse(atob(payload)).nonce);
     } catch { /* Not a token: the server says so. */ }
     const made = new Transaction(authToken);
     await made.reopen();
@@ -220,7 +73,7 @@ class Transaction {
 
   async call(step, members, signal) {
     const path = `/connect/possession/${step}`;
-    return call("POST", path, { token: this.authToken, body: () => members, signal });
+    return server.call("POST", path, { token: this.authToken, body: () => members, signal });
   }
 
   /** A call that changes nothing when it is repeated: it is, for half a minute of a broken network. */
@@ -238,9 +91,17 @@ class Transaction {
 
   /** Asks for a message. This is never repeated blindly: each one counts. */
   async send(channel, phoneNumber) {
-    const sent = await this.call("send", { channel, ...(phoneNumber && { phoneNumber }) });
-    this.known.sendsLeft = sent.sendsLeft;
-    return sent;
+    try {
+      const sent = await this.call("send", { channel, ...(phoneNumber && { phoneNumber }) });
+      this.known.sendsLeft = sent.sendsLeft;
+      return sent;
+    } catch (error) {
+      // Asked again sooner, the server refuses again.
+      if (isTooSoon(error)) {
+        this.dueAt = Date.now() + 1000 * (error.details.resendAfter ?? error.details.retryAfter ?? 1);
+      }
+      throw error;
+    }
   }
 
   /** Waits until it is over. - Returns: its last state. */
@@ -287,10 +148,16 @@ export class AuthenticatorBuilder {
    */
   withOtpFallback(start, finish) { return this.#with({ otpStart: start, otpFinish: finish }); }
 
-  /** `start` as above. `retry(error?)` resolves with a type of `OtpFinishResultType` to get another message. */
+  /**
+   * `start` as above. `retry(error?)` resolves with `OnResendOtp` or `OnMobileNumberChange` to get another message; with
+   * anything else it is not asked again, and the link is waited for.
+   */
   withInstantLinkFallback(start, retry) { return this.#with({ linkStart: start, linkRetry: retry }); }
 
-  /** `show({matchNumber})`: displays the two digits that the person types on the page behind the link. */
+  /**
+   * `show({matchNumber})`: displays the two digits that the person types on the page behind the link. Needed for links
+   * where the realm has `link_match` on, else `authenticate` rejects with `misuse`.
+   */
   withMatchNumber(show) { return this.#with({ showNumber: show }); }
 
   /** `"secondary"`: the phone is another device than this one, so that a link is preferred to a code. */
@@ -387,18 +254,27 @@ class Authenticator {
     }
   }
 
-  /** Runs a start step until a message is sent; a number that is needed or refused is asked for again. */
-  async #start(transaction, channel, start, isNeeded) {
-    for (let error; ;) {
-      const input = await run(start, isNeeded, error);
+  /**
+   * Runs a start step until a message is sent; a number that is needed or refused is asked for again. `changes`: the
+   * step gives another number, and hears that it has to wait. Else the person has agreed, and this waits.
+   */
+  async #start(transaction, channel, start, isNeeded, changes = false) {
+    let asks = true;
+    let input, error;
+    for (;;) {
+      if (asks) input = await run(start, isNeeded, error);
+      asks = true;
       const { sendsLeft } = transaction.known;
       try {
+        await this.#untilDue(transaction);
         return await transaction.send(channel, input?.phoneNumber);
       } catch (failure) {
         if (isLost(failure)) {
           const known = await transaction.reopen();
           // Only the answer is lost. That of a link has the number to show, so that another link is needed.
           if (channel === "otp" && known.sendsLeft < sendsLeft) return {};
+        } else if (isTooSoon(failure)) {
+          asks = changes;
         } else if (String(failure.code).startsWith("phone_number_")) {
           isNeeded = true;
         } else {
@@ -406,6 +282,21 @@ class Authenticator {
         }
         error = notice(failure);
       }
+    }
+  }
+
+  /** Waits until the server takes another message. What was sent before may end the transaction meanwhile. */
+  async #untilDue(transaction) {
+    const rest = (transaction.dueAt ?? 0) - Date.now();
+    if (rest <= 0) return;
+    const waiting = new AbortController();
+    const end = transaction.end(waiting.signal);
+    end.catch(() => {});
+    try {
+      const state = await Promise.race([end, pause(rest)]);
+      if (state) throw new PosternError("transaction_over", "The transaction is over.", 0, { state });
+    } finally {
+      waiting.abort();
     }
   }
 
@@ -423,7 +314,7 @@ class Authenticator {
           await transaction.send("otp");
           break;
         case OtpFinishResultType.OnMobileNumberChange:
-          await this.#start(transaction, "otp", otpStart, true);
+          await this.#start(transaction, "otp", otpStart, true, true);
           break;
         default:
           return (await transaction.call("check", { otp: result.input?.otp ?? result.otp })).state;
@@ -444,13 +335,17 @@ class Authenticator {
     let sent = state === "linked" ? {} : await this.#start(transaction, "link", linkStart, phoneNumberNeeded);
     for (let error; ;) {
       const { matchNumber } = sent;
-      if (matchNumber && showNumber) await run(showNumber, { matchNumber });
+      if (matchNumber && !showNumber) {
+        throw new PosternError("misuse", "The page behind the link asks for two digits that this page has to display: "
+          + "add withMatchNumber(show), or switch link_match off (admin.put_possession_client).");
+      }
+      if (matchNumber) await run(showNumber, { matchNumber });
       const { state, type } = await this.#endOrRetry(transaction, error);
       if (state) return state;
       [sent, error] = [{}, undefined];
       try {
         sent = type === OtpFinishResultType.OnMobileNumberChange
-          ? await this.#start(transaction, "link", linkStart, true) : await transaction.send("link");
+          ? await this.#start(transaction, "link", linkStart, true, true) : await transaction.send("link");
       } catch (failure) {
         if (!isMendable(failure) && !isLost(failure)) throw failure;
         error = notice(failure);
@@ -458,7 +353,7 @@ class Authenticator {
     }
   }
 
-  /** Waits for the end of the transaction, or until the person wants another message. */
+  /** Waits for the end of the transaction, or until the retry step asks for another message. */
   async #endOrRetry(transaction, error) {
     const { linkRetry } = this.#steps;
     const waiting = new AbortController();
@@ -466,7 +361,11 @@ class Authenticator {
     end.catch(() => {});
     try {
       if (!linkRetry) return await end;
-      return await Promise.race([end, run(linkRetry, error).then(result => ({ type: choice(result) }))]);
+      return await Promise.race([end, run(linkRetry, error).then(result => {
+        const type = choice(result);
+        // The person has nothing to ask for: the link may still be opened.
+        return type === OtpFinishResultType.OnSuccess ? end : { type };
+      })]);
     } finally {
       waiting.abort();
     }
@@ -478,7 +377,7 @@ class Authenticator {
 let discovered;
 
 /** The issuer, which approvals are addressed to. */
-const issuer = () => discovered ??= call("GET", "/.well-known/openid-configuration", { proves: false })
+const issuer = () => discovered ??= server.call("GET", "/.well-known/openid-configuration", { proves: false })
   .then(answer => answer.issuer)
   .catch(error => { discovered = undefined; throw error; });
 
@@ -496,13 +395,13 @@ export class TrustedDevice {
   /** Makes this browser a trusted device of the user who signed in within ten minutes. */
   async enroll(tokens, { displayName, pushHandle } = {}) {
     const body = async prove => ({ Proof: await prove(), DisplayName: displayName, PushHandle: pushHandle });
-    return call("POST", "/connect/devices", { ...access(tokens), body });
+    return server.call("POST", "/connect/devices", { ...access(tokens), body });
   }
 
   /** This browser as the server knows it; `null` while it is no trusted device. */
   async self() {
     try {
-      return await call("GET", "/connect/devices/self");
+      return await server.call("GET", "/connect/devices/self");
     } catch (error) {
       if (error.status === 404) return null;
       throw error;
@@ -514,7 +413,7 @@ export class TrustedDevice {
    * `wait`: seconds, up to 25, that the server may hold an empty answer. `signal` ends the call.
    */
   async approvals({ wait = 0, signal } = {}) {
-    return call("GET", "/connect/approvals", { signal, query: wait ? `?wait=${Math.min(25, Math.floor(wait))}` : "" });
+    return server.call("GET", "/connect/approvals", { signal, query: wait ? `?wait=${Math.min(25, Math.floor(wait))}` : "" });
   }
 
   /**
@@ -522,19 +421,19 @@ export class TrustedDevice {
    * `matchNumber`: the two digits that the person typed. A repeated answer changes nothing.
    */
   async answer(approval, decision, matchNumber) {
-    const response = await signed("postern-approval+jwt", {
+    const response = await server.signed("postern-approval+jwt", {
       aud: await issuer(), iat: seconds(), approval_id: approval.Id, challenge: approval.Challenge, decision,
       client_id: approval.ClientId, event: approval.Event, binding_message: approval.BindingMessage,
       ...(decision === "approve" && approval.MatchRequired && { match_number: String(matchNumber ?? "").trim() }),
     });
     const body = () => ({ Response: response });
-    return call("POST", `/connect/approvals/${approval.Id}`, { proves: false, body });
+    return server.call("POST", `/connect/approvals/${approval.Id}`, { proves: false, body });
   }
 
   /** Offers this browser to a trusted device: display `QrText` as a QR code and `CheckCode`, then ask `self()`. */
   async offer({ displayName } = {}) {
     const body = () => ({ ClientId: this.#clientID, DisplayName: displayName });
-    return call("POST", "/connect/devices/offer", { body });
+    return server.call("POST", "/connect/devices/offer", { body });
   }
 
   /**
@@ -546,14 +445,14 @@ export class TrustedDevice {
     if (host !== new URL(SERVER).hostname) throw new PosternError("invalid_offer", "The code is not of this server.");
     const by = access(tokens);
     const body = () => ({ Offer: offer });
-    const offered = await call("POST", "/connect/devices/inspect", { ...by, body });
+    const offered = await server.call("POST", "/connect/devices/inspect", { ...by, body });
     const digits = await ask(offered);
-    const approval = await signed("postern-adopt+jwt", {
+    const approval = await server.signed("postern-adopt+jwt", {
       aud: await issuer(), iat: seconds(), offer: await digest(offer), jkt: offer.slice(4).split(".")[0],
       check_code: String(digits ?? "").trim(),
     });
     const adopted = () => ({ Offer: offer, Approval: approval });
-    return call("POST", "/connect/devices/adopt", { ...by, body: adopted });
+    return server.call("POST", "/connect/devices/adopt", { ...by, body: adopted });
   }
 
   /** Signs its user in. - Resolves: the answer of the token endpoint; the tokens are bound to this browser's key. */
@@ -561,14 +460,14 @@ export class TrustedDevice {
     const form = [["grant_type", "urn:postern:device"], ["client_id", this.#clientID], ["scope", scope]];
     if (totpCode) form.push(["totp_code", totpCode]);
     for (const one of [resource ?? []].flat()) form.push(["resource", one]);
-    return call("POST", "/connect/token", { form });
+    return server.call("POST", "/connect/token", { form });
   }
 
   /** Ends the trust in this browser. - Resolves: whether it was trusted. */
   async remove() {
     const device = await this.self();
     if (!device) return false;
-    await call("DELETE", `/connect/devices/${device.Id}`);
+    await server.call("DELETE", `/connect/devices/${device.Id}`);
     return true;
   }
 }
