@@ -101,7 +101,10 @@ def test_who_may_call(realm, srv):
     ({"possessionType": "desktop"}, "field 'finalTargetUrl' is missing"),
     *[({"possessionType": "desktop", "finalTargetUrl": url}, "field 'finalTargetUrl' is invalid") for url in (
         "http://app.example/", "https://app.example/" + "a" * 120, "https://app.example/#a", "https://app.example/?a=1&b=2", "https://a@app.example/",
-        "https://app.example/ a", "https://other.example/", "https://app.example.evil/", "//evil", "javascript:alert")],
+        "https://app.example/ a", "//evil", "javascript:alert")],
+    *[({"possessionType": "desktop", "finalTargetUrl": origin + "/"},
+       f"field 'finalTargetUrl' is invalid: {origin} is not a web origin of the client; an administrator registers it with admin.put_web_origin")
+      for origin in ("https://other.example", "https://app.example.evil")],
     *[({"possessionType": "mobile", "phoneNumber": phone}, "field 'phoneNumber' is invalid") for phone in (
         "(200) 100-4014", "+0123456789", "+" + "1" * 17, "+٤٣٦٦٤١٢٣٤٥", "+1 2001004014", "+4915112345678", 5)],
     ({"possessionType": "mobile", "allowOTPRetry": "true"}, "field 'allowOTPRetry' is invalid"),
@@ -118,6 +121,22 @@ def test_who_may_call(realm, srv):
 def test_a_start_names_what_is_wrong(srv, members, message):
     """Each member within its bounds."""
     assert_refused(srv.ask("/v3/unify", members), 400, 8001, message)
+
+
+def test_every_port_of_localhost_may_be_one_web_origin(srv, world, realm):
+    """For development: as `finalTargetUrl` and to read answers, and nothing that only begins so."""
+    app = srv.app
+    for url in ("http://localhost:5173/done", "http://localhost/done"):
+        assert_refused(srv.ask("/v3/unify", {"possessionType": "desktop", "finalTargetUrl": url}), 400, 8001)
+    world.admin.call("put_web_origin", realm.slug, realm.client("srv"), "http://localhost:*")
+    world.settle()
+    for url in ("http://localhost:5173/done", "http://localhost:3000", "http://localhost/done?a=1"):
+        assert srv.ask("/v3/unify", {"possessionType": "desktop", "finalTargetUrl": url}).status == 200, url
+    for url in ("http://localhost:0/", "http://localhost:65536/", "http://localhost:*/", "http://localhost.evil/", "https://localhost:5173/"):
+        assert_refused(srv.ask("/v3/unify", {"possessionType": "desktop", "finalTargetUrl": url}), 400, 8001)
+    for origin, may in (("http://localhost:5173", True), ("http://localhost.evil:80", False), ("https://localhost:5173", False)):
+        answer = app.get("/api/app-info", {"Origin": origin})
+        assert (answer.header("access-control-allow-origin") == origin) == may, origin
 
 
 def test_bodies_that_are_no_object(srv):

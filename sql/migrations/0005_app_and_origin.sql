@@ -51,7 +51,8 @@ COMMENT ON TABLE postern.client_android_app IS 'Android apps of a client with th
 CREATE TABLE postern.client_web_origin (
     realm_id uuid NOT NULL,
     client   uuid NOT NULL,
-    origin   text NOT NULL CHECK (postern.is_origin(origin) OR postern.is_web_view_origin(origin)),
+    origin   text NOT NULL CHECK (postern.is_origin(origin) OR postern.is_web_view_origin(origin)
+                                  OR origin = 'http://localhost:*'),
     PRIMARY KEY (realm_id, client, origin),
     FOREIGN KEY (realm_id, client) REFERENCES postern.client ON DELETE CASCADE
 );

@@ -54,6 +54,15 @@ public struct Client: Sendable, Equatable {
         public let sha256CertFingerprints: [String]
     }
 
+    /// Whether one of the registered web origins stands for `origin`: it is the same, or every port of `localhost`.
+    public static func isRegistered(_ origin: String, among origins: [String]) -> Bool {
+        if origins.contains(origin) { return true }
+        guard origins.contains("http://localhost:*") else { return false }
+        let port = origin.dropFirst("http://localhost".count)
+        return origin.hasPrefix("http://localhost")
+            && (port.isEmpty || port.first == ":" && (UInt16(port.dropFirst()) ?? 0) > 0)
+    }
+
     /// Whether the client may use a grant.
     public func mayUse(_ grantType: GrantType) -> Bool {
         permissions.contains(grantType.permission)

@@ -31,7 +31,8 @@ extension CrossOrigin {
         case .none: false
         case .all: true
         case .clients:
-            named?.webOrigins?.contains(origin) ?? realm.clients.values.contains { $0.webOrigins.contains(origin) }
+            named?.webOrigins.map { Client.isRegistered(origin, among: $0) }
+                ?? realm.clients.values.contains { Client.isRegistered(origin, among: $0.webOrigins) }
         }
     }
 

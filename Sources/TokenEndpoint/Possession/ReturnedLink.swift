@@ -14,7 +14,8 @@ struct ReturnedLink {
         else { return nil }
         if scheme == "https" || scheme == "http" {
             let origin = url[..<mark].split(separator: "/", maxSplits: 2).prefix(2).joined(separator: "//")
-            guard realm.clients.values.contains(where: { $0.webOrigins.contains(origin) }) else { return nil }
+            guard realm.clients.values.contains(where: { Client.isRegistered(origin, among: $0.webOrigins) })
+            else { return nil }
         }
         let query = url[url.index(after: mark)...].prefix { $0 != "#" }
         var values: [String: String] = [:]

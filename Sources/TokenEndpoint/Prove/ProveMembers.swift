@@ -121,8 +121,12 @@ struct ProveMembers {
         }
         let isHTTP = text.hasPrefix("https://") || text.hasPrefix("http://localhost")
         let end = text.dropFirst(8).firstIndex { $0 == "/" || $0 == "?" } ?? text.endIndex
-        guard text.utf8.count <= 128, isPlain, isHTTP, client.webOrigins.contains(String(text[..<end])) else {
-            throw .invalid("finalTargetUrl")
+        guard text.utf8.count <= 128, isPlain, isHTTP else { throw .invalid("finalTargetUrl") }
+        let origin = String(text[..<end])
+        guard Client.isRegistered(origin, among: client.webOrigins) else {
+            throw .malformed(
+                "field 'finalTargetUrl' is invalid: \(origin) is not a web origin of the client; an administrator "
+                    + "registers it with admin.put_web_origin")
         }
         return text
     }

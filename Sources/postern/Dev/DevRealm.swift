@@ -46,7 +46,8 @@ enum DevRealm {
             SELECT admin.set_rate_limit('demo', 'magic-link', 'target', 1000, interval '1 minute');
             SELECT admin.set_rate_limit('demo', 'magic-link', 'target-total', 1000, interval '1 minute');
             SELECT admin.put_client('demo', '\(clientID)', 'public', 'Demo App', rp_id => '\(rpID)');
-            SELECT admin.put_web_origin('demo', '\(clientID)', '\(origin)');
+            SELECT admin.put_web_origin('demo', '\(clientID)', o)
+              FROM unnest(ARRAY['\(origin)', 'http://localhost:*']) AS o;
             SELECT admin.grant_permission('demo', '\(clientID)', 'gt:urn:cocoar:otp', 'gt:urn:cocoar:magic',
                                           'gt:urn:cocoar:passkey', 'gt:refresh_token', 'scp:profile', 'scp:email');
             SELECT admin.put_client('demo', '\(apiClientID)', 'confidential', 'Demo API');
@@ -84,7 +85,8 @@ enum DevRealm {
                                           'cap:assert-possession');
             SELECT admin.put_possession_client('demo', '\(proveClientID)', phone_change => true,
                                                login_client => '\(clientID)');
-            SELECT admin.put_web_origin('demo', '\(proveClientID)', '\(origin)');
+            SELECT admin.put_web_origin('demo', '\(proveClientID)', o)
+              FROM unnest(ARRAY['\(origin)', 'http://localhost:*']) AS o;
             SELECT admin.put_test_number('demo', n, '\(proveClientID)', o, c, now() + interval '29 days')
               FROM (VALUES ('+1\(codeNumber)', 'code', '\(code)'), ('+1\(passNumber)', 'pass', NULL)) AS t (n, o, c);
             -- Messages to phones and devices stay in memory, as mails do: /dev/outbox.

@@ -126,7 +126,8 @@ BEGIN
                                'For an Android app call admin.put_android_app with the fingerprints of its '
                                'certificates.');
     END IF;
-    IF origin IS NULL OR NOT postern.is_origin(origin) AND NOT postern.is_web_view_origin(origin) THEN
+    IF origin IS NULL OR NOT postern.is_origin(origin) AND NOT postern.is_web_view_origin(origin)
+       AND origin <> 'http://localhost:*' THEN
         PERFORM postern.refuse(format('origin %s is not a web origin', postern.shown(origin)),
             CASE WHEN postern.is_origin(rtrim(lower(origin), '/'))
                       OR postern.is_web_view_origin(rtrim(lower(origin), '/'))
@@ -139,7 +140,7 @@ BEGIN
       FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id
      WHERE c.realm_id = v_realm AND c.id = v_client;
     v_host := substring(origin FROM '://([^:]+)');
-    IF v_rp_id IS NOT NULL AND NOT postern.is_web_view_origin(origin)
+    IF v_rp_id IS NOT NULL AND NOT postern.is_web_view_origin(origin) AND origin <> 'http://localhost:*'
        AND v_host <> v_rp_id AND right(v_host, length(v_rp_id) + 1) <> '.' || v_rp_id THEN
         RAISE WARNING 'origin "%" is not at or below the RP-ID "%": passkeys cannot be used there', origin, v_rp_id
             USING HINT = 'Browsers only offer a passkey on its RP-ID and the hosts below it.';
@@ -152,8 +153,9 @@ END
 $$;
 COMMENT ON FUNCTION admin.put_web_origin IS
 'Accepts passkeys of this client on a web origin besides https:// and its RP-ID; its host must be the RP-ID or below it.
-Its pages may read the answers of this server (CORS), wherever its host is. capacitor://localhost and ionic://localhost,
-the origins of apps in a web view, are for that alone: no passkey can be used there.
+Its pages may read the answers of this server (CORS) and be its finalTargetUrl, wherever its host is. For that alone,
+never for passkeys, are capacitor://localhost and ionic://localhost, the origins of apps in a web view, and
+''http://localhost:*'', every port of the caller''s machine, for development.
 Example: SELECT admin.put_web_origin(''acme'', ''acme-web'', ''https://login.acme.example'');';
 
 CREATE OR REPLACE FUNCTION admin.remove_ios_app(realm text, client_id text, team_id text, bundle_id text)
