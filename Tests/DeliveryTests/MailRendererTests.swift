@@ -13,13 +13,19 @@ struct MailRendererTests {
     }
 
     private func payload(
-        _ content: MailPayload.Content = .otp(code: "123456", minutes: 10), realm: String = "Acme"
+        _ content: MailPayload.Content = .otp(code: "123456", minutes: 10)
     ) -> MailPayload {
-        MailPayload(realmName: realm, originHost: "auth.example.com", content: content)
+        MailPayload(originHost: "auth.example.com", content: content)
+    }
+
+    private func render(
+        _ content: MailPayload.Content = .otp(code: "123456", minutes: 10), realm: String = "Acme"
+    ) throws -> MailRenderer.Rendered {
+        try renderer.render(payload(content), MailRenderer.Voice(name: realm))
     }
 
     @Test func `the mail of a code`() throws {
-        let mail = try renderer.render(payload())
+        let mail = try render()
         #expect(mail.subject == "123456 is your Acme verification code")
         let lines = mail.text.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.first == "Your Acme verification code is:")
@@ -30,7 +36,7 @@ struct MailRendererTests {
         for part in ["Acme", ">123456<", "10 minutes", "Not you?", "@auth.example.com #123456"] {
             #expect(mail.html.contains(part))
         }
-        #expect(try renderer.render(payload(.otp(code: "123456", minutes: 1))).text.contains("1 minute and"))
+        #expect(try render(.otp(code: "123456", minutes: 1)).text.contains("1 minute and"))
     }
 
     @Test(
@@ -50,12 +56,14 @@ struct MailRendererTests {
 
     @Test func `the mail of a link shows where the link leads`() throws {
         let link = "https://auth.example.com/magic-login?userId=5c0f6a2e&token=a-b_c~d"
-        let mail = try renderer.render(payload(.magicLink(link: link, minutes: 15)))
+        let mail = try render(.magicLink(link: link, minutes: 15))
         #expect(mail.subject == "Sign in to Acme")
         #expect(mail.text.split(separator: "\n").contains { $0 == link })
         let escaped = link.replacingOccurrences(of: "&", with: "&amp;")
-        #expect(mail.html.contains("<a href=\"\(escaped)\">\(escaped)</a>"))
-        #expect(mail.html.components(separatedBy: "href").count == 2)
+        // A button, and below it the same address as text.
+        #expect(mail.html.components(separatedBy: "<a href=\"\(escaped)\"").count == 3)
+        #expect(mail.html.contains(">Sign in</a>") && mail.html.contains("<span dir=\"ltr\">\(escaped)</span></a>"))
+        #expect(mail.html.components(separatedBy: "href").count == 3)
         #expect(mail.html.contains("15 minutes") && mail.html.contains("Not you?"))
     }
 
@@ -65,23 +73,54 @@ struct MailRendererTests {
     {
         let link = "https://acme.example/magic-login?userId=1&token=2"
         let origin = RequestOrigin(application: "Bad <b>App</b>\u{202E}", time: 1_795_356_239, source: "198.51.100.77")
-        let mail = try renderer.render(payload(.magicLink(link: link, minutes: 15, origin: origin)))
-        #expect(mail.text.contains("Asked for by Bad <b>App</b>, on 22 November 2026, 14:03 UTC, from 198.51.x.x."))
+        let mail = try render(.magicLink(link: link, minutes: 15, origin: origin))
+        #expect(mail.text.contains("Asked for by Bad <b>App</b>, on 22 November 2026, 14:03 (UTC), from 198.51.x.x."))
         #expect(
             mail.html.contains(
-                "Asked for by Bad &lt;b&gt;App&lt;/b&gt;, on 22 November 2026, 14:03 UTC, from 198.51.x.x."))
-        let older = try renderer.render(payload(.magicLink(link: link, minutes: 15)))
+                "Asked for by Bad &lt;b&gt;App&lt;/b&gt;, on 22 November 2026, 14:03 (UTC), from 198.51.x.x."))
+        let older = try render(.magicLink(link: link, minutes: 15))
         for part in [older.text, older.html] {
             #expect(!part.contains("Asked") && !part.contains("{{") && part.contains("15 minutes"))
         }
     }
 
+    @Test func `a mail has the look of the realm's pages`() throws {
+        let link = "https://acme.example/magic-login?userId=1&token=2"
+        func html(accent: String? = nil, logo: String? = nil) throws -> String {
+            try renderer.render(
+                payload(.magicLink(link: link, minutes: 15)),
+                MailRenderer.Voice(name: "Acme", accent: accent, logo: logo)
+            ).html
+        }
+        let plain = try html()
+        #expect(plain.contains("background:#1f5fbf") && plain.contains("color:#ffffff") && !plain.contains("<img"))
+        let branded = try html(accent: "#ffcc00", logo: "https://acme.example/brand/00ff")
+        #expect(branded.contains("background:#ffcc00") && branded.contains("color:#000000"))
+        #expect(branded.contains("<img src=\"https://acme.example/brand/00ff\" alt=\"Acme\""))
+        #expect(try !html(accent: "red;}", logo: "javascript:x").contains("javascript"))
+    }
+
+    @Test(arguments: ["en", "de", "ar"])
+    func `a code stands in the middle, in every direction of writing`(_ locale: String) throws {
+        let mail = try renderer.render(payload(), MailRenderer.Voice(name: "Acme", locale: locale))
+        #expect(mail.html.contains("text-align:center\"><span dir=\"ltr\""))
+        #expect(!mail.html.contains("<p dir="))
+    }
+
+    @Test func `a notice of an added factor has a button that undoes it`() throws {
+        let undo = "https://acme.example/undo/abc"
+        let notice = MailNotice(.passkeyAdded)
+        let mail = try renderer.render(notice, MailRenderer.Voice(name: "Acme"), undo: undo)
+        #expect(mail.html.components(separatedBy: "<a href=\"\(undo)\"").count == 3)
+        #expect(mail.html.contains(">Undo and end all sessions</a>") && mail.text.contains("\n\(undo)"))
+    }
+
     @Test func `notices about passkeys name the passkey`() throws {
-        let added = try renderer.render(payload(.passkeyAdded(name: "Ada's phone")))
+        let added = try render(.passkeyAdded(name: "Ada's phone"))
         #expect(added.subject == "A passkey was added to your Acme account")
         #expect(added.text.contains("Ada's phone"))
         #expect(added.html.contains("Ada&#39;s phone"))
-        let removed = try renderer.render(payload(.passkeyRemoved(name: "\r\n")))
+        let removed = try render(.passkeyRemoved(name: "\r\n"))
         #expect(removed.subject == "A passkey was removed from your Acme account")
         #expect(removed.text.contains("\nPasskey\n"))
     }
@@ -101,8 +140,8 @@ struct MailRendererTests {
             .passkeyAdded(name: name), .passkeyRemoved(name: name),
         ]
         for content in contents {
-            let plain = try renderer.render(payload(clean(content)))
-            let mail = try renderer.render(payload(content, realm: name))
+            let plain = try render(clean(content))
+            let mail = try render(content, realm: name)
             // The same markup as with a harmless name: not one more angle bracket, quotation mark or ampersand of
             // markup.
             for scalar in ["<", ">", "\""] as [Unicode.Scalar] {
@@ -128,7 +167,7 @@ struct MailRendererTests {
     }
 
     @Test func `a name with template language stays as it is`() throws {
-        let mail = try renderer.render(payload(realm: "{{code}}"))
+        let mail = try render(realm: "{{code}}")
         #expect(mail.subject == "123456 is your {{code}} verification code")
     }
 
@@ -144,17 +183,19 @@ struct MailRendererTests {
             (.magicLink(link: "http://localhost.evil.example/", minutes: 1), .link),
         ] as [(MailPayload.Content, MailRenderer.Failure)])
     func malformed(_ content: MailPayload.Content, _ failure: MailRenderer.Failure) {
-        #expect(throws: failure) { try renderer.render(payload(content)) }
+        #expect(throws: failure) { try render(content) }
     }
 
     @Test func `the link of a development machine is accepted`() throws {
         let link = "http://localhost:8080/magic-login?token=x"
-        #expect(try renderer.render(payload(.magicLink(link: link, minutes: 1))).text.contains(link))
+        #expect(try render(.magicLink(link: link, minutes: 1)).text.contains(link))
     }
 
     @Test(arguments: ["", "a b", "https://a", "a\n", "a #1", "-a"])
     func badHost(_ host: String) {
-        let payload = MailPayload(realmName: "Acme", originHost: host, content: .otp(code: "123456", minutes: 1))
-        #expect(throws: MailRenderer.Failure.originHost) { try renderer.render(payload) }
+        let payload = MailPayload(originHost: host, content: .otp(code: "123456", minutes: 1))
+        #expect(throws: MailRenderer.Failure.originHost) {
+            try renderer.render(payload, MailRenderer.Voice(name: "Acme"))
+        }
     }
 }

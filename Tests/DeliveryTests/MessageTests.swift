@@ -22,7 +22,7 @@ struct MessageWriterTests {
             channel: channel, template: template, locale: locale, realmName: realm, askedBy: client, pageHost: host,
             smsHash: hash, texts: texts)
         return try writer.words(
-            of: message, content.map { MailPayload(realmName: realm, originHost: host, content: $0) })
+            of: message, content.map { MailPayload(originHost: host, content: $0) })
     }
 
     private static let names = [
@@ -281,6 +281,7 @@ extension LeasedMessage {
             isRegistration: false, attempt: 1, queuedAt: 0, ageInSeconds: 0, secondsLeft: 600, expiresAt: 600,
             lastError: nil, locale: locale, realmSlug: "acme", realmName: realmName, app: nil, clientID: "app",
             askedBy: askedBy, pageHost: pageHost, smsHash: smsHash, provider: nil, providerFailures: 0, refusedBy: [],
-            providers: [], hook: nil, mailFrom: nil, replyTo: nil, texts: texts)
+            providers: [], hook: nil, mailFrom: nil, replyTo: nil, texts: texts, accent: nil,
+            logo: nil)
     }
 }

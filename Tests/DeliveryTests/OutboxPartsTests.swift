@@ -187,7 +187,7 @@ struct OutboxPartsTests {
         let keyring = try Keyring(parsing: Keyring.generateLine())
         let (realm, mail) = (UUIDValue.random(), UUIDValue.random())
         let payload = MailPayload(
-            realmName: "Acme", originHost: "a.example", content: .otp(code: "123456", minutes: 10))
+            originHost: "a.example", content: .otp(code: "123456", minutes: 10))
         let sealed = try payload.sealed(under: keyring, realm: realm, mail: mail)
         #expect(try MailPayload(opening: sealed, with: keyring, realm: realm, mail: mail) == payload)
         #expect(throws: KeyringError.cannotOpen) {

@@ -29,7 +29,7 @@ struct PersistenceRedactionTests {
             ("DatabaseConfiguration", configuration),
             ("SessionSettings", try SessionSettings(configuration, conninfo: configuration.conninfo, timeouts: true)),
             ("Parameter", Parameter.text(word)), ("Parameter", Parameter.bytes(bytes)),
-            ("MailPayload", MailPayload(realmName: "R", originHost: "h", content: .otp(code: word, minutes: 1))),
+            ("MailPayload", MailPayload(originHost: "h", content: .otp(code: word, minutes: 1))),
             ("Content", MailPayload.Content.magicLink(link: word, minutes: 1)),
             (
                 "NewSession",

@@ -15,14 +15,4 @@ struct RequestOriginTests {
     func `what is no address is not shown`(_ source: String) {
         #expect(RequestOrigin(application: "App", time: 0, source: source).address == nil)
     }
-
-    @Test(arguments: [
-        (0, "1 January 1970, 00:00 UTC"), (1_795_356_239, "22 November 2026, 14:03 UTC"),
-        (951_782_400, "29 February 2000, 00:00 UTC"), (4_107_542_399, "28 February 2100, 23:59 UTC"),
-        (4_107_542_400, "1 March 2100, 00:00 UTC"), (-1, "1 January 1970, 00:00 UTC"),
-        (.infinity, "1 January 1970, 00:00 UTC"), (1e300, "31 December 9999, 23:59 UTC"),
-    ])
-    func `a time is written in UTC, to the minute`(_ seconds: Double, _ text: String) {
-        #expect(RequestOrigin(application: "App", time: seconds, source: nil).timeText == text)
-    }
 }

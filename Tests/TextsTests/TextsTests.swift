@@ -30,6 +30,30 @@ struct TextsTests {
         #expect(texts["address-lead"] == "to continue to {client} evil <b>")
     }
 
+    @Test(arguments: [
+        (0, "1 January 1970, 00:00 (UTC)"), (1_795_356_239, "22 November 2026, 14:03 (UTC)"),
+        (951_782_400, "29 February 2000, 00:00 (UTC)"), (4_107_542_399, "28 February 2100, 23:59 (UTC)"),
+        (4_107_542_400, "1 March 2100, 00:00 (UTC)"), (-1, "1 January 1970, 00:00 (UTC)"),
+        (.infinity, "1 January 1970, 00:00 (UTC)"), (1e300, "31 December 9999, 23:59 (UTC)"),
+    ])
+    func `a time names its zone and is exact to the minute`(_ seconds: Double, _ text: String) {
+        #expect(catalogue.texts(in: .english).time(seconds) == text)
+    }
+
+    @Test(arguments: [
+        (Language.german, "3. Dezember 2026, 09:05 Uhr (UTC)"), (.french, "3 décembre 2026 à 09:05 (UTC)"),
+        (.spanish, "3 de diciembre de 2026, 09:05 (UTC)"), (.polish, "3 grudnia 2026, 09:05 (UTC)"),
+        (.japanese, "2026年12月3日 09:05（UTC）"),
+    ])
+    func `a time is written as readers of the language write it`(_ language: Language, _ text: String) {
+        #expect(catalogue.texts(in: language).time(1_796_288_700) == text)
+    }
+
+    @Test(arguments: Language.allCases)
+    func `every language names twelve months`(_ language: Language) {
+        #expect(catalogue.texts(in: language)["time-months"].split(separator: ",").count == 12)
+    }
+
     @Test func `a realm's own text comes first`() {
         let texts = catalogue.texts(in: .german, replacedBy: ["cancel": "Zurück"])
         #expect(texts["cancel"] == "Zurück")

@@ -12,10 +12,13 @@ CREATE TABLE postern.user_account (
     email_key      text NOT NULL GENERATED ALWAYS AS (lower(email COLLATE "C")) STORED,
     first_name     text CHECK (postern.is_plain_text(first_name, 100)),
     last_name      text CHECK (postern.is_plain_text(last_name, 100)),
+    locale         text CHECK (octet_length(locale) <= 35),
     PRIMARY KEY (realm_id, id),
     UNIQUE (realm_id, email_key)
 );
 COMMENT ON TABLE postern.user_account IS 'A person in a realm; email as given, email_key folded in ASCII only';
+COMMENT ON COLUMN postern.user_account.locale IS
+    'Language of notices: that of the registration or of the first sign-in on a page; NULL: that of the App or realm';
 COMMENT ON COLUMN postern.user_account.security_stamp IS 'Sessions carry a copy; a new stamp ends them all';
 
 -- One row per sign-in, and the only row a refresh writes. No column that a rotation changes is in an index: rotations are HOT.

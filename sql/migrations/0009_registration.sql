@@ -8,12 +8,13 @@ ALTER TABLE postern.login_code
     ADD COLUMN app text,
     ADD COLUMN email text,
     ADD COLUMN first_name text,
-    ADD COLUMN last_name text;
+    ADD COLUMN last_name text,
+    ADD COLUMN locale text;
 COMMENT ON COLUMN postern.login_code.email IS 'Of a registration: the mailbox the code went to; whoever redeems it has an account there from then on';
 COMMENT ON COLUMN postern.login_code.app IS 'Of a registration: the App that lets it happen, asked again at redemption';
 
 -- No user row exists before the mailbox is proven; then the server makes or confirms one, and nothing else of it.
-GRANT INSERT (realm_id, email, first_name, last_name), UPDATE (email_verified, first_name, last_name) ON postern.user_account TO postern_app;
+GRANT INSERT (realm_id, email, first_name, last_name, locale), UPDATE (email_verified, first_name, last_name, locale) ON postern.user_account TO postern_app;
 GRANT UPDATE (user_id) ON postern.login_code TO postern_app;
 
 -- A backend for frontends that authenticates may say whose request it forwards.

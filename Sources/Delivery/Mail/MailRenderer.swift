@@ -1,4 +1,4 @@
-public import Persistence
+import Persistence
 import Texts
 
 /// Turns a ``MailPayload`` or a ``MailNotice`` into subject, text and HTML. The templates are part of the binary and
@@ -10,7 +10,8 @@ public struct MailRenderer: Sendable {
         public let subject: String
         /// The text part; for a code its last line is the domain-bound form `@host #code`.
         public let text: String
-        /// The HTML part: no remote content, and a link shows where it leads.
+        /// The HTML part. Its only remote content is the logo of the realm's pages, on the realm's own host. A link
+        /// stands below its button, as text.
         public let html: String
     }
 
@@ -36,17 +37,34 @@ public struct MailRenderer: Sendable {
         let language: Language
         /// Texts of the realm or App in the place of ours, by key.
         let own: [String: String]
+        /// Of buttons.
+        let accent: Colour
+        /// The address of a picture with the name; `nil`: the name stands there.
+        let logo: String?
 
         /// - Parameters:
         ///   - client: the display name of the client that asked.
         ///   - locale: a BCP 47 tag.
-        public init(name: String, client: String? = nil, locale: String? = nil, own: [String: String] = [:]) {
+        ///   - accent: `#rrggbb`; that of our own pages where it is none.
+        public init(
+            name: String, client: String? = nil, locale: String? = nil, own: [String: String] = [:],
+            accent: String? = nil, logo: String? = nil
+        ) {
             let cleaned = DisplayText.clean(name)
             self.name = cleaned.isEmpty ? "Postern" : cleaned
             let asked = DisplayText.clean(client ?? "")
             self.client = asked.isEmpty || asked == self.name ? nil : asked
             language = locale.flatMap { Language(tag: $0) } ?? .english
             self.own = own
+            self.accent = accent.flatMap(Colour.init) ?? .accent
+            self.logo = logo.flatMap { MailRenderer.isLink($0) ? $0 : nil }
+        }
+
+        /// As a message of the outbox is to speak.
+        init(of message: LeasedMessage, client: String? = nil) {
+            self.init(
+                name: message.realmName, client: client, locale: message.locale, own: message.texts,
+                accent: message.accent, logo: message.logo)
         }
     }
 
@@ -57,11 +75,6 @@ public struct MailRenderer: Sendable {
     public init() throws {
         library = try TemplateLibrary(Embedded.templates)
         catalogue = try TextCatalogue()
-    }
-
-    /// The words for `payload`, in English.
-    public func render(_ payload: MailPayload) throws(Failure) -> Rendered {
-        try render(payload, Voice(name: payload.realmName))
     }
 
     /// The words for `payload`. Names are cleaned and escaped; codes, links and hosts that are not well-formed are
@@ -87,7 +100,7 @@ public struct MailRenderer: Sendable {
             if let origin {
                 shown["application"] = DisplayText.clean(origin.application)
                 values["client"] = origin.application
-                values["time"] = voice.language == .english ? origin.timeText : origin.shortTimeText
+                values["time"] = texts.time(origin.time)
                 values["address"] = origin.address ?? texts["mail-unknown-address"]
             }
         case .passkeyAdded(let name), .passkeyRemoved(let name):
@@ -119,6 +132,9 @@ public struct MailRenderer: Sendable {
         context["realm"] = voice.name
         context["language"] = voice.language.tag
         context["direction"] = voice.language.direction
+        context["accent"] = voice.accent.text
+        context["onAccent"] = voice.accent.textColour.text
+        if let logo = voice.logo { context["logo"] = logo }
         return Rendered(
             subject: DisplayText.clean(try apply("\(template).subject", context), limit: 200),
             text: Self.trimmed(try apply("\(template).text", context)),

@@ -46,10 +46,8 @@ struct MailDelivery: Sendable {
             if let minutes = payload.usefulMinutes, mail.ageInSeconds >= Double(minutes) * 60 {
                 return .failure(Refusal(outcome: .permanent(.expired)))
             }
-            let voice = MailRenderer.Voice(
-                name: payload.realmName, client: mail.askedBy, locale: mail.locale, own: mail.texts)
-            let words = try renderer.render(payload, voice)
-            let message = message(words, of: mail, to: recipient, realmName: payload.realmName)
+            let words = try renderer.render(payload, MailRenderer.Voice(of: mail, client: mail.askedBy))
+            let message = message(words, of: mail, to: recipient)
             return .success(OutgoingMail(message: message, code: payload.code, link: payload.link))
         } catch {
             return .failure(Refusal(outcome: .temporary(.payload)))
@@ -62,20 +60,19 @@ struct MailDelivery: Sendable {
         guard let notice = MailNotice(template: mail.template, detail: mail.detail ?? "") else {
             return .failure(Refusal(outcome: .temporary(.payload)))
         }
-        let voice = MailRenderer.Voice(name: mail.realmName, locale: mail.locale, own: mail.texts)
         let undo = try notice.undo?.url(realm: mail.realm, keyring: keyring)
-        let words = try renderer.render(notice, voice, undo: undo)
-        return .success(OutgoingMail(message: message(words, of: mail, to: recipient, realmName: mail.realmName)))
+        let words = try renderer.render(notice, MailRenderer.Voice(of: mail), undo: undo)
+        return .success(OutgoingMail(message: message(words, of: mail, to: recipient)))
     }
 
     /// From the App's or realm's own sender, if it has one; else from the server's in the name of the realm.
     private func message(
-        _ words: MailRenderer.Rendered, of mail: LeasedMessage, to recipient: MailAddress, realmName: String
+        _ words: MailRenderer.Rendered, of mail: LeasedMessage, to recipient: MailAddress
     ) -> MailMessage {
         let own = mail.mailFrom.flatMap { Mailbox(parsing: $0) } ?? sender
         return MailMessage(
             id: mail.id.description,
-            from: own.name == nil ? Mailbox(name: realmName, address: own.address) : own,
+            from: own.name == nil ? Mailbox(name: mail.realmName, address: own.address) : own,
             replyTo: mail.replyTo.flatMap { Mailbox(parsing: $0) }, to: recipient, subject: words.subject,
             text: words.text, html: words.html, queuedAt: mail.queuedAt)
     }

@@ -33,7 +33,7 @@ public struct ProviderExamination: Sendable {
     ) async -> String? {
         let message = LeasedMessage(trying: channel, to: recipient)
         let payload = MailPayload(
-            realmName: channel.realmName, originHost: channel.pageHost ?? "localhost",
+            originHost: channel.pageHost ?? "localhost",
             content: .otp(code: "000000", minutes: 1))
         do {
             let words = try writer.words(of: message, payload)

@@ -48,7 +48,7 @@ public struct MailedLink: SentFactor {
         }
         let link = MagicLink(for: user)
         let mail = MailPayload(
-            realmName: request.displayName, originHost: Realm.host(ofOrigin: request.publicOrigin),
+            originHost: Realm.host(ofOrigin: request.publicOrigin),
             content: .magicLink(
                 link: link.url(origin: request.publicOrigin), minutes: Int(request.magicLinkLifetime + 59) / 60,
                 origin: origin))

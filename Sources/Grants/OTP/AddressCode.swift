@@ -26,7 +26,7 @@ struct AddressCode {
     func message(under keyring: Keyring) throws -> SealedMail {
         let realm = request.realm
         let payload = MailPayload(
-            realmName: realm.displayName, originHost: Realm.host(ofOrigin: realm.issuer),
+            originHost: Realm.host(ofOrigin: realm.issuer),
             content: .otp(code: code, minutes: (realm.policy.otpLifetime + 59) / 60))
         return try payload.sealed(under: keyring, realm: realm.id)
     }

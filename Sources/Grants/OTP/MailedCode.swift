@@ -44,7 +44,7 @@ public struct MailedCode: SentFactor {
     ) throws(StoreError) -> SignInRequestStore.Decision {
         let code = OneTimeCode.random(digits: Int(request.otpDigits))
         let mail = MailPayload(
-            realmName: request.displayName, originHost: Realm.host(ofOrigin: request.publicOrigin),
+            originHost: Realm.host(ofOrigin: request.publicOrigin),
             content: .otp(code: code, minutes: Int(request.otpLifetime + 59) / 60))
         guard let sealed = try? mail.sealed(under: keyring, realm: request.realm) else { throw .malformedResult }
         return try SignInRequestStore.decideCode(

@@ -190,13 +190,15 @@ public struct Passkeys: Sendable {
     ) async throws -> UUIDValue {
         try await enrol(
             PasskeyCeremony(ceremonyID, realm: realm.id, keyring: keyring), attestation: attestation,
-            displayName: displayName, realm: realm, owner: owner, source: source)
+            realm: realm, owner: owner, source: source
+        ) { _ in displayName }
     }
 
     /// The same with a ceremony that was opened; `nil`: none.
+    /// - Parameter displayName: of a passkey of a model, whose name is `nil` where it is not known.
     package func enrol(
-        _ ceremony: PasskeyCeremony?, attestation: [UInt8], displayName: String?, realm: Realm, owner: Owner,
-        source: String
+        _ ceremony: PasskeyCeremony?, attestation: [UInt8], realm: Realm, owner: Owner, source: String,
+        displayName: (_ model: String?) -> String?
     ) async throws -> UUIDValue {
         let client = owner.client
         guard let ceremony, ceremony.kind == (owner.pageOrigin == nil ? .enrolment : .pageEnrolment),
@@ -226,7 +228,8 @@ public struct Passkeys: Sendable {
                 backupEligible: credential.backupEligible, backupState: credential.backupState,
                 uvInitialized: credential.uvInitialized,
                 transports: credential.transports.filter { (1...32).contains($0.utf8.count) }.prefix(8).map { $0 },
-                format: registration.format.rawValue, displayName: displayName, source: source, notice: notice)
+                format: registration.format.rawValue, displayName: displayName(AuthenticatorNames.known(aaguid)),
+                source: source, notice: notice)
         else { throw EnrolmentFailure.refused("registered already, too many, or signed out") }
         return id
     }
@@ -255,7 +258,7 @@ public struct Passkeys: Sendable {
     }
 
     private func notice(_ content: MailPayload.Content, realm: Realm) throws -> SealedMail {
-        try MailPayload(realmName: realm.displayName, originHost: realm.host, content: content)
+        try MailPayload(originHost: realm.host, content: content)
             .sealed(under: keyring, realm: realm.id)
     }
 

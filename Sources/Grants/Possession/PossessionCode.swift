@@ -19,7 +19,7 @@ struct PossessionCode {
         codeKey = keyring.newest.id
         (linkHash, match) = (nil, nil)
         payload = MailPayload(
-            realmName: realm.displayName, originHost: Realm.host(ofOrigin: realm.issuer),
+            originHost: Realm.host(ofOrigin: realm.issuer),
             content: .otp(code: code, minutes: (realm.possession.otpLifetime + 59) / 60),
             text: facts.smsMessage.map { Self.filled($0, code) })
     }
@@ -33,7 +33,7 @@ struct PossessionCode {
         (keyed, codeKey) = (nil, nil)
         let link = PossessionLink.prefix(of: realm) + token
         payload = MailPayload(
-            realmName: realm.displayName, originHost: Realm.host(ofOrigin: realm.issuer),
+            originHost: Realm.host(ofOrigin: realm.issuer),
             content: .magicLink(link: link, minutes: (realm.possession.linkLifetime + 59) / 60),
             text: facts.smsMessage.map { Self.filled($0, link) })
     }

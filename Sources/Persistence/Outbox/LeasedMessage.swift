@@ -66,6 +66,10 @@ public struct LeasedMessage: Sendable {
     public let replyTo: String?
     /// Texts of the App or realm in the place of ours, by key.
     public let texts: [String: String]
+    /// The colour of the App's or realm's pages, `#rrggbb`.
+    public let accent: String?
+    /// The address of their logo.
+    public let logo: String?
 }
 
 extension LeasedMessage {
@@ -77,7 +81,8 @@ extension LeasedMessage {
             ageInSeconds: 0, secondsLeft: 60, expiresAt: channel.now + 60, lastError: nil, locale: nil,
             realmSlug: channel.realmSlug, realmName: channel.realmName, app: nil, clientID: nil, askedBy: nil,
             pageHost: channel.pageHost, smsHash: nil, provider: nil, providerFailures: 0, refusedBy: [],
-            providers: channel.providers, hook: nil, mailFrom: nil, replyTo: nil, texts: [:])
+            providers: channel.providers, hook: nil, mailFrom: nil, replyTo: nil, texts: [:], accent: nil,
+            logo: nil)
     }
 
     /// The message with the handle of its device in clear: handles are sealed in the database
@@ -112,7 +117,7 @@ extension LeasedMessage {
             provider: try row("provider"), providerFailures: try row("provider_failures"),
             refusedBy: try row("refused_by"), providers: try document(row("providers")) ?? [],
             hook: try document(row("hook")), mailFrom: try row("mail_from"), replyTo: try row("reply_to"),
-            texts: try document(row("texts")) ?? [:])
+            texts: try document(row("texts")) ?? [:], accent: try row("accent"), logo: try row("logo"))
     }
 
     /// A JSON document of a column.

@@ -18,8 +18,6 @@ public struct MailPayload: Codable, Sendable, Equatable {
         case passkeyRemoved(name: String)
     }
 
-    /// The realm as people know it.
-    public let realmName: String
     /// The host the code is for, without scheme and port: what platforms compare before they fill in a code.
     public let originHost: String
     /// What the mail is about.
@@ -28,8 +26,7 @@ public struct MailPayload: Codable, Sendable, Equatable {
     public var text: String?
 
     /// A payload. - Parameter text: the whole text, in the place of the realm's own.
-    public init(realmName: String, originHost: String, content: Content, text: String? = nil) {
-        self.realmName = realmName
+    public init(originHost: String, content: Content, text: String? = nil) {
         self.originHost = originHost
         self.content = content
         self.text = text

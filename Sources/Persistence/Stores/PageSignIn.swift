@@ -18,6 +18,8 @@ public struct PageSignIn: Sendable {
     public let formerCookieHash: [UInt8]?
     /// The host of the page; a browser session is good on that host alone.
     public let host: String
+    /// The language tag of the page: that of its user's notices, where the account has none yet.
+    public let locale: String
     /// What was proven.
     public let proves: Proof
     /// The handle of the code, where a new user is asked for names before the account is made.
@@ -45,7 +47,8 @@ public struct PageSignIn: Sendable {
 
     /// Takes the parts as they are.
     public init(
-        cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, proves: Proof, proven: Address? = nil,
+        cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, locale: String, proves: Proof,
+        proven: Address? = nil,
         profileHandle: [UInt8]? = nil, numberHandle: [UInt8]? = nil, heldHandle: [UInt8]? = nil,
         request: AuthorizationCodeRequest?
     ) {
@@ -55,6 +58,7 @@ public struct PageSignIn: Sendable {
         self.cookieHash = cookieHash
         self.formerCookieHash = formerCookieHash
         self.host = host
+        self.locale = locale
         self.proves = proves
         self.profileHandle = profileHandle
         self.request = request
@@ -64,6 +68,7 @@ public struct PageSignIn: Sendable {
         let cookie: String
         let former: String?
         let host: String
+        let locale: String
         let proves: Proof
         let profileHandle: String?
         let numberHandle: String?
@@ -76,7 +81,8 @@ public struct PageSignIn: Sendable {
     var json: String {
         AuthorizationCodeRequest.text(
             Record(
-                cookie: hex(cookieHash), former: formerCookieHash.map(hex), host: host, proves: proves,
+                cookie: hex(cookieHash), former: formerCookieHash.map(hex), host: host, locale: locale,
+                proves: proves,
                 profileHandle: profileHandle.map(hex), numberHandle: numberHandle.map(hex),
                 heldHandle: heldHandle.map(hex), proofs: proven.map { [proves.rawValue: $0] }, request: request))
     }

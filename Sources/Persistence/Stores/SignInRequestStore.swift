@@ -129,8 +129,6 @@ public struct SignInRequestStore: Sendable {
         public let kind: String
         /// The folded address.
         public let emailKey: String
-        /// The realm's name for users.
-        public let displayName: String
         /// The realm's public origin.
         public let publicOrigin: String
         /// Seconds.
@@ -223,7 +221,7 @@ extension SignInRequestStore {
         ) { (row) throws(StoreError) in
             PendingRequest(
                 realm: try row("realm_id"), id: try row("id"), kind: try row("kind"), emailKey: try row("email_key"),
-                displayName: try row("display_name"), publicOrigin: try row("public_origin"),
+                publicOrigin: try row("public_origin"),
                 otpLifetime: try row("otp_lifetime"), magicLinkLifetime: try row("magic_link_lifetime"),
                 otpDigits: try row("otp_digits"))
         }

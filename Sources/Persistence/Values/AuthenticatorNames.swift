@@ -5,9 +5,10 @@
 /// is unsigned without attestation.
 public enum AuthenticatorNames {
     /// `Passkey` when the model is not known.
-    public static func name(of aaguid: UUIDValue?) -> String {
-        aaguid.flatMap { names[$0.description] } ?? "Passkey"
-    }
+    public static func name(of aaguid: UUIDValue?) -> String { known(aaguid) ?? "Passkey" }
+
+    /// `nil` when the model is not known.
+    public static func known(_ aaguid: UUIDValue?) -> String? { aaguid.flatMap { names[$0.description] } }
 
     private static let names = [
         "a11a5faa-9f32-4b8c-8c5d-2f7d13e8c942": "AliasVault",

@@ -83,7 +83,7 @@ struct OutboxFixture: Sendable {
     ) async throws -> UUIDValue {
         let realm = realm ?? self.realm
         let id = UUIDValue.random()
-        let payload = MailPayload(realmName: "Acme", originHost: "auth.example.com", content: content)
+        let payload = MailPayload(originHost: "auth.example.com", content: content)
         var sealed = try payload.sealed(under: keyring, realm: realm, mail: id)
         if tampered { sealed[20] ^= 1 }
         try await administrator.execute(
@@ -136,7 +136,7 @@ struct OutboxFixture: Sendable {
         lifetime: Double = 600
     ) async throws -> UUIDValue {
         let payload = MailPayload(
-            realmName: "Acme", originHost: "auth.example.com", content: .otp(code: code, minutes: 10))
+            originHost: "auth.example.com", content: .otp(code: code, minutes: 10))
         let id = UUIDValue.random()
         try await administrator.execute(
             Statement(

@@ -55,8 +55,9 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('mail-identifier-removed-effect', 'It no longer signs in.'),
     ('mail-identifier-removed-lead', 'An address or phone number was removed from your {name} account:'),
     ('mail-identifier-removed-not-you',
-     'Sign in, look at your account and end your other sessions, or ask {name} for help.'),
+     'Sign in, check your account and end your other sessions, or ask {name} for help.'),
     ('mail-identifier-removed-subject', 'An address was removed from your {name} account'),
+    ('mail-link-button', 'Sign in'),
     ('mail-link-lead', 'Open this link to sign in to {name}:'),
     ('mail-link-not-you', 'Then ignore this mail, or open the link and press “This was not me”.'),
     ('mail-link-origin', 'Asked for by {client}, on {time}, from {address}.'),
@@ -80,6 +81,7 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
      'Make sure that nobody else reads your mail. Then sign in, check your passkeys and end '
      'your other sessions, or ask {name} for help.'),
     ('mail-passkey-removed-subject', 'A passkey was removed from your {name} account'),
+    ('mail-plain-link', 'If the button does not work, open this address:'),
     ('mail-recovery-codes-used-up-effect',
      'Set up your authenticator app again to get new recovery codes. If you lose the app '
      'before that, only a passkey signs you in, or {name} has to help you.'),
@@ -105,6 +107,7 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
      'authenticator app again, or ask {name} for help.'),
     ('mail-totp-removed-subject', 'The authenticator app was removed from your {name} account'),
     ('mail-undo', 'Undo this and end all sessions, within 7 days:'),
+    ('mail-undo-button', 'Undo and end all sessions'),
     ('mail-unknown-address', 'an unknown address'),
     ('sms-account-deleted', 'Your {name} account was deleted.'),
     ('sms-address-changed', 'The address of your {name} account was changed. Not you? Contact support.'),
@@ -115,10 +118,10 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('sms-identifier-added',
      'A phone number or address was added to your {name} account. Not you? Sign in and '
      'remove it.'),
-    ('sms-identifier-moved', 'A phone number left your {name} account. Not you? Sign in and look.'),
+    ('sms-identifier-moved', 'A phone number left your {name} account. Not you? Sign in and check.'),
     ('sms-identifier-removed',
      'A phone number or address was removed from your {name} account. Not you? Sign in and '
-     'look.'),
+     'check.'),
     ('sms-link', 'Sign in to {name} with this link. Never share it:'),
     ('sms-passkey-added', 'A passkey was added to your {name} account. Not you? Sign in and delete it.'),
     ('sms-passkey-removed', 'A passkey was removed from your {name} account. Not you? Contact support.'),

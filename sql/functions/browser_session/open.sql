@@ -5,7 +5,7 @@ SET LOCAL ROLE postern_owner;
 -- then opens what this setting describes; so a factor is counted, compared and consumed in one way only
 -- (docs/decisions/0031). p_page: an object with
 --   cookie, former: SHA-256 (hex) of the cookie that the browser gets, and of the one it showed, or null;
---   host: whose page it is; proves: email, phone or passkey;
+--   host: whose page it is; proves: email, phone or passkey; locale: the language of the page;
 --   proofs: {"email" or "phone": {"value", "method"}}, the address as it was typed, or null;
 --   profile_handle: of the code, where a new user is asked for names first; or null;
 --   number_handle: of the code of a phone number, which waits there for one more proof if it is stale; or null;
@@ -132,6 +132,9 @@ BEGIN
         END IF;
     END IF;
     SELECT r.* INTO v_realm FROM postern.realm AS r WHERE r.id = p_realm;
+    -- Once: a stranger who signs in later must not choose the language in which the owner is told.
+    UPDATE postern.user_account AS u SET locale = p_page ->> 'locale'
+     WHERE u.realm_id = p_realm AND u.id = p_user AND u.locale IS NULL AND p_page ->> 'locale' IS NOT NULL;
     IF p_page ->> 'former' IS NOT NULL THEN
         SELECT b.* INTO v_session
           FROM postern.live_browser_session(p_realm, decode(p_page ->> 'former', 'hex'), p_page ->> 'host') AS b;

@@ -59,14 +59,14 @@ BEGIN
                                                  WHERE p.realm_id = p_realm AND p.slug = a.app
                                                    AND p.registration <> 'Off'))
        AND r.id = p_realm AND r.enabled AND r.hosted_enabled
-    RETURNING a.email, a.app, k.client_id, now() + r.session_lifetime AS session_end INTO v_asked;
+    RETURNING a.email, a.app, a.locale, k.client_id, now() + r.session_lifetime AS session_end INTO v_asked;
     IF NOT FOUND THEN
         reason := 'expired';
         RETURN;
     END IF;
     -- Apart from the next statement, which would not see the row.
     v_id := postern.register_user(p_realm, p_client, v_asked.email, postern.person_name(p_first),
-                                  postern.person_name(p_last), v_asked.app, p_source);
+                                  postern.person_name(p_last), v_asked.app, v_asked.locale, p_source);
     SELECT u.id, u.security_stamp, u.has_totp INTO v_user
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = v_id;
     -- Made meanwhile in another way, and protected since.

@@ -181,14 +181,14 @@ GRANT EXECUTE ON FUNCTION postern.release_number TO postern_app;
 
 -- The account that a first proof of an address makes. Names that cannot be stored are the caller's to drop.
 CREATE OR REPLACE FUNCTION postern.create_user(
-    p_realm uuid, p_kind text, p_value text, p_first_name text, p_last_name text) RETURNS uuid
+    p_realm uuid, p_kind text, p_value text, p_first_name text, p_last_name text, p_locale text) RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
     v_user uuid;
 BEGIN
-    INSERT INTO postern.user_account AS u (realm_id, email_verified, first_name, last_name)
-    VALUES (p_realm, false, p_first_name, p_last_name)
+    INSERT INTO postern.user_account AS u (realm_id, email_verified, first_name, last_name, locale)
+    VALUES (p_realm, false, p_first_name, p_last_name, p_locale)
     RETURNING u.id INTO v_user;
     PERFORM postern.prove_identifier(p_realm, v_user, p_kind, p_value);
     RETURN v_user;

@@ -59,7 +59,7 @@ BEGIN
     IF postern.asks_second_proof(p_realm, p_client, p_permission, p_email_key, p_codes, p_keyed) THEN
         RETURN false;
     END IF;
-    SELECT c.id, c.email, c.app, postern.person_name(c.first_name) AS first_name,
+    SELECT c.id, c.email, c.app, c.locale, postern.person_name(c.first_name) AS first_name,
            postern.person_name(c.last_name) AS last_name
       INTO v_code
       FROM postern.login_code AS c
@@ -82,7 +82,7 @@ BEGIN
         RETURN false;
     END IF;
     v_user := postern.register_user(p_realm, p_client, v_code.email, v_code.first_name, v_code.last_name, v_code.app,
-                                    p_source);
+                                    v_code.locale, p_source);
     IF v_user IS NULL THEN
         RETURN false;
     END IF;
@@ -98,7 +98,8 @@ GRANT EXECUTE ON FUNCTION postern.register_by_code TO postern_app;
 -- The user of an address or phone number that was proven just now: created, or confirmed, or an enabled one as it is.
 -- NULL: a disabled one.
 CREATE OR REPLACE FUNCTION postern.register_user(
-    p_realm uuid, p_client uuid, p_email text, p_first text, p_last text, p_app text, p_source text) RETURNS uuid
+    p_realm uuid, p_client uuid, p_email text, p_first text, p_last text, p_app text, p_locale text, p_source text)
+RETURNS uuid
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -119,7 +120,7 @@ BEGIN
             IF v_user IS NOT NULL THEN
                 PERFORM postern.release_number(p_realm, v_user, p_email);
             END IF;
-            v_user := postern.create_user(p_realm, v_kind, p_email, p_first, p_last);
+            v_user := postern.create_user(p_realm, v_kind, p_email, p_first, p_last, p_locale);
             v_is_new := true;
             EXIT;
         EXCEPTION WHEN unique_violation THEN

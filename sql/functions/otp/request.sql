@@ -41,7 +41,7 @@ DECLARE
     v_outcome text;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.source, a.code_ids,
+    SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.locale, a.source, a.code_ids,
            a.jkt, a.channel, a.region, a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown, p.registration,
            a.kind = 'otp' AND postern.speaks_cotter(k) AS is_open_to_all,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
@@ -124,12 +124,13 @@ BEGIN
                                                        AND k.device = v_device
                                                      ORDER BY k.created_at DESC, k.id LIMIT 7));
     INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, device, expires_at, salt, mac, app, email,
-                                    first_name, last_name, region, source, jkt)
+                                    first_name, last_name, locale, region, source, jkt)
     VALUES (p_realm, v_request.email_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
             v_device, now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),
             CASE WHEN v_registers THEN v_request.app END, CASE WHEN v_registers
                 THEN coalesce(v_user.email, v_request.email) END,
             CASE WHEN v_registers THEN v_request.first_name END, CASE WHEN v_registers THEN v_request.last_name END,
+            CASE WHEN v_registers THEN v_request.locale END,
             v_request.region, CASE WHEN v_request.region IS NOT NULL THEN v_request.source END,
             v_request.jkt);
     UPDATE postern.auth_session AS a

@@ -7,14 +7,19 @@ SET LOCAL ROLE postern_owner;
 -- app, the slug of the App to name in place of the realm. p_recipient: for what goes to another mailbox than the
 -- account's present ones (a removed address; a deleted account). NULL: every proven e-mail address of the account,
 -- but for the address p_detail ->> 'identifier', which needs no notice of itself; without any, the primary phone.
+-- The language is the account's own, never that of a request: a stranger may have made it. p_locale: that of an account
+-- which is gone.
 -- undo, origin: of an undo_link, for the link in a notice of an added factor.
 -- Nothing is sent to a test identity, nor to an unconfirmed address of the account, except the notice that it became
 -- the address.
 CREATE OR REPLACE FUNCTION postern.queue_notice(
-    p_realm uuid, p_user uuid, p_template text, p_detail jsonb DEFAULT NULL, p_recipient text DEFAULT NULL)
+    p_realm uuid, p_user uuid, p_template text, p_detail jsonb DEFAULT NULL, p_recipient text DEFAULT NULL,
+    p_locale text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_locale text;
 BEGIN
     IF p_template NOT IN ('passkey-added', 'passkey-removed', 'totp-added', 'totp-removed', 'recovery-codes-used-up',
                           'address-changed', 'account-deleted', 'identifier-added', 'identifier-removed',
@@ -25,8 +30,10 @@ BEGIN
     IF postern.is_test_identity(p_user) THEN
         RETURN;
     END IF;
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail)
-    SELECT p_realm, gen_random_uuid(), t.recipient, p_template, coalesce(p_detail, '{}')
+    SELECT u.locale INTO v_locale FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
+    v_locale := coalesce(v_locale, p_locale);
+    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail, locale)
+    SELECT p_realm, gen_random_uuid(), t.recipient, p_template, coalesce(p_detail, '{}'), v_locale
       FROM (SELECT p_recipient AS recipient
              WHERE p_template = 'address-changed'
                 OR NOT EXISTS (SELECT FROM postern.user_identifier AS i
@@ -41,7 +48,7 @@ BEGIN
     IF p_recipient IS NULL AND NOT EXISTS (SELECT FROM postern.user_identifier AS i
                                             WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
                                               AND i.proven_key IS NOT NULL) THEN
-        PERFORM postern.queue_notice_by_sms(p_realm, i.value, p_template, p_detail)
+        PERFORM postern.queue_notice_by_sms(p_realm, i.value, p_template, p_detail, v_locale)
            FROM postern.user_identifier AS i
           WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.primary_kind = 'phone' AND i.proven_key IS NOT NULL
             -- An identifier that was just added gets no notice of itself.
@@ -54,7 +61,8 @@ COMMENT ON FUNCTION postern.queue_notice IS
 GRANT EXECUTE ON FUNCTION postern.queue_notice TO postern_app;
 
 -- For a user without an address. It takes a unit of the day's budget, no other limit.
-CREATE OR REPLACE FUNCTION postern.queue_notice_by_sms(p_realm uuid, p_phone text, p_template text, p_detail jsonb)
+CREATE OR REPLACE FUNCTION postern.queue_notice_by_sms(
+    p_realm uuid, p_phone text, p_template text, p_detail jsonb, p_locale text)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -63,7 +71,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM postern.queue_message(p_realm, gen_random_uuid(), 'sms', p_phone, p_template, 'notice', NULL,
-                                  p_detail => coalesce(p_detail, '{}'))
+                                  p_detail => coalesce(p_detail, '{}'), p_locale => p_locale)
        FROM (SELECT array_agg('phone-otp|spend|all'::text) AS keys,
                     array_agg(CASE WHEN l.mode = 'enforce' THEN 1 ELSE -1 END) AS wanted,
                     array_agg(l.permits) AS permits,

@@ -61,9 +61,11 @@ DECLARE
                                  WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
                                    AND i.proven_key IS NOT NULL ORDER BY NOT i.is_primary, i.added_at);
     v_address text;
+    v_locale text;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    PERFORM FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR UPDATE;
+    SELECT u.locale INTO v_locale FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user
+       FOR UPDATE;
     SELECT s.client, s.auth_time INTO v_user
       FROM postern.user_account AS u JOIN postern.session AS s ON s.realm_id = u.realm_id AND s.user_id = u.id
      WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled AND s.id = p_session AND s.revoked_at IS NULL
@@ -90,7 +92,8 @@ BEGIN
             v_user.client, p_user, p_session, p_source);
     -- After the deletion, which takes the mail of the addresses with it.
     FOREACH v_address IN ARRAY v_addresses LOOP
-        PERFORM postern.queue_notice(p_realm, p_user, 'account-deleted', p_recipient => v_address);
+        PERFORM postern.queue_notice(p_realm, p_user, 'account-deleted', p_recipient => v_address,
+                                     p_locale => v_locale);
     END LOOP;
     RETURN 'deleted';
 END

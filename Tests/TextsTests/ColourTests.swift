@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HostedPages
+@testable import Texts
 
 @Suite("Colours of a brand")
 struct ColourTests {
