@@ -15,7 +15,7 @@ package struct HostedPages: ComposedPages {
     /// - Throws: an error if a template or text in the binary is broken.
     package init(_ parts: PageParts) throws {
         let assets = AssetRoutes(images: parts.images)
-        let looks = PageLooks(catalogue: try TextCatalogue())
+        let looks = PageLooks(catalogue: parts.catalogue)
         pages = SignInPages(
             renderer: try PageRenderer(assets: assets.names), assets: assets, looks: looks, parts: parts)
         signIn = SignInRoutes(pages: pages, flow: SignInFlow(parts: parts), parts: parts)

@@ -104,7 +104,7 @@ def test_the_page_says_which_app_asks_when_and_from_where(world, realm, links):
             page = there.open(link, headers={"X-Forwarded-For": "203.0.113.9"})
             facts = Form(page.body.decode()).facts
             assert facts["App"] == name and facts["Network address"] == shown
-            asked = datetime.datetime.strptime(facts["Time"], "%d %B %Y, %H:%M UTC").replace(tzinfo=datetime.timezone.utc).timestamp()
+            asked = datetime.datetime.strptime(facts["Time"], "%d %B %Y, %H:%M (UTC)").replace(tzinfo=datetime.timezone.utc).timestamp()
             assert before - 60 <= asked <= time.time()
             assert source not in page.body.decode() and "203.0" not in page.body.decode()
             message = world.mailbox.to(email)[0].message

@@ -93,12 +93,36 @@ struct SignInMoveTests {
 
     @Test func `a resend that sends nothing costs no message`() {
         var transaction = transaction(.code)
-        transaction.countSend(left: 4, sameHandle: false)
-        transaction.countSend(left: 4, sameHandle: true)
+        transaction.countSend(left: 4, sameHandle: false, at: 100)
+        #expect((transaction.report, transaction.sentAt) == (nil, 100))
+        transaction.countSend(left: 4, sameHandle: true, at: 110)
         #expect((transaction.sends, transaction.addresses) == (1, 1))
-        transaction.countSend(left: 3, sameHandle: true)
-        transaction.countSend(left: 4, sameHandle: false)
+        #expect((transaction.report, transaction.sentAt) == (.tooSoon, 100))
+        transaction.countSend(left: 3, sameHandle: true, at: 170)
+        #expect((transaction.report, transaction.sentAt) == (.again, 170))
+        transaction.countSend(left: 4, sameHandle: false, at: 180)
         #expect((transaction.sends, transaction.addresses) == (3, 1))
+    }
+
+    @Test func `a report is of one request on one page`() throws {
+        var transaction = transaction(.code)
+        transaction.sends = 1
+        transaction.countSend(left: 4, sameHandle: false, at: 100)
+        transaction.arrive(at: .code)
+        #expect(transaction.report == .again)
+        transaction.arrive(at: .link)
+        #expect(transaction.report == nil)
+        transaction.report = .tooSoon
+        _ = try transaction.move(form(("action", "continue")), rules)
+        #expect(transaction.report == nil)
+    }
+
+    @Test func `the link of a page can be asked for again`() throws {
+        #expect(try move(.link, nil, ("action", "resend")).0 == .sendLink)
+        var transaction = transaction(.link)
+        transaction.sends = 5
+        #expect(try transaction.move(form(("action", "resend")), rules) == .show)
+        #expect(transaction.fault == .sendLimit)
     }
 
     @Test func `the fourth address is not taken`() throws {
@@ -138,19 +162,76 @@ struct SignInMoveTests {
         rules.hasTerms = true
         let (register, begun) = try move(.address, rules, ("action", "register"), ("address", "n@x.example"))
         #expect((register, begun.step) == (.show, .register))
-        for missing in [[("first_name", "Ada")], [("terms", "yes")], [("first_name", "A\u{7}"), ("terms", "yes")]] {
+        let wrong: [([(String, String)], FormField)] = [
+            ([("first_name", "Ada")], .terms), ([("terms", "yes")], .firstName),
+            ([("first_name", "   "), ("terms", "yes")], .firstName),
+            ([("first_name", "A\u{7}"), ("terms", "yes")], .firstName),
+            ([("first_name", "Ada"), ("last_name", "L\u{7}"), ("terms", "yes")], .lastName),
+        ]
+        for (missing, field) in wrong {
             var transaction = transaction(.register)
             let form = try #require(
                 FormParameters(
                     ([("action", "continue"), ("address", "n@x.example")] + missing).map { (name: $0.0, value: $0.1) }))
             #expect(try transaction.move(form, rules) == .show)
-            #expect(transaction.fault == .fieldMissing)
+            #expect((transaction.fault, transaction.wrongField) == (.fieldMissing, field))
+            #expect(transaction.address == "n@x.example")
+            let typed = Dictionary(uniqueKeysWithValues: missing)
+            #expect(
+                transaction.profile
+                    == TypedProfile(
+                        first: typed["first_name"] ?? "", last: typed["last_name"] ?? "",
+                        acceptsTerms: typed["terms"] != nil))
         }
         let (move, next) = try move(
             .register, rules, ("action", "continue"), ("address", "n@x.example"), ("first_name", "Ada"),
             ("terms", "yes"))
         #expect(move == .sendCode(resends: false, first: PersonName("Ada")))
         #expect(next.facts == [.registers, .acceptsTerms])
+    }
+
+    @Test func `an optional name of blanks is none`() throws {
+        var rules = rules
+        rules.registration = .explicitEndpoint
+        rules.registrationFields = RegistrationFields(firstName: .required, lastName: .optional)
+        let (move, _) = try move(
+            .register, rules, ("action", "continue"), ("address", "n@x.example"), ("first_name", "Ada"),
+            ("last_name", "  "))
+        #expect(move == .sendCode(resends: false, first: PersonName("Ada"), last: nil))
+    }
+
+    @Test func `a wrong recovery code is one, and not a wrong code of the app`() throws {
+        let (_, recovery) = try move(.secondFactor, nil, ("action", "continue"), ("recovery_code", "abcd"))
+        #expect(recovery.faultField == .recoveryCode)
+        var missing = transaction(.secondFactor)
+        _ = try missing.move(form(("action", "continue")), rules)
+        #expect(missing.wrongField == .totpCode)
+    }
+
+    @Test func `what is no fault of a field marks none`() {
+        for fault in [InputFault.rateLimited, .unavailable, .sendLimit, .noTries, .passkeyFailed] {
+            var transaction = transaction(.address)
+            transaction.fault = fault
+            #expect(transaction.wrongField == nil)
+        }
+    }
+
+    @Test func `what is wrong is said in words that fit it`() {
+        var register = transaction(.register)
+        register.profile.first = "A\u{7}"
+        (register.fault, register.faultField) = (.fieldMissing, .firstName)
+        #expect(register.faultText(rules) == "fault-name_invalid")
+        register.profile.first = " "
+        #expect(register.faultText(rules) == "fault-field_missing")
+        register.faultField = .terms
+        #expect(register.faultText(rules) == "fault-terms_missing")
+        #expect(SignInStep.allCases.allSatisfy { transaction($0).faultText(rules) == nil })
+        var used = transaction(.address)
+        used.addresses = 3
+        #expect(used.faultText(rules) == "fault-address_limit")
+        var dead = transaction(.code)
+        dead.wrongCodes = 5
+        #expect(dead.hasNoTries(rules) && dead.faultText(rules) == "fault-no_tries")
     }
 
     @Test func `a second factor goes with the proof that it completes`() throws {

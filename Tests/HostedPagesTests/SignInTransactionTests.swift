@@ -19,6 +19,7 @@ struct SignInTransactionTests {
             request: Array(0...255), browser: [UInt8](repeating: 9, count: 32), expiresAt: 1_800_000_000, step: .code)
         transaction.fault = .wrongCode
         transaction.link = .pending
+        (transaction.faultField, transaction.report, transaction.sentAt) = (.code, .tooSoon, 1_795_356_239)
         (transaction.address, transaction.handle) = ("ada@example.com", "pas_handle")
         (transaction.code, transaction.ceremony, transaction.ownSession) = ("123456", [1, 2, 3], "pss_y")
         transaction.session = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -31,6 +32,18 @@ struct SignInTransactionTests {
     @Test func `it comes back as it was sealed`() throws {
         let text = try transaction().text(realm: realm, host: "a.example", keyring: keyring)
         #expect(SignInTransaction(text, realm: realm, host: "a.example", keyring: keyring) == transaction())
+    }
+
+    @Test func `typed names stay on the pages that ask for them`() throws {
+        for step in SignInStep.allCases {
+            var transaction = transaction()
+            transaction.step = step
+            transaction.profile = TypedProfile(first: "Ada", last: "Ł", acceptsTerms: true)
+            let text = try transaction.text(realm: realm, host: "a.example", keyring: keyring)
+            let opened = try #require(
+                SignInTransaction(text, realm: realm, host: "a.example", keyring: keyring))
+            #expect(opened.profile == (step == .register || step == .profile ? transaction.profile : TypedProfile()))
+        }
     }
 
     @Test func `a held number says what it was proven by`() throws {
@@ -80,6 +93,11 @@ struct SignInTransactionTests {
         transaction.address = String(repeating: "a", count: 254)
         transaction.handle = String(repeating: "h", count: 430)
         transaction.ceremony = []
-        #expect(try transaction.text(realm: realm, host: "a.example", keyring: keyring).utf8.count <= 3072)
+        for step in [SignInStep.code, .profile] {
+            transaction.step = step
+            transaction.profile.first = String(repeating: "n", count: TypedProfile.maximumName)
+            transaction.profile.last = transaction.profile.first
+            #expect(try transaction.text(realm: realm, host: "a.example", keyring: keyring).utf8.count <= 3072)
+        }
     }
 }

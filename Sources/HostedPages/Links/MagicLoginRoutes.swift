@@ -78,12 +78,10 @@ struct MagicLoginRoutes: Sendable {
         try await signIn.answering(exchange) {
             let (transaction, context) = try await signIn.open(state, exchange)
             let look = pages.looks.look(exchange.realm, exchange, uiLocales: context.request.uiLocales)
+            var values: PageValues = ["user": .value(link.formUserID), "token": .value(link.formToken)]
+            values.set(account: transaction.address)
             return pages.renderer.page(
-                "continue-link", step: "continue-link", title: "link-here-title",
-                [
-                    "user": .value(link.formUserID), "token": .value(link.formToken),
-                    "account": .value(transaction.address),
-                ],
+                "continue-link", step: "continue-link", title: "link-here-title", values,
                 look: look.filling(["client": context.request.client.displayName]), hidesReferrer: true)
         }
     }
@@ -107,7 +105,7 @@ struct MagicLoginRoutes: Sendable {
         var values: PageValues = [
             "user": .value(link.formUserID), "token": .value(link.formToken),
             "application": .value(origin?.application ?? look.product),
-            "time": (origin?.time(in: look.identity.language)).map { .value($0) } ?? unknown,
+            "time": (origin?.time).map { .value(look.texts.time($0)) } ?? unknown,
             "source": (origin?.address).map { .value($0) } ?? unknown,
         ]
         if isRepeated { values.set("fault", .text("fault-wrong_number")) }
@@ -138,7 +136,7 @@ struct MagicLoginRoutes: Sendable {
         var answer = result(
             error.limit == nil ? .unavailable : .limited, exchange,
             retry: [
-                "retry": .flag(true), "method": .value(method),
+                "retry": .flag(true), "method": .value(method), "action": .value("/magic-login"),
                 "fields": .rows(
                     all.sorted { $0.key < $1.key }.map { ["name": .value($0.key), "value": .value($0.value)] }),
             ])

@@ -74,8 +74,10 @@ struct PossessionLinkRoutes: Sendable {
 
     private func result(_ key: String, _ status: HTTPResponse.Status, _ exchange: Exchange) -> Answer {
         let look = pages.looks.look(exchange.realm, exchange)
+        var values: PageValues = ["text": .text("done-\(key)")]
+        if status != .badRequest { values.addReturn(to: exchange) }
         return pages.renderer.page(
-            "done", step: "done", error: key, title: "done-\(key)-title", ["text": .text("done-\(key)")],
-            look: look, status: status, hidesReferrer: true)
+            "done", step: "done", error: key, title: "done-\(key)-title", values, look: look, status: status,
+            hidesReferrer: true)
     }
 }

@@ -33,7 +33,7 @@ struct UndoRoutes: Sendable {
             "undo", step: "undo", title: "undo-title",
             [
                 "what": .value(Self.name(of: offer, look.texts)),
-                "time": .value(origin.time(in: look.identity.language)),
+                "time": .value(look.texts.time(offer.addedAt)),
                 "source": origin.address.map { .value($0) } ?? .text("link-page-unknown"),
             ], look: look, hidesReferrer: true)
     }
@@ -64,7 +64,9 @@ struct UndoRoutes: Sendable {
 
     private static func name(of offer: UndoStore.Offer, _ texts: Texts) -> String {
         switch offer.kind {
-        case .passkey: "\(texts["undo-passkey"]): \(AuthenticatorNames.name(of: UUIDValue(offer.label)))"
+        case .passkey:
+            [texts["undo-passkey"], AuthenticatorNames.known(UUIDValue(offer.label))].compactMap(\.self)
+                .joined(separator: ": ")
         case .totp: texts["undo-totp"]
         case .identifier: offer.label
         case .device: texts["undo-device"]
@@ -74,10 +76,11 @@ struct UndoRoutes: Sendable {
 
     private func result(_ result: UndoResult, _ exchange: Exchange) -> Answer {
         let look = pages.looks.look(exchange.realm, exchange)
+        var values: PageValues = ["text": .text("done-\(result.rawValue)")]
+        if result == .limited || result == .unavailable { values.addReturn(to: exchange) }
         return pages.renderer.page(
             "done", step: "done", error: result.status == .ok ? nil : result.rawValue,
-            title: "done-\(result.rawValue)-title", ["text": .text("done-\(result.rawValue)")],
-            look: look, status: result.status, hidesReferrer: true)
+            title: "done-\(result.rawValue)-title", values, look: look, status: result.status, hidesReferrer: true)
     }
 
     private func refusal(_ error: any Error, _ exchange: Exchange) -> Refusal {
@@ -99,5 +102,14 @@ enum UndoResult: String, Sendable, CaseIterable {
         case .limited: .tooManyRequests
         case .unavailable: .serviceUnavailable
         }
+    }
+}
+
+extension PageValues {
+    /// The way back to the page of a link that still works.
+    mutating func addReturn(to exchange: Exchange) {
+        set("retry", .flag(true))
+        set("method", .value("get"))
+        set("action", .value(exchange.request.path ?? ""))
     }
 }

@@ -32,6 +32,10 @@ struct ErrorPage: Sendable, Equatable {
     var retryURL: String?
     /// The way back to the app: `home_uri` and the name of its client.
     var home: (uri: String, name: String)?
+    /// Where the realm helps, where there is no other way on.
+    var support: String?
+    /// Whether the page was opened in another browser than its sign-in began in.
+    var isElsewhere = false
 
     static func == (left: ErrorPage, right: ErrorPage) -> Bool {
         left.kind == right.kind && left.retryAfter == right.retryAfter && left.retryURL == right.retryURL
@@ -39,9 +43,13 @@ struct ErrorPage: Sendable, Equatable {
 
     func answer(_ renderer: PageRenderer, _ look: PageLook) -> Answer {
         let look = look.filling(["client": home?.name ?? look.product])
-        var values: PageValues = ["text": .text("error-\(kind.rawValue)"), "code": .value(kind.rawValue)]
+        var values: PageValues = [
+            "text": .text(isElsewhere ? "error-started_elsewhere" : "error-\(kind.rawValue)"),
+            "code": .value(kind.rawValue),
+        ]
         values.set("retry", value: retryURL)
         values.set("home", value: home?.uri)
+        values.set("support", value: support)
         var answer = renderer.page(
             "error", step: "error", error: kind.rawValue, title: "error-title", values, look: look,
             status: kind.status)

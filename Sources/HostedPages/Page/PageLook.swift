@@ -82,8 +82,3 @@ struct AssetNames: Sendable, Equatable {
     /// The colours of a brand; `nil` for the product's own.
     let accent: String?
 }
-
-extension RequestOrigin {
-    /// When it was asked for, as pages and mails in a language say it: names of months are English.
-    func time(in language: Language) -> String { language == .english ? timeText : shortTimeText }
-}

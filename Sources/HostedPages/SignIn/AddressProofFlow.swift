@@ -57,16 +57,17 @@ struct AddressProofFlow: Sendable {
         let begun = try await parts.addressProofs.begin(
             address, for: context.request, authSession: resends ? transaction.handle : nil,
             browser: resends ? nil : browser(transaction, context),
-            locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,
+            locale: context.language.tag,
             realm: context.realm, source: context.exchange.source)
         switch begun {
         case .known: transaction.step = .continueAs
         case .sent(let handle, let isNew):
             // As many as before may still go out, where no message did.
-            transaction.countSend(left: isNew ? 0 : Int(transaction.sendsLeft), sameHandle: !isNew)
+            transaction.countSend(
+                left: isNew ? 0 : Int(transaction.sendsLeft), sameHandle: !isNew, at: parts.clock())
             if !resends { transaction.wrongCodes = 0 }
             transaction.handle = handle
-            transaction.step = .code
+            transaction.arrive(at: .code)
         }
         return transaction
     }

@@ -1,5 +1,6 @@
 import Grants
 import Persistence
+import Texts
 import TokenEndpoint
 
 /// The browser session that a proof opens, and the code that it may issue: one of each, however often the statement
@@ -25,7 +26,7 @@ struct Opening {
         page = PageSignIn(
             cookieHash: cookie.hash,
             formerCookieHash: former?.hash,
-            host: context.exchange.host, proves: proof,
+            host: context.exchange.host, locale: context.language.tag, proves: proof,
             proven: proof == .passkey
                 ? nil
                 : PageSignIn.Address(

@@ -1,5 +1,6 @@
 import Grants
 import HTTPTypes
+import Persistence
 import TokenEndpoint
 
 /// Ends a request with an error page.
@@ -15,23 +16,55 @@ struct PageError: Error {
 
 extension SignInPages {
     /// The page of a server that does not know whose page it is: it cannot read the configuration now.
-    var unavailable: Answer { ErrorPage(kind: .unavailable).answer(renderer, looks.neutral) }
+    var unavailable: Answer {
+        var page = ErrorPage(kind: .unavailable)
+        // The same address, by GET.
+        page.retryURL = "?"
+        return page.answer(renderer, looks.neutral)
+    }
 
-    /// An error page. It leads back to the client that the request names, and repeats a GET that may go better later.
+    /// An error page. It says what happened and leads back: to the client that the request or its `tx` names, to the
+    /// same step, or to the same address.
     func errorPage(_ kind: ErrorPage.Kind, _ exchange: Exchange, status: HTTPResponse.Status? = nil) -> Answer {
         var page = ErrorPage(kind: kind)
-        let query = exchange.request.query
-        if let form = try? FormParameters(parsing: query.utf8),
-            let client = form["client_id"].flatMap({ exchange.realm.clients[$0] }), client.enabled,
-            let home = client.hosted.homeURI
-        {
-            page.home = (home, client.displayName)
+        let isGET = exchange.request.method == .get
+        let look = looks.look(exchange.realm, exchange)
+        let form =
+            (try? isGET ? FormParameters(parsing: exchange.request.query.utf8) : exchange.form()) ?? FormParameters()
+        let transaction = form["tx"].flatMap {
+            SignInTransaction($0, realm: exchange.realm, host: exchange.host, keyring: parts.keyring)
         }
-        if kind == .rateLimited || kind == .unavailable, exchange.request.method == .get {
-            page.retryURL = (exchange.request.path ?? "/") + (query.isEmpty ? "" : "?\(query)")
+        let client = form["client_id"].flatMap { exchange.realm.clients[$0] } ?? transaction?.client(in: exchange.realm)
+        if let client, client.enabled, let home = client.home { page.home = (home, client.displayName) }
+        page.isElsewhere = isGET && transaction != nil && (kind == .cookiesNeeded || kind == .foreignForm)
+        let path = exchange.request.path ?? "/"
+        let again = isGET ? exchange.request.query : transaction.flatMap { _ in form["tx"].map { "tx=\($0)" } } ?? ""
+        // A step of a sign-in is shown again with its `tx` alone.
+        let canRepeat = isGET || path != "/sign-in" || transaction != nil
+        if canRepeat, kind == .rateLimited || kind == .unavailable || page.home == nil {
+            page.retryURL = path + (again.isEmpty ? "" : "?\(again)")
         }
-        var answer = page.answer(renderer, looks.look(exchange.realm, exchange))
+        if page.home == nil, page.retryURL == nil { page.support = look.brand.supportURI }
+        var answer = page.answer(renderer, look)
         if let status { answer.status = status }
         return answer
+    }
+}
+
+extension Client {
+    /// Where its users begin: as registered, else the site that its users return to.
+    fileprivate var home: String? {
+        hosted.homeURI
+            ?? hosted.redirectURIs.lazy.compactMap { uri in
+                uri.prefixMatch(of: /https:\/\/[^\/?#]+/).map { String($0.0) + "/" }
+            }.first
+    }
+}
+
+extension SignInTransaction {
+    /// The client that began it.
+    fileprivate func client(in realm: Realm) -> Client? {
+        if let key = SignInRoutes.client(ofStored: request) { return realm.clients.values.first { $0.key == key } }
+        return try? AuthorizationRequest(request, realm: realm).client
     }
 }

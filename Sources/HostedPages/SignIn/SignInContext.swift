@@ -23,6 +23,9 @@ struct SignInContext: Sendable {
         rules = SignInRules(realm, request, host: exchange.host)
     }
 
+    /// The language of the page and of the messages that it causes.
+    var language: Language { exchange.language(of: realm, uiLocales: request.uiLocales) }
+
     /// As factors are redeemed on this page.
     var redemption: RequestContext {
         RequestContext(realm: realm, client: request.client, source: exchange.source, pageOrigin: origin)

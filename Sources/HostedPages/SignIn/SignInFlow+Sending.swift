@@ -16,11 +16,11 @@ extension SignInFlow {
             SignInRequests.Form(
                 address: address, firstName: first, lastName: last, clientID: context.request.client.clientID,
                 authSession: resends ? transaction.handle : nil, idTokenHint: nil,
-                locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,
+                locale: context.language.tag,
                 device: try await device(transaction, context)),
             for: factor, realm: context.realm, source: context.exchange.source)
         let isSame = handle(receipt.authSession, context) == handle(transaction.handle, context)
-        transaction.countSend(left: receipt.sendsLeft, sameHandle: isSame)
+        transaction.countSend(left: receipt.sendsLeft, sameHandle: isSame, at: parts.clock())
         if !isSame { transaction.wrongCodes = 0 }
         transaction.handle = receipt.authSession
     }

@@ -42,12 +42,12 @@ struct SignInFlow: Sendable {
             try await send(
                 registers ? parts.mailedRegistration : parts.mailedCode, by: channel, resends: resends, first, last,
                 &transaction, context)
-            transaction.step = .code
+            transaction.arrive(at: .code)
             return .next(transaction, nil)
         case .sendLink:
             try await send(
                 parts.mailedLink, by: .sms, resends: transaction.step == .link, nil, nil, &transaction, context)
-            transaction.step = .link
+            transaction.arrive(at: .link)
             transaction.link = nil
             try await keep(transaction, context)
             return .next(transaction, nil)
@@ -239,11 +239,16 @@ struct SignInFlow: Sendable {
         var transaction = transaction
         do {
             _ = try await parts.passkeys.enrol(
-                PasskeyCeremony(encoded: transaction.ceremony), attestation: Array(attestation.utf8), displayName: nil,
+                PasskeyCeremony(encoded: transaction.ceremony), attestation: Array(attestation.utf8),
                 realm: context.realm,
                 owner: Passkeys.Owner(
                     client: context.request.client, session: live.id, user: live.user, pageOrigin: context.origin),
-                source: context.exchange.source)
+                source: context.exchange.source
+            ) { model in
+                PasskeyName.text(
+                    model: model, userAgent: context.exchange.userAgent, time: parts.clock(),
+                    parts.catalogue.texts(in: context.language))
+            }
         } catch is Passkeys.EnrolmentFailure {
             transaction.fault = .passkeyFailed
             return .next(transaction, nil)

@@ -38,7 +38,7 @@ extension SignInTransaction {
     mutating func move(_ form: FormParameters, _ rules: SignInRules) throws(InvalidForm) -> SignInMove {
         guard let action = form["action"].flatMap(SignInAction.init) else { throw InvalidForm() }
         for field in SignInStep.allFields.subtracting(step.fields) where form[field] != nil { throw InvalidForm() }
-        fault = nil
+        (fault, faultField, report) = (nil, nil, nil)
         if action == .cancel, step != .consent, step != .offerPasskey { return .deny }
         switch step {
         case .address: return try moveFromAddress(action, form, rules)
@@ -80,14 +80,14 @@ extension SignInTransaction {
         guard action == .continue, rules.offersRegistration else { throw InvalidForm() }
         let typed = form["address"] ?? ""
         address = typed.beginning(bytes: 254)
+        keepProfile(of: form)
         do throws(TypedAddresses.Fault) {
             _ = try rules.addresses.read(typed)
         } catch {
             return faulted(InputFault(error))
         }
-        guard let names = names(form, rules), !rules.hasTerms || form["terms"] != nil else {
-            return faulted(.fieldMissing)
-        }
+        guard let names = names(form, rules) else { return .show }
+        guard !rules.hasTerms || form["terms"] != nil else { return faulted(.fieldMissing, at: .terms) }
         facts.insert(.registers)
         if rules.hasTerms { facts.insert(.acceptsTerms) }
         return take(address: typed, rules, names)
@@ -100,7 +100,7 @@ extension SignInTransaction {
         case .continue:
             guard Int(wrongCodes) < rules.tries else { return faulted(.noTries) }
             guard let code = form["code"].map(TypedCode.init)?.text, !code.isEmpty else {
-                return faulted(.fieldMissing)
+                return faulted(.fieldMissing, at: .code)
             }
             return .proveCode(code.beginning(bytes: 16), second: [:])
         case .resend: return send(.sendCode(resends: true), rules)
@@ -120,6 +120,7 @@ extension SignInTransaction {
     ) throws(InvalidForm) -> SignInMove {
         switch action {
         case .continue: return .proveLink(second: [:])
+        case .resend: return send(.sendLink, rules)
         case .code where rules.sendsCodes(to: address): return send(.sendCode(resends: false), rules)
         case .otherAddress where rules.fixedAddress == nil: return another()
         default: throw InvalidForm()
@@ -134,7 +135,10 @@ extension SignInTransaction {
         for name in ["totp_code", "recovery_code"] {
             if let value = form[name], value.utf8.count <= TypedCode.maximumBytes { second[name] = value }
         }
-        guard second.count == 1 else { return faulted(second.isEmpty ? .fieldMissing : .wrongSecondFactor) }
+        guard second.count == 1 else {
+            return faulted(second.isEmpty ? .fieldMissing : .wrongSecondFactor, at: .totpCode)
+        }
+        if second["recovery_code"] != nil { faultField = .recoveryCode }
         return facts.contains(.byLink) ? .proveLink(second: second) : .proveCode(code, second: second)
     }
 
@@ -142,8 +146,10 @@ extension SignInTransaction {
         _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
     ) throws(InvalidForm) -> SignInMove {
         guard action == .continue else { throw InvalidForm() }
+        keepProfile(of: form)
         let accepts = form["terms"] != nil || facts.contains(.acceptsTerms)
-        guard let names = names(form, rules), !rules.hasTerms || accepts else { return faulted(.fieldMissing) }
+        guard let names = names(form, rules) else { return .show }
+        guard !rules.hasTerms || accepts else { return faulted(.fieldMissing, at: .terms) }
         return .register(first: names.first, last: names.last, acceptsTerms: rules.hasTerms && accepts)
     }
 
@@ -188,8 +194,8 @@ extension SignInTransaction {
     }
 
     /// The same page again, which says what is wrong.
-    private mutating func faulted(_ fault: InputFault) -> SignInMove {
-        self.fault = fault
+    mutating func faulted(_ fault: InputFault, at field: FormField? = nil) -> SignInMove {
+        (self.fault, faultField) = (fault, field)
         return .show
     }
 
@@ -237,23 +243,11 @@ extension SignInTransaction {
         step = .address
         return .giveUp(handle: former)
     }
-
-    /// The names of a form. - Returns: `nil` when a required one is missing or one is no name.
-    private func names(_ form: FormParameters, _ rules: SignInRules) -> (first: PersonName?, last: PersonName?)? {
-        func name(_ field: String, _ rule: RegistrationFields.Rule) -> PersonName?? {
-            guard rule != .off, let typed = form[field] else { return rule == .required ? .none : .some(nil) }
-            return PersonName(typed).map { .some($0) } ?? .none
-        }
-        guard let first = name("first_name", rules.registrationFields.firstName),
-            let last = name("last_name", rules.registrationFields.lastName)
-        else { return nil }
-        return (first, last)
-    }
 }
 
 extension String {
     /// As many code points as fit into so many bytes: a `Character` can be of any length.
-    fileprivate func beginning(bytes count: Int) -> String {
+    func beginning(bytes count: Int) -> String {
         var left = count
         let kept = unicodeScalars.prefix {
             left -= UTF8.width($0)

@@ -21,19 +21,15 @@ struct SignInPages: Sendable {
         let look = looks.look(context.realm, context.exchange, uiLocales: context.request.uiLocales).filling([
             "client": context.request.client.displayName, "address": transaction.address,
             "count": String(max(0, context.rules.tries - Int(transaction.wrongCodes))),
+            "left": String(transaction.messagesLeft(context.rules)),
+            "seconds": String(pause(before: transaction, context)),
             "host": Self.host(of: context.request.redirectURI),
         ])
         var values = try await values(&transaction, context, look, live)
         let tx = try transaction.text(
             realm: context.exchange.realm, host: context.exchange.host, keyring: parts.keyring)
         values.set("tx", .value(tx))
-        if let fault = transaction.fault {
-            // Without a digit it is no number that was typed wrong, where an address may be typed too.
-            let isUnclear =
-                fault == .phoneInvalid && context.rules.addresses.takesMail
-                && !transaction.address.contains(where: \.isNumber)
-            values.set("fault", .text(isUnclear ? "fault-address_unclear" : "fault-\(fault.name)"))
-        }
+        addFault(to: &values, transaction, context.rules)
         let step = transaction.step
         values.set("verifies", .flag(context.rules.provesAddressOnly))
         let filled = step == .consent ? look.filling(["address": live?.address ?? ""]) : look
@@ -52,6 +48,8 @@ struct SignInPages: Sendable {
         switch transaction.step {
         case .address where transaction.held != nil: "second-title"
         case .address where context.rules.provesAddressOnly || transaction.facts.contains(.stepsUp): "verify-title"
+        case .link where transaction.link == .denied: "link-denied-title"
+        case .link where transaction.link == .expired: "link-expired-title"
         case .link where transaction.address.isPhone: "link-title-phone"
         case let step: titles[step] ?? ""
         }
@@ -66,10 +64,12 @@ struct SignInPages: Sendable {
         switch transaction.step {
         case .address:
             values.set("address", .value(transaction.address))
-            values.set("sends", .flag(rules.sendsMessages))
+            values.set("sends", .flag(rules.sendsMessages && !transaction.hasUsedAddresses))
             addKind(to: &values, rules)
             values.set("holds", .flag(transaction.held != nil))
-            if transaction.held != nil ? rules.replacesAccount : rules.offersRegistration {
+            if transaction.held != nil
+                ? rules.replacesAccount : rules.offersRegistration && !transaction.hasUsedAddresses
+            {
                 values.set("registers", .text(transaction.held != nil ? "again-register" : "address-register"))
             }
             values.set("fixed", .flag(rules.fixedAddress != nil))
@@ -84,17 +84,19 @@ struct SignInPages: Sendable {
         case .register:
             values.set("address", .value(transaction.address))
             addKind(to: &values, rules)
-            addNames(to: &values, rules, context, asksTerms: true)
+            addNames(to: &values, transaction, context, asksTerms: true)
         case .code:
-            values.set("tries", .flag(transaction.wrongCodes > 0 && Int(transaction.wrongCodes) < rules.tries))
-            values.set("resends", .flag(Int(transaction.sends) < rules.sends(to: transaction.address)))
+            values.set("tries", .flag(transaction.wrongCodes > 0))
+            values.set("dead", .flag(transaction.hasNoTries(rules)))
+            values.set("resends", .flag(transaction.messagesLeft(rules) > 0))
+            addReport(to: &values, transaction, rules)
             values.set("links", .flag(transaction.offersLink(rules)))
             addChannels(to: &values, transaction, context)
             values.set("fixed", .flag(rules.fixedAddress != nil))
         case .link: add(link: transaction, to: &values, context)
         case .secondFactor: break
         case .profile:
-            addNames(to: &values, rules, context, asksTerms: !transaction.facts.contains(.acceptsTerms))
+            addNames(to: &values, transaction, context, asksTerms: !transaction.facts.contains(.acceptsTerms))
         case .offerPasskey:
             values.set("script", .value(assets.name(of: .passkey)))
             if let live, let rpID = rules.rpID,
@@ -117,7 +119,7 @@ struct SignInPages: Sendable {
             }
             values.set("scopes", .rows(rows))
         case .continueAs:
-            values.set("account", .value(rules.provesAddressOnly ? transaction.address : live?.address ?? ""))
+            values.set(account: rules.provesAddressOnly ? transaction.address : live?.address ?? "")
         }
         return values
     }
@@ -141,7 +143,7 @@ struct SignInPages: Sendable {
     ) {
         guard transaction.address.isPhone else { return }
         values.set("isPhone", .flag(true))
-        guard Int(transaction.sends) < context.rules.sends(to: transaction.address) else { return }
+        guard transaction.messagesLeft(context.rules) > 0 else { return }
         let last = AuthSessionHandle(transaction.handle, realm: context.realm.id, keyring: parts.keyring)?.channel
         let others = context.rules.addresses.channels.filter { $0 != last }
         values.set(
@@ -154,16 +156,6 @@ struct SignInPages: Sendable {
         context.realm.scopes[scope]?.description
     }
 
-    private func addNames(
-        to values: inout PageValues, _ rules: SignInRules, _ context: SignInContext, asksTerms: Bool
-    ) {
-        let fields = rules.registrationFields
-        for (name, rule) in [("firstName", fields.firstName), ("lastName", fields.lastName)] where rule != .off {
-            values.set(name, .rows([["isOptional": .flag(rule == .optional)]]))
-        }
-        if asksTerms, let terms = context.realm.brand.termsURI { values.set("terms", .rows([["uri": .value(terms)]])) }
-    }
-
     private func add(
         link transaction: SignInTransaction, to values: inout PageValues, _ context: SignInContext
     ) {
@@ -173,9 +165,11 @@ struct SignInPages: Sendable {
         values.set("interval", .value(String(polling?.interval ?? 5)))
         values.set("codes", .flag(context.rules.sendsCodes(to: transaction.address)))
         values.set("fixed", .flag(context.rules.fixedAddress != nil))
-        if transaction.link != .denied, transaction.link != .expired {
-            values.set("script", .value(assets.name(of: .wait)))
-        }
+        values.set("resends", .flag(transaction.messagesLeft(context.rules) > 0))
+        addReport(to: &values, transaction, context.rules)
+        let isOver = transaction.link == .denied || transaction.link == .expired
+        values.set("over", .flag(isOver))
+        if !isOver { values.set("script", .value(assets.name(of: .wait))) }
         let client = context.request.client
         values.set(
             "submits",

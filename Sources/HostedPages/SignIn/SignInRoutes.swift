@@ -75,10 +75,15 @@ struct SignInRoutes: Sendable {
     /// Begins the name of a stored request, where a request in bytes begins with a smaller number.
     private static let storedMark: UInt8 = 255
 
+    /// The client of a stored request; `nil` for a request in bytes.
+    static func client(ofStored bytes: [UInt8]) -> UUIDValue? {
+        bytes.first == storedMark && bytes.count == 1 + 32 + 16 ? UUIDValue(bytes: bytes[33...]) : nil
+    }
+
     private func request(_ bytes: [UInt8], _ exchange: Exchange) async throws -> AuthorizationRequest {
         guard bytes.first == Self.storedMark else { return try AuthorizationRequest(bytes, realm: exchange.realm) }
         try parts.countLookUp(exchange)
-        guard bytes.count == 1 + 32 + 16, let key = UUIDValue(bytes: bytes[33...]),
+        guard let key = Self.client(ofStored: bytes),
             let client = exchange.realm.clients.values.first(where: { $0.key == key })
         else { throw AuthorizationRefusal.page(.invalidClient) }
         return try await parts.authorizations.request(

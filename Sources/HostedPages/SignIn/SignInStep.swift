@@ -52,6 +52,25 @@ enum SignInAction: String, Sendable {
     case otherAccount = "other-account"
 }
 
+/// A field that a fault can be about.
+enum FormField: UInt8, Sendable {
+    case address = 1
+    case firstName
+    case lastName
+    case terms
+    case code
+    case totpCode
+    case recoveryCode
+}
+
+/// What a page says of the message that its form asked for.
+enum SendReport: UInt8, Sendable {
+    /// It was sent again.
+    case again = 1
+    /// The last one is too young: nothing was sent.
+    case tooSoon
+}
+
 /// What was wrong with the last form, as `data-error` says it.
 enum InputFault: UInt8, Sendable, CaseIterable {
     case addressInvalid = 1
@@ -86,6 +105,16 @@ enum InputFault: UInt8, Sendable, CaseIterable {
 }
 
 extension InputFault {
+    /// The field that it is about, where the step has one such field.
+    var field: FormField? {
+        switch self {
+        case .addressInvalid, .addressRefused, .phoneInvalid, .phoneUnsupported: .address
+        case .wrongCode: .code
+        case .wrongSecondFactor: .totpCode
+        case .noTries, .sendLimit, .fieldMissing, .passkeyFailed, .rateLimited, .unavailable: nil
+        }
+    }
+
     /// What is wrong with a typed address.
     init(_ fault: TypedAddresses.Fault) {
         switch fault {

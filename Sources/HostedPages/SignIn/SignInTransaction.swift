@@ -14,10 +14,16 @@ struct SignInTransaction: Sendable, Equatable {
     let expiresAt: Int
     var step: SignInStep
     var fault: InputFault?
+    /// The field that the fault is about, where the fault alone does not say it.
+    var faultField: FormField?
+    /// What came of the last request for another message.
+    var report: SendReport?
     /// What the page last heard of its link.
     var link: LinkState?
     /// As typed; shown again.
     var address = ""
+    /// The names and consent of a registration as typed; shown again while it asks for them.
+    var profile = TypedProfile()
     /// The handle of the last code or link that was asked for.
     var handle = ""
     /// The code that was right, where the second factor is still due.
@@ -34,6 +40,8 @@ struct SignInTransaction: Sendable, Equatable {
     var sends: UInt8 = 0
     /// Messages that the present handle may still cause, as the last request for one said.
     var sendsLeft: UInt8 = 0
+    /// When the last message for the present address was asked for, in seconds since the epoch.
+    var sentAt: UInt32 = 0
     /// Addresses that messages were sent to.
     var addresses: UInt8 = 0
     /// Wrong codes for the present handle.
@@ -70,15 +78,29 @@ struct SignInTransaction: Sendable, Equatable {
         facts.contains(.proved) && session == Array(cookie.hash.prefix(8))
     }
 
-    /// Counts a message for the present address. A resend within the cooldown costs nothing: its handle may still cause
-    /// as many as before.
-    mutating func countSend(left: Int, sameHandle: Bool) {
+    /// Counts a message for the present address, and notes what the page says of it. A resend within the cooldown costs
+    /// nothing: its handle may still cause as many as before.
+    mutating func countSend(left: Int, sameHandle: Bool, at now: Double) {
         let left = UInt8(clamping: left)
         defer { sendsLeft = left }
-        if sameHandle, left == sendsLeft { return }
+        if sameHandle, left == sendsLeft {
+            report = .tooSoon
+            return
+        }
+        report = sends == 0 ? nil : .again
+        sentAt = UInt32(clamping: Int(now))
         if sends == 0 { addresses &+= 1 }
         sends &+= 1
     }
+
+    /// The step that a message leads to. What is new on another page needs no report.
+    mutating func arrive(at step: SignInStep) {
+        if self.step != step { report = nil }
+        self.step = step
+    }
+
+    /// The field that the fault is about.
+    var wrongField: FormField? { fault.flatMap { faultField ?? $0.field } }
 
     /// Counts a wrong code, and says on the next page what is left.
     mutating func countWrongCode(_ rules: SignInRules) {
@@ -98,6 +120,8 @@ struct SignInTransaction: Sendable, Equatable {
     static let afterlife = 86_400
     /// A request with more bytes is stored instead.
     static let maximumRequest = 1200
+    /// Bytes that make a value of less than three KiB.
+    private static let maximumFields = 2040
     private static let version: UInt8 = 1
     private static let unit = 256
 
@@ -129,6 +153,11 @@ struct SignInTransaction: Sendable, Equatable {
         held = reader.field().flatMap { HeldNumber($0) }
         ceremony = Array(reader.field() ?? [])
         sendsLeft = reader.field()?.first ?? 0
+        faultField = reader.byte().flatMap(FormField.init)
+        report = reader.byte().flatMap(SendReport.init)
+        sentAt = reader.take(4).flatMap { $0.bigEndianInteger(as: UInt32.self) } ?? 0
+        profile = TypedProfile(
+            first: reader.text() ?? "", last: reader.text() ?? "", acceptsTerms: reader.byte() == 1)
     }
 
     /// The value of `tx`. Its length tells the length of what was typed to 256 bytes only.
@@ -154,6 +183,15 @@ struct SignInTransaction: Sendable, Equatable {
         append(held?.encoded ?? [])
         append(ceremony)
         append([sendsLeft])
+        fields += [faultField?.rawValue ?? 0, report?.rawValue ?? 0]
+        fields += (0..<4).reversed().map { UInt8(truncatingIfNeeded: sentAt >> (8 * $0)) }
+        // A page that asks for no names need not carry them; beside the longest request there is no room.
+        let asksNames = step == .register || step == .profile
+        let hasRoom = fields.count + profile.first.utf8.count + profile.last.utf8.count <= Self.maximumFields
+        let profile = asksNames && hasRoom ? profile : TypedProfile()
+        append(profile.first.utf8)
+        append(profile.last.utf8)
+        fields.append(profile.acceptsTerms ? 1 : 0)
         fields += [UInt8](repeating: 0, count: (Self.unit - fields.count % Self.unit) % Self.unit)
         guard
             let sealed = try? keyring.seal(

@@ -35,10 +35,10 @@ struct StepUpFlow: Sendable {
                 let receipt = try await begin(address, resends: resends, transaction, context, live)
                 let isSame =
                     flow.handle(receipt.authSession, context) == flow.handle(transaction.handle, context)
-                transaction.countSend(left: receipt.sendsLeft, sameHandle: isSame)
+                transaction.countSend(left: receipt.sendsLeft, sameHandle: isSame, at: parts.clock())
                 if !resends { transaction.wrongCodes = 0 }
                 transaction.handle = receipt.authSession
-                transaction.step = .code
+                transaction.arrive(at: .code)
             } catch let failure as Identifiers.Failure {
                 transaction.fault = failure == .sendLimit ? .sendLimit : .addressRefused
             }
@@ -55,7 +55,7 @@ struct StepUpFlow: Sendable {
         // Not counted under `registrations`, so that users behind one address can step up; the account's limit counts.
         try await parts.identifiers.begin(
             address, authSession: resends ? transaction.handle : nil,
-            locale: context.exchange.language(of: context.realm, uiLocales: context.request.uiLocales).tag,
+            locale: context.language.tag,
             realm: context.realm, user: live.user, client: context.request.client, source: context.exchange.source,
             mayBeUnknown: false)
     }

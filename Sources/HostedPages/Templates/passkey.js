@@ -5,6 +5,7 @@
     const form = document.querySelector("form[data-passkey]");
     const button = form.querySelector("button[data-ceremony]");
     const creates = form.dataset.passkey === "create";
+    const fault = form.querySelector("[data-passkey-fault]");
     const field = form.elements[creates ? "attestation" : "assertion"];
     let options = JSON.parse(form.dataset.options);
     let begun = Date.now();
@@ -47,6 +48,7 @@
     const run = async mediation => {
         waiting?.abort();
         const own = waiting = new AbortController();
+        if (!mediation) fault.hidden = true;
         try {
             await renew();
             const parameters = { publicKey: request(), signal: own.signal };
@@ -56,8 +58,11 @@
             form.noValidate = true;
             form.requestSubmit(button);
         } catch {
-            // Cancelled, or no passkey: the page stays as it is.
-            if (!mediation && waiting === own) conditional();
+            // Cancelled, or no passkey. Only a person who chose the button waits for an answer.
+            if (mediation || waiting !== own) return;
+            fault.textContent = fault.dataset.passkeyFault;
+            fault.hidden = false;
+            conditional();
         }
     };
 

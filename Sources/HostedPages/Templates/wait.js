@@ -13,14 +13,30 @@
             if (answer.ok) state = (await answer.json()).state;
             if (answer.status === 429) interval += 5000;
         } catch { /* The next question will tell. */ }
-        if (state === "pending") {
-            setTimeout(ask, interval);
-            return;
-        }
+        if (state === "pending") setTimeout(ask, interval);
+        else tell(state);
+    };
+    // The page says what happened: its number and its first instruction are of no use any more.
+    const tell = state => {
+        const heading = document.querySelector("h1");
+        const title = status.dataset[`${state}Title`];
+        document.title = document.title.replace(heading.textContent, title);
+        heading.textContent = title;
+        document.querySelector("[data-pending]").hidden = true;
         status.textContent = status.dataset[state];
         button.disabled = false;
-        if (state === "confirmed" && "submit" in form.dataset) form.requestSubmit(button);
-        else if (state === "confirmed") button.focus();
+        if (state === "confirmed") {
+            if ("submit" in form.dataset) form.requestSubmit(button);
+            else button.focus();
+            return;
+        }
+        const again = form.querySelector("[data-again]");
+        if (!again) return;
+        button.hidden = true;
+        again.textContent = again.dataset.again;
+        again.className = "primary";
+        button.after(again);
+        again.focus();
     };
     setTimeout(ask, interval);
 })();

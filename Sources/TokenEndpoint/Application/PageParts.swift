@@ -1,5 +1,6 @@
 package import Grants
 package import Persistence
+package import Texts
 
 /// What the pages are composed of. The module of the pages stands above this one, so `Server.compose` hands it the
 /// parts.
@@ -27,6 +28,7 @@ package struct PageParts: Sendable {
     package let limit: LocalLimit
     package let keyring: Keyring
     package let deadline: UniformDeadline
+    package let catalogue: TextCatalogue
     /// Seconds since the epoch.
     package let clock: @Sendable () -> Double
 }

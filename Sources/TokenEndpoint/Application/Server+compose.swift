@@ -4,6 +4,7 @@ import Logging
 import Persistence
 import ServiceLifecycle
 import Telemetry
+import Texts
 
 /// What answers requests and what works beside it, without a listener.
 struct Application: Sendable {
@@ -124,7 +125,7 @@ extension Server {
                     limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery),
                 identifiers: identifiers, possession: possession.steps,
                 limiter: limiter, limit: limit, keyring: keyring, deadline: configuration.uniformDeadline,
-                clock: clock))
+                catalogue: try TextCatalogue(), clock: clock))
 
         let authorizationRoutes = AuthorizationRoutes(
             authorizations: authorizations, clients: clients, proofs: proofs, limit: limit, pages: pages)
