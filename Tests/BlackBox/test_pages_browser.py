@@ -190,6 +190,9 @@ def test_every_step_in_both_schemes_at_two_widths(browser, served, locale):
     page.type("#code", "000000")
     press(page, "continue")
     look(page, f"{locale}-code-wrong", problems)
+    press(page, "resend")
+    assert page.text("[role=status]")
+    look(page, f"{locale}-code-again", problems)
     press(page, "link")
     assert step(page) == "link"
     look(page, f"{locale}-link", problems)
@@ -202,7 +205,7 @@ def test_every_step_in_both_schemes_at_two_widths(browser, served, locale):
     assert step(other) == "continue-link"
     look(other, f"{locale}-continue-link", problems)
     press(page, "code")
-    page.type("#code", served.world.mailbox.wait(email, count=2, kind="code").code)
+    page.type("#code", served.world.mailbox.wait(email, count=3, kind="code").code)
     press(page, "continue")
     assert step(page) == "offer-passkey"
     look(page, f"{locale}-offer-passkey", problems)
@@ -255,6 +258,13 @@ def test_the_other_steps(browser, served):
         press(page, "register")
         assert step(page) == "register"
         look(page, "brand-register", problems)
+        page.type("#address", served.user())
+        page.type("#first-name", "Ada")
+        page.evaluate("document.querySelector('form').noValidate = true")
+        press(page, "continue")
+        assert page.evaluate("document.activeElement.name") == "terms", "the focus is at the field that is wrong"
+        assert page.evaluate("document.querySelector('#first-name').value") == "Ada"
+        look(page, "brand-register-wrong", problems)
         admin.call("put_app", "browser", "shop", registration="JitOnOtp")
         served.world.settle()
         email = f"new{next(served.numbers)}@mail.example"
@@ -330,6 +340,7 @@ def test_a_page_stays_when_its_passkey_is_refused_and_renews_an_old_ceremony(bro
     page.wait("window.refused > 0", timeout=30)
     assert step(page) == "address" and not Client.got
     assert page.evaluate("document.querySelector('#address').value") == "typed@mail.example"
+    page.wait("[...document.querySelectorAll('[role=alert]')].some(alert => alert.checkVisibility() && alert.textContent.includes('did not work'))")
     assert page.evaluate("document.querySelector('form[data-passkey]').elements.assertion.value") == ""
     page.send("WebAuthn.setUserVerified", {"authenticatorId": page.authenticator, "isUserVerified": True})
     fetched = len([one for one in browser.events if one.get("params", {}).get("type") == "Fetch"])
@@ -368,8 +379,30 @@ def test_a_page_waits_for_its_link(browser, served):
     answer = app.post("/magic-login", {"userId": user, "token": token, "number": number})
     assert answer.status == 200, answer
     page.wait("document.querySelector('button[value=continue]')?.disabled === false", timeout=30)
+    assert page.text("h1") == "The link was opened" and page.evaluate("document.title").startswith("The link was opened")
+    assert not page.evaluate("document.querySelector('.shown').checkVisibility()"), "the number is of no use any more"
     press(page, "continue")
     assert step(page) == "offer-passkey" or page.text("h1") == "Thanks"
+
+
+def test_a_page_whose_link_is_refused_offers_a_new_one(browser, served):
+    """The script hears of it: another title, and the button for a new link first."""
+    page = Page(browser)
+    clear(page)
+    email = served.user()
+    page.open(served.url())
+    page.type("#address", email)
+    press(page, "continue")
+    press(page, "link")
+    link = served.world.mailbox.wait(email, kind="link").link
+    user, token = (urllib.parse.parse_qs(urllib.parse.urlsplit(link).query)[name][0] for name in ("userId", "token"))
+    app = NativeApp(served.node, served.world.mailbox, "localhost", "browser-app")
+    assert app.post("/magic-login", {"userId": user, "token": token, "action": "deny"}).status == 200
+    page.wait("document.querySelector('h1').textContent === 'The sign-in was refused'", timeout=30)
+    assert page.evaluate("document.querySelector('button.primary:not([hidden])').textContent") == "Send a new link"
+    assert not page.evaluate("document.querySelector('button[value=continue]').checkVisibility()")
+    press(page, "resend")
+    assert page.text("h1") == "Open the link in your mail"
 
 
 def test_everything_but_passkeys_works_without_script(browser, served):
