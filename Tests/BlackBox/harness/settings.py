@@ -22,6 +22,8 @@ ETCD = os.environ.get("POSTERN_ETCD") or shutil.which("etcd")
 PGBOUNCER = os.environ.get("POSTERN_PGBOUNCER") or shutil.which("pgbouncer", path="/usr/sbin:/usr/bin")
 #: PyPI's `schemathesis` with its dependencies; absent: the test that wants it is skipped and says so.
 SCHEMATHESIS = Path(os.environ.get("POSTERN_SCHEMATHESIS", REPOSITORY / ".build/schemathesis"))
+#: Validators of OpenAPI and a generator of clients; absent: the same.
+OPENAPI = Path(os.environ.get("POSTERN_OPENAPI", REPOSITORY / ".build/openapi"))
 #: PyPI's `cotter` with its dependencies; absent: the same.
 COTTER = Path(os.environ.get("POSTERN_COTTER", REPOSITORY / ".build/cotter"))
 POSTGRES_BIN = Path(os.environ.get("POSTERN_PG_BIN", "/usr/lib/postgresql/15/bin"))
