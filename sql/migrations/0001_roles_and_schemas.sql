@@ -47,7 +47,7 @@ ALTER TABLE postern.schema_migration OWNER TO postern_owner;
 SET LOCAL ROLE postern_owner;
 
 COMMENT ON SCHEMA postern IS 'Tables of Postern and the functions its server calls';
-COMMENT ON SCHEMA admin IS 'Provisioning: \df+ admin.* is the manual, \dv admin.* the views';
+COMMENT ON SCHEMA admin IS 'Provisioning: SELECT name, summary FROM admin.help is the manual';
 COMMENT ON TABLE postern.schema_migration IS 'Migrations applied to this database, with the checksum of each; no tenant data';
 
 REVOKE ALL ON SCHEMA postern, admin FROM PUBLIC;

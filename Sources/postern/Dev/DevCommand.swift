@@ -99,7 +99,8 @@ struct DevCommand: AsyncParsableCommand {
               user                 \(DevRealm.email), \(DevRealm.phone)
               mails, messages      \(origin)/dev/outbox  (phones of AT, DE and US)
               passkeys             \(origin)/dev/passkey  (in a browser)
-              administration       psql -h \(cluster.socketDirectory.path) -U postgres postern
+              administration       psql -v SHOW_CONTEXT=never -h \(cluster.socketDirectory.path) -U postgres postern
+                                   (its manual: SELECT name, summary FROM admin.help;)
 
             Try it in another terminal:
 
