@@ -90,8 +90,9 @@ INSERT INTO postern.passkey (realm_id, id, user_id, rp_id, credential_id, public
                              uv_initialized, transports)
 VALUES (pg_temp.realm(), pg_temp.uu('p'), pg_temp.sub('ada@example.com'), 'a.example', '\x01', '\x02', false, false,
         true, '{usb,nfc}');
-SELECT postern.offer_undo(pg_temp.realm(), pg_temp.sub('ada@example.com'), 'passkey', pg_temp.uu('p'), NULL,
-                          '192.0.2.1') ->> 'undo' AS link \gset
+SELECT postern.undo_link_for(pg_temp.realm(), pg_temp.sub('ada@example.com'),
+           postern.offer_undo(pg_temp.realm(), pg_temp.sub('ada@example.com'), 'passkey', pg_temp.uu('p'), NULL,
+                              '192.0.2.1') -> 'offer', 'ada@example.com') ->> 'undo' AS link \gset
 SELECT pg_temp.sign_in('s2') \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT is((SELECT outcome FROM postern.undo_factor(pg_temp.realm(), :'link', '192.0.2.1', '{}', '{}', '{}', '{}', '{}')),
@@ -119,7 +120,7 @@ DELETE FROM postern.session;
 SELECT pg_temp.sign_in('s1'), pg_temp.sign_in('s2'), pg_temp.sign_in('s3'), pg_temp.told() \g /dev/null
 UPDATE postern.session SET revoked_at = now() WHERE id = pg_temp.uu('s2');
 UPDATE postern.session SET refresh_expires_at = now() WHERE id = pg_temp.uu('s3');
-SELECT admin.delete_client('a', 'app') \g /dev/null
+SELECT admin.delete_client('a', 'app', end_sessions => true) \g /dev/null
 SELECT is(pg_temp.told(), 'session_revoked s1 client_deleted', 'its live sessions ended');
 
 -- A test identity goes to another client.
