@@ -237,16 +237,21 @@ def test_names_outlive_a_code_without_tries(registering):
     assert first_name(registering, email) == "Ada" and "terms_accepted" in events(registering, email)
 
 
-@pytest.mark.parametrize("step", ["profile", "code", "code of its own page", "register"])
+@pytest.mark.parametrize("step", ["profile", "code", "code of its own page", "register", "prompt=create", "address"])
 def test_a_registration_that_was_closed_on_the_way_says_so(registering, step):
     """At each step, and makes no account; who has one still signs in there."""
     email = registering.new_email()
-    app = "explicit" if step in ("register", "code of its own page") else "jit"
+    app = "jit" if step in ("profile", "code") else "explicit"
     posture = {"explicit": "ExplicitEndpoint", "jit": "JitOnOtp"}[app]
     values = {}
-    if step == "register":
+    action = "continue"
+    if step == "address":
         session = Session(registering, "app-2", scope="openid email")
-        session.browser.submit("register")
+        action = "register"
+    elif step in ("register", "prompt=create"):
+        session = Session(registering, "app-2", scope="openid email", prompt="create" if step == "prompt=create" else None)
+        if step == "register":
+            session.browser.submit("register")
         values = {"address": email, "first_name": "Ada", "terms": "yes"}
     elif step == "code of its own page":
         session = begun(registering, email)
@@ -261,7 +266,10 @@ def test_a_registration_that_was_closed_on_the_way_says_so(registering, step):
             values = {"first_name": "Ada", "terms": "yes"}
     registering.put_app(app, registration="Off")
     try:
-        session.browser.submit("continue", **values)
+        session.browser.submit(action, **values)
+        if step == "prompt=create":
+            assert session.browser.members["error"] == "invalid_request", "the request itself is not possible any more"
+            return
         assert (session.browser.page.step, session.browser.page.error) == ("address", "registration_closed"), session.browser.answer
         assert session.browser.page.alerts[0].startswith("Registration is closed"), session.browser.page.alerts
         assert not first_name(registering, email) and not events(registering, email)

@@ -298,6 +298,8 @@ struct SignInMoveTests {
             #expect(next.fault == (rules.replacesAccount ? nil : .registrationClosed))
             return (move, next.step)
         }
+        #expect(throws: InvalidForm.self) { try register() }
+        held.facts.insert(.offersRegistration)
         #expect(try register() == (.show, .address))
         rules.replacesAccount = true
         #expect(try register() == (.register(first: nil, last: nil), .address))

@@ -65,12 +65,12 @@ extension SignInTransaction {
             guard let assertion = form["assertion"], !ceremony.isEmpty else { return faulted(.passkeyFailed) }
             return .provePasskey(assertion: assertion)
         case .register where held != nil:
-            guard rules.replacesAccount else { return closed() }
+            guard rules.replacesAccount else { return try closed() }
             return rules.needsProfile ? shown(.profile) : .register(first: nil, last: nil)
         case .register where rules.offersRegistration:
             address = (form["address"] ?? "").beginning(bytes: 254)
             return shown(.register)
-        case .register where rules.registration == .off && !rules.provesAddressOnly: return closed()
+        case .register: return try closed()
         default: throw InvalidForm()
         }
     }
@@ -79,7 +79,7 @@ extension SignInTransaction {
         _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
     ) throws(InvalidForm) -> SignInMove {
         guard action == .continue else { throw InvalidForm() }
-        guard rules.offersRegistration else { return closed() }
+        guard rules.offersRegistration else { return try closed() }
         let typed = form["address"] ?? ""
         address = typed.beginning(bytes: 254)
         keepProfile(of: form)
@@ -99,7 +99,7 @@ extension SignInTransaction {
         _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
     ) throws(InvalidForm) -> SignInMove {
         // No code opens an account any more, and none is sent.
-        if facts.contains(.registers), rules.registration == .off, action != .otherAddress { return closed() }
+        if facts.contains(.registers), rules.registration == .off, action != .otherAddress { return try closed() }
         switch action {
         case .continue:
             guard Int(wrongCodes) < rules.tries else { return faulted(.noTries) }
@@ -204,10 +204,11 @@ extension SignInTransaction {
         return .show
     }
 
-    /// Registration was closed since the page was shown.
-    private mutating func closed() -> SignInMove {
+    /// Registration was closed since a page offered it.
+    private mutating func closed() throws(InvalidForm) -> SignInMove {
+        guard step != .address || facts.contains(.offersRegistration) else { throw InvalidForm() }
         (step, handle) = (.address, "")
-        facts.subtract([.registers, .acceptsTerms])
+        facts.subtract([.registers, .acceptsTerms, .offersRegistration])
         return faulted(.registrationClosed)
     }
 

@@ -67,9 +67,11 @@ struct SignInPages: Sendable {
             values.set("sends", .flag(rules.sendsMessages && !transaction.hasUsedAddresses))
             addKind(of: rules.addresses, to: &values)
             values.set("holds", .flag(transaction.held != nil))
+            transaction.facts.remove(.offersRegistration)
             if transaction.held != nil
                 ? rules.replacesAccount : rules.offersRegistration && !transaction.hasUsedAddresses
             {
+                transaction.facts.insert(.offersRegistration)
                 values.set("registers", .text(transaction.held != nil ? "again-register" : "address-register"))
             }
             values.set("fixed", .flag(rules.fixedAddress != nil))

@@ -55,6 +55,8 @@ struct SignInTransaction: Sendable, Equatable {
         let rawValue: UInt8
         /// The code is one of a registration that was asked for.
         static let registers = Facts(rawValue: 1)
+        /// The page offers to register.
+        static let offersRegistration = Facts(rawValue: 2)
         /// The terms were accepted on the page of the registration.
         static let acceptsTerms = Facts(rawValue: 4)
         /// The first factor came by a link: `opened`, or one that was confirmed elsewhere, which its handle asks for.
