@@ -20,7 +20,8 @@ public struct ApprovalWorker: Sendable {
     ///   - age: how old a request is at least, so that its answer has left.
     ///   - wakeDelivery: called when pushes may have been queued.
     public init(
-        store: ApprovalStore, wake: WakeSignal, age: Duration, wakeDelivery: @escaping @Sendable () -> Void, logger: Logger
+        store: ApprovalStore, wake: WakeSignal, age: Duration, wakeDelivery: @escaping @Sendable () -> Void,
+        logger: Logger
     ) {
         self.store = store
         self.wake = wake

@@ -113,7 +113,9 @@ extension InputFault {
         case .addressInvalid, .addressRefused, .phoneInvalid, .phoneUnsupported: .address
         case .wrongCode: .code
         case .wrongSecondFactor: .totpCode
-        case .noTries, .sendLimit, .fieldMissing, .passkeyFailed, .rateLimited, .unavailable: nil
+        case .noTries, .sendLimit, .fieldMissing, .passkeyFailed, .rateLimited, .unavailable,
+            .registrationClosed:
+            nil
         }
     }
 

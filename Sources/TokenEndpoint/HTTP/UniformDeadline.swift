@@ -31,8 +31,8 @@ public struct UniformDeadline: Sendable {
         await sleep(deadline)
     }
 
-    /// Runs `work` when the answer of the request under way has left and what it has recorded is as old as the deadline:
-    /// a worker of another process takes nothing younger, since it cannot see the answer leave.
+    /// Runs `work` when the answer of the request under way has left and what it has recorded is as old as the
+    /// deadline: a worker of another process takes nothing younger, since it cannot see the answer leave.
     func whenAnswered(_ work: @escaping @Sendable () -> Void) {
         let recorded = now()
         Departure.then {
