@@ -151,7 +151,7 @@ def test_a_file_that_lacks_a_line_is_refused_and_a_lost_line_can_be_forgotten(fl
     resealed = fleet.command("keys", "reseal")
     assert resealed.returncode == 1 and "Not every data key could be opened." in resealed.stdout, resealed
     forgotten = json.loads(fleet.admin.call("forget_key_line", line_id(old)))
-    assert forgotten == {"sessions": 1, "totp_seeds": 1, "signing_keys": 1, "recovery_codes": 10, "test_identities": 0}
+    assert forgotten == {"sessions": 1, "totp_seeds": 1, "signing_keys": 1, "recovery_codes": 10, "test_identities": 0, "test_numbers": 0}
     fleet.nodes[0].start()
     assert app.refresh(person.refresh_token).status == 400
     assert app.sign_in(person.email)["id_token"]

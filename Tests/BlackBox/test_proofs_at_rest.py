@@ -193,11 +193,11 @@ def test_what_is_erased_is_in_no_row(world, realm):
 def test_an_administrator_reads_no_handle_and_no_digest(world):
     """Neither in a table nor in a column of a view: push handles, digests of codes and links, keys of numbers, whole phone numbers."""
     for column, table in (("push_handle", "device_key"), ("code_hash", "transaction"), ("link_hash", "transaction"), ("return_hash", "transaction"),
-                          ("match_number", "transaction"), ("phone", "phone_identity"), ("code", "test_number")):
+                          ("match_number", "transaction"), ("phone", "phone_identity"), ("code_mac", "test_number")):
         with pytest.raises(Exception, match="permission denied"):
             world.admin.run(f"SELECT {column} FROM postern.{table}")
     columns = {row[0] for row in world.admin.run(
         "SELECT column_name FROM information_schema.columns WHERE table_schema = 'admin'"
-        " AND table_name IN ('devices', 'approvals', 'possessions', 'providers', 'test_numbers')")}
+        " AND table_name IN ('devices', 'approvals', 'possessions', 'phone_keys', 'providers', 'test_numbers')")}
     assert {"correlation_id", "phone", "display_name"} <= columns
     assert not columns & {"push_handle", "code_hash", "code_salt", "link_hash", "return_hash", "match_number", "code", "challenge", "key", "public_key"}

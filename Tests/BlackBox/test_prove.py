@@ -258,6 +258,36 @@ def test_limits_and_faults_in_this_form(realm, srv):
         realm.limit("possession", "client", 1_000_000)
 
 
+@pytest.mark.parametrize("target", [
+    "https://app.example:443/done", "https://APP.Example/done", "HTTPS://app.example/Done?a=1", "https://app.example"])
+def test_the_target_is_compared_as_an_origin(srv, target):
+    """However its host and port are written."""
+    assert srv.unify(new_number(), "desktop", finalTargetUrl=target).correlationId
+
+
+@pytest.mark.parametrize("target", [
+    "https://app.example:444/done", "http://app.example/done", "https://app.example.evil.example/", "https://evil.example/https://app.example",
+    "https:app.example/done", "https:///app.example", "https://", "http://localhost.evil.example/"])
+def test_a_target_elsewhere_is_refused(srv, target):
+    """Control of the one before."""
+    assert_refused(srv.ask("/v3/unify", possessionType="desktop", finalTargetUrl=target), 400, 8001)
+
+
+def test_the_request_id_of_a_call_is_the_one_in_its_answer(srv):
+    """Of the status and of the binding; without one, that of the start; of another type it is refused."""
+    started = srv.unify(new_number(), "none", clientRequestId="start")
+    srv.phone(started).call("open")
+    call = {"correlationId": started.correlationId}
+    assert srv.call("/v3/unify-status", **call).clientRequestId == "start"
+    assert srv.call("/v3/unify-status", clientRequestId="ask", **call).clientRequestId == "ask"
+    for wrong in (7, True, {}, "a" * 129, "a\n"):
+        for path, more in (("/v3/unify-status", {}), ("/v3/unify-bind", {"phoneNumber": new_number()})):
+            assert_refused(srv.ask(path, clientRequestId=wrong, **call, **more), 400, 8001)
+    bound = srv.call("/v3/unify-bind", clientRequestId="bind", phoneNumber=new_number(), **call)
+    assert (bound.success, bound.clientRequestId) == ("true", "bind")
+    assert srv.call("/v3/unify-status", **call).clientRequestId == "start"
+
+
 def test_test_numbers(realm, srv, srv2):
     """pass, fail and code; nothing is sent; to another client they are numbers like any other."""
     admin = realm.world.admin

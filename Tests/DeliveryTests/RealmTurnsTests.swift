@@ -171,6 +171,20 @@ struct MailNoticeTests {
         #expect(MailNotice(template: "from-the-future", detail: "{}") == nil)
     }
 
+    @Test func `a device is named with its client, when it was added, and from where`() throws {
+        let detail =
+            #"{"device":"Ada's <phone>","client":"Shop","at":1795701600,"source":"198.51.100.7","number":"+43···12"}"#
+        for template in ["device-added", "phone-key-added"] {
+            let notice = try #require(MailNotice(template: template, detail: detail))
+            let mail = try MailRenderer().render(notice, .init(name: "Acme"))
+            #expect(mail.text.contains("Ada's <phone>: added through Shop, on "), "\(mail.text)")
+            #expect(mail.text.contains("2026") && mail.text.contains(", from 198.51.x.x."), "\(mail.text)")
+            #expect(mail.html.contains("&lt;phone&gt;") && !mail.html.contains("<phone>"))
+        }
+        let unnamed = try #require(MailNotice(template: "device-added", detail: #"{"client":"Shop","at":0}"#))
+        #expect(try MailRenderer().render(unnamed, .init(name: "Acme")).text.contains("Device without a name: added"))
+    }
+
     @Test func `a notice is sent in the realm's name and forgotten`() async throws {
         try await OutboxFixture.run { outbox in
             let id = try await outbox.queue(notice: "totp-removed")

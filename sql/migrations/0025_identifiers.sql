@@ -124,7 +124,7 @@ BEGIN
     NEW.held_since := CASE
         WHEN NEW.proved_at IS NULL THEN NULL
         WHEN TG_OP = 'UPDATE' AND OLD.user_id = NEW.user_id AND OLD.proved_at IS NOT NULL
-             AND lower(OLD.value COLLATE "C") = lower(NEW.value COLLATE "C") THEN OLD.held_since
+             AND lower(OLD.value COLLATE "C") = lower(NEW.value COLLATE "C") THEN NEW.held_since
         ELSE clock_timestamp() END;
     RETURN NEW;
 END

@@ -18,6 +18,7 @@ struct MailNotice: Sendable {
         case identifierMoved = "identifier-moved"
         case deviceAdded = "device-added"
         case deviceRemoved = "device-removed"
+        case phoneKeyAdded = "phone-key-added"
         case approvalReported = "approval-reported"
     }
 
@@ -25,8 +26,21 @@ struct MailNotice: Sendable {
     private struct Detail: Decodable {
         let aaguid: String?
         let identifier: String?
+        let number: String?
+        let device: String?
+        let client: String?
+        let at: Double?
+        let source: String?
         let undo: String?
         let origin: String?
+    }
+
+    /// A device that was added.
+    struct Device: Sendable {
+        /// As its holder calls it; `nil`: it has no name.
+        let name: String?
+        /// Through which client, when, and from where.
+        let origin: RequestOrigin
     }
 
     let template: Template
@@ -35,6 +49,9 @@ struct MailNotice: Sendable {
     let passkey: String
     /// The address, or the phone number without its middle, that the notice is about.
     let identifier: String
+
+    /// The device that the notice is about.
+    var device: Device?
 
     /// What takes the added factor away again; `nil` where nothing was added.
     var undo: UndoLink?
@@ -50,7 +67,14 @@ struct MailNotice: Sendable {
     init?(template: String, detail: String) {
         guard let template = Template(rawValue: template) else { return nil }
         let detail = try? JSONDecoder().decode(Detail.self, from: Data(detail.utf8))
-        self.init(template, aaguid: detail?.aaguid.flatMap { UUIDValue($0) }, identifier: detail?.identifier)
+        self.init(
+            template, aaguid: detail?.aaguid.flatMap { UUIDValue($0) }, identifier: detail?.identifier ?? detail?.number
+        )
+        if let client = detail?.client, let time = detail?.at {
+            device = Device(
+                name: detail?.device,
+                origin: RequestOrigin(application: client, time: time, source: detail?.source))
+        }
         if let id = detail?.undo.flatMap({ UUIDValue($0) }), let origin = detail?.origin {
             undo = UndoLink(token: UndoToken(id), origin: origin)
         }

@@ -99,9 +99,7 @@ public struct MailRenderer: Sendable {
             values["validity"] = Self.validity(minutes, texts)
             if let origin {
                 shown["application"] = DisplayText.clean(origin.application)
-                values["client"] = origin.application
-                values["time"] = texts.time(origin.time)
-                values["address"] = origin.address ?? texts["mail-unknown-address"]
+                values = Self.values(of: origin, texts).merging(values) { _, own in own }
             }
         case .passkeyAdded(let name), .passkeyRemoved(let name):
             let name = DisplayText.clean(name)
@@ -114,11 +112,26 @@ public struct MailRenderer: Sendable {
     func render(_ notice: MailNotice, _ voice: Voice, undo: String? = nil) throws(Failure) -> Rendered {
         let texts = catalogue.texts(in: voice.language, replacedBy: voice.own)
         var shown = ["passkey": notice.passkey, "identifier": DisplayText.clean(notice.identifier)]
+        var values: [String: String] = [:]
+        if let device = notice.device {
+            let name = DisplayText.clean(device.name ?? "")
+            shown["device"] = name.isEmpty ? texts["mail-device-unnamed"] : name
+            values = Self.values(of: device.origin, texts)
+            values["device"] = shown["device"]
+        }
         if let undo {
             guard Self.isLink(undo) else { throw .link }
             shown["undo"] = undo
         }
-        return try render(notice.template.rawValue, voice, texts, [:], shown)
+        return try render(notice.template.rawValue, voice, texts, values, shown)
+    }
+
+    /// For texts that say by which client, when, and from where.
+    private static func values(of origin: RequestOrigin, _ texts: Texts) -> [String: String] {
+        [
+            "client": DisplayText.clean(origin.application), "time": texts.time(origin.time),
+            "address": origin.address ?? texts["mail-unknown-address"],
+        ]
     }
 
     /// - Parameters:

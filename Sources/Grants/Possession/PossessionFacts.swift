@@ -35,8 +35,17 @@ public struct PossessionFacts: Decodable, Sendable {
     let linkMatch: Bool?
     /// Whether the number is a test number, which nothing is sent to.
     public let isTest: Bool
-    /// The fixed code of a test number.
+    /// The fixed code of a test number, while no server has keyed it.
     let testCode: String?
+    /// The data key of the fixed code of a test number, once a server has keyed it.
+    let testKey: TestKey?
+
+    struct TestKey: Decodable {
+        let id: UUIDValue
+        /// Hexadecimal.
+        let sealed: String
+    }
+
     /// Whether the asking key is bound to a number and decides by itself.
     let knowsKey: Bool?
     /// The asking key as backends name it.

@@ -30,17 +30,21 @@ public struct PossessionSteps: Sendable {
     private let signals: PossessionSignals
     private let limiter: RateLimiter
     private let keyring: Keyring
+    private let testCodes: TestNumberCodes
     private let wakeDelivery: @Sendable () -> Void
 
-    /// - Parameter wakeDelivery: called when a message was queued.
+    /// - Parameters:
+    ///   - testCodes: the codes of test numbers.
+    ///   - wakeDelivery: called when a message was queued.
     public init(
         store: PossessionStore, signals: PossessionSignals, limiter: RateLimiter, keyring: Keyring,
-        wakeDelivery: @escaping @Sendable () -> Void
+        testCodes: TestNumberCodes, wakeDelivery: @escaping @Sendable () -> Void
     ) {
         self.store = store
         self.signals = signals
         self.limiter = limiter
         self.keyring = keyring
+        self.testCodes = testCodes
         self.wakeDelivery = wakeDelivery
     }
 
@@ -99,6 +103,9 @@ public struct PossessionSteps: Sendable {
         public let matchNumber: String?
     }
 
+    /// From which states a message is sent. A link that was opened may have lost its way back.
+    private static let beforeSend = ["open", "sent", "linked"]
+
     /// How many numbers one transaction can be for.
     private static let numbers = 3
 
@@ -111,7 +118,7 @@ public struct PossessionSteps: Sendable {
     ) async throws -> Sent {
         let (facts, realm) = (entry.facts, entry.realm)
         guard facts.kind != "none" else { throw PossessionRefusal.stepNotAllowed }
-        try Self.require(facts, in: ["open", "sent"])
+        try Self.require(facts, in: Self.beforeSend)
         guard facts.channels.contains(channel) else { throw PossessionRefusal.channelNotAvailable }
         guard let number = named ?? facts.phone.flatMap(PhoneNumber.init(e164:)) else {
             throw PossessionRefusal.phoneNumberNeeded
@@ -154,7 +161,7 @@ public struct PossessionSteps: Sendable {
         case "send_limit": throw PossessionRefusal.sendLimit
         case "too_soon": throw PossessionRefusal.resendTooSoon(seconds: Int(after.cooldown.rounded(.up)))
         default:
-            try Self.require(after, in: ["open", "sent"])
+            try Self.require(after, in: Self.beforeSend)
             throw PossessionRefusal.stepNotAllowed
         }
     }
@@ -165,7 +172,8 @@ public struct PossessionSteps: Sendable {
         let phone = entry.facts.phone ?? ""
         let said = try await store.check(
             realm: entry.realm.id, id: entry.facts.id, key: entry.proof.thumbprint,
-            keyed: keyring.keys.map { PossessionCode.keyed(code, entry.facts.id, phone, entry.realm, $0) })
+            keyed: keyring.keys.map { PossessionCode.keyed(code, entry.facts.id, phone, entry.realm, $0) },
+            testKeyed: entry.facts.isTest ? try await testCodes.candidates(code, entry.facts, entry.realm) : [])
         let facts = try PossessionFacts(said.facts)
         switch said.outcome {
         case "passed": return facts

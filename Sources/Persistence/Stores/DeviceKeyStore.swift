@@ -23,12 +23,17 @@ public struct DeviceKeyStore: Sendable {
         public let probationUntil: Double?
         /// Whether another device added it.
         public let isAdopted: Bool
+        /// Whether it is a trusted device; else its key only proves a number.
+        public let isTrusted: Bool
+        /// The number of the user that its key proves, E.164.
+        public let phone: String?
 
         static func columns(_ row: inout RecordReader) throws(StoreError) -> Listed {
             Listed(
                 id: try row("id"), displayName: try row("display_name"), clientID: try row("client_id"),
                 createdAt: try row("created_at"), lastUsedAt: try row("last_used_at"),
-                probationUntil: try row("probation_until"), isAdopted: try row("is_adopted"))
+                probationUntil: try row("probation_until"), isAdopted: try row("is_adopted"),
+                isTrusted: try row("is_trusted"), phone: try row("phone"))
         }
     }
 

@@ -106,11 +106,15 @@ public struct PossessionStore: Sendable {
         try await database.one(Self.calls.send, message.arguments + permits.arguments)
     }
 
-    /// Counts a try and compares. - Parameter keyed: HMAC of the code under each line of the key file.
+    /// Counts a try and compares.
+    /// - Parameters:
+    ///   - keyed: HMAC of the code under each line of the key file.
+    ///   - testKeyed: HMAC of the code under the keys of the test number, if it is one.
     public func check(
-        realm: UUIDValue, id: UUIDValue, key: [UInt8], keyed: [[UInt8]]
+        realm: UUIDValue, id: UUIDValue, key: [UInt8], keyed: [[UInt8]], testKeyed: [[UInt8]]
     ) async throws(StoreError) -> Said {
-        try await database.one(Self.calls.check, ["realm": realm, "id": id, "key": key, "keyed": keyed])
+        try await database.one(
+            Self.calls.check, ["realm": realm, "id": id, "key": key, "keyed": keyed, "test_keyed": testKeyed])
     }
 
     /// Admits an app as ``enter(realm:authID:phone:proof:)`` does, and passes by what the link gave to it.
@@ -212,7 +216,7 @@ extension PossessionStore {
                 Said(outcome: try row[outcome], facts: try row[facts])
             }
         }
-        let check = said("check_possession", ["realm", "id", "key", "keyed"])
+        let check = said("check_possession", ["realm", "id", "key", "keyed", "test_keyed"])
         let finish = said("finish_possession_by_proof", [.realmWithProof, "auth_id", "return_hash"])
         let cancel = said("cancel_possession_by_proof", [.realmWithProof, "auth_id"])
         let answer = FunctionCall<LinkAnswer>(

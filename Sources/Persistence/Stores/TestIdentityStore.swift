@@ -1,4 +1,4 @@
-/// Test identities: the codes that administrators put and no server has keyed yet.
+/// Test identities and test numbers: the codes that administrators put and no server has keyed yet.
 public struct TestIdentityStore: Sendable {
     private let database: Database
 
@@ -11,12 +11,20 @@ public struct TestIdentityStore: Sendable {
     public struct PendingCode: Sendable {
         /// The tenant.
         public let realm: UUIDValue
-        /// The test identity.
-        public let user: UUIDValue
-        /// The folded address.
+        /// The test identity; `nil`: a test number.
+        public let user: UUIDValue?
+        /// The folded address, or the number.
         public let emailKey: String
         /// The code.
         public let code: String
+
+        /// - Parameter user: `nil` for a test number.
+        package init(realm: UUIDValue, user: UUIDValue?, emailKey: String, code: String) {
+            self.realm = realm
+            self.user = user
+            self.emailKey = emailKey
+            self.code = code
+        }
     }
 
     /// The data keys of codes.
@@ -34,12 +42,13 @@ public struct TestIdentityStore: Sendable {
     public func store(
         _ pending: PendingCode, salt: [UInt8], keyed: [UInt8], under key: DataKey
     ) async throws(StoreError) {
-        _ = try await database.one(
-            Self.calls.store,
-            [
-                "realm": pending.realm, "user": pending.user, "code": pending.code, "salt": salt, "keyed": keyed,
-                "data_key": key.id,
-            ])
+        let code: Arguments = ["code": pending.code, "salt": salt, "keyed": keyed, "data_key": key.id]
+        if let user = pending.user {
+            _ = try await database.one(Self.calls.store, ["realm": pending.realm, "user": user] + code)
+        } else {
+            _ = try await database.one(
+                Self.calls.storeOfNumber, ["realm": pending.realm, "phone": pending.emailKey] + code)
+        }
     }
 
     struct Calls: Sendable {
@@ -50,6 +59,8 @@ public struct TestIdentityStore: Sendable {
         }
         let store = FunctionCall<Bool>(
             "store_test_code", ["realm", "user", "code", "salt", "keyed", "data_key"], effect: .idempotent)
+        let storeOfNumber = FunctionCall<Bool>(
+            "store_test_number_code", ["realm", "phone", "code", "salt", "keyed", "data_key"], effect: .idempotent)
     }
     static let calls = Calls()
 }

@@ -21,7 +21,9 @@ struct PossessionParts {
             signals: PossessionSignals(
                 hooks: HookTokens(keys: signingKeys, realms: realms, clock: { databaseClock.now }), keyring: keyring,
                 post: post),
-            limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery)
+            limiter: limiter, keyring: keyring,
+            testCodes: TestNumberCodes(store: TestIdentityStore(database), keyring: keyring), wakeDelivery: wakeDelivery
+        )
         factor = PossessionFactor(store: store, tokens: tokens)
     }
 }

@@ -4,7 +4,8 @@ import HTTPTypes
 import Persistence
 
 /// Trusted devices: their owner's calls with an access token, their own with a proof of their key. With approvals off
-/// these endpoints do not exist; that is looked at first.
+/// these endpoints do not exist; that is looked at first. Where numbers are proven, owners can see and remove the keys
+/// of their numbers without approvals, too.
 struct DeviceRoutes: Sendable {
     let devices: Devices
     let door: DeviceDoor
@@ -50,7 +51,7 @@ struct DeviceRoutes: Sendable {
     }
 
     private func list(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange)
+        let verified = try await authenticateOwner(exchange)
         let listed = try await devices.list(realm: exchange.realm, user: verified.session.user)
         return Answer(json: Array("[".utf8) + listed.map(\.json).joined(separator: Array(",".utf8)) + Array("]".utf8))
     }
@@ -130,7 +131,7 @@ struct DeviceRoutes: Sendable {
 
     private func remove(_ exchange: Exchange) async throws -> Answer {
         guard exchange.usedAuthorization else { return try await own(exchange) { .remove } }
-        let verified = try await authenticate(exchange, stepUp: true)
+        let verified = try await authenticateOwner(exchange, stepUp: true)
         guard let id = UUIDValue(exchange.pathParameter),
             try await devices.remove(id, realm: exchange.realm, verified: verified, source: exchange.source)
         else { return Answer(.notFound) }
@@ -174,6 +175,13 @@ struct DeviceRoutes: Sendable {
             exchange, for: purpose, signedInWithin: stepUp ? BearerAuthentication.stepUpAge : nil)
     }
 
+    /// Of calls that are about keys of numbers, too.
+    private func authenticateOwner(_ exchange: Exchange, stepUp: Bool = false) async throws -> VerifiedAccessToken {
+        guard exchange.realm.possession.isEnabled else { return try await authenticate(exchange, stepUp: stepUp) }
+        return try await bearer.authenticate(
+            exchange, for: .account, signedInWithin: stepUp ? BearerAuthentication.stepUpAge : nil)
+    }
+
     private static var invalidOffer: Answer { .error(.badRequest, "invalid_offer") }
 
     private static func change(_ body: JSONMembers) throws(Refusal) -> Devices.Change {
@@ -207,7 +215,8 @@ extension DeviceKeyStore.Listed {
         object.member("CreatedAt", Timestamp.text(createdAt))
         object.member("LastUsedAt", lastUsedAt.map(Timestamp.text))
         object.member("ProbationUntil", probationUntil.map(Timestamp.text))
-        object.member("AddedBy", isAdopted ? "device" : "sign-in")
+        object.member("AddedBy", !isTrusted ? "phone" : isAdopted ? "device" : "sign-in")
+        object.member("Phone", phone.map(MaskedPhone.text))
         return object.finish()
     }
 }

@@ -65,7 +65,7 @@ struct PossessionRoutes: Sendable {
             var object = JSONWriter()
             object.member("state", sent.facts.state)
             object.member("channel", channel)
-            object.member("phoneNumber", Self.masked(sent.phone))
+            object.member("phoneNumber", MaskedPhone.text(sent.phone))
             object.member("expiresIn", channel == "otp" ? policy.otpLifetime : policy.linkLifetime)
             object.member("resendAfter", Int(sent.facts.cooldown.rounded(.up)))
             object.member("sendsLeft", sent.facts.sendsLeft)
@@ -209,12 +209,6 @@ struct PossessionRoutes: Sendable {
         var object = JSONWriter(reserving: 32)
         object.member("state", state)
         return Answer(json: object.finish())
-    }
-
-    /// The beginning and the last four digits.
-    private static func masked(_ phone: String) -> String {
-        let shown = phone.hasPrefix("+1") ? 2 : 3
-        return phone.prefix(shown) + String(repeating: "•", count: max(phone.count - shown - 4, 0)) + phone.suffix(4)
     }
 }
 

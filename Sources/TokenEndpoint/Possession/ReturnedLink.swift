@@ -13,8 +13,8 @@ struct ReturnedLink {
             let scheme = url[..<mark].prefixMatch(of: /([A-Za-z][A-Za-z0-9+.\-]*):/)?.1.lowercased()
         else { return nil }
         if scheme == "https" || scheme == "http" {
-            let origin = url[..<mark].split(separator: "/", maxSplits: 2).prefix(2).joined(separator: "//")
-            guard realm.clients.values.contains(where: { Client.isRegistered(origin, among: $0.webOrigins) })
+            guard url.hasPrefix("\(scheme)://"), let origin = WebOrigin.of(url),
+                realm.clients.values.contains(where: { Client.isRegistered(origin, among: $0.webOrigins) })
             else { return nil }
         }
         let query = url[url.index(after: mark)...].prefix { $0 != "#" }

@@ -46,6 +46,9 @@ struct ProveMembers {
         return text
     }
 
+    /// What the backend calls this request; `nil` when absent or empty.
+    func requestID() throws(ProveRefusal) -> String? { try label("clientRequestId") }
+
     private func uuid(_ name: String) throws(ProveRefusal) -> UUIDValue? {
         guard let text = try text(name), !text.isEmpty else { return nil }
         guard let value = UUIDValue(text) else { throw .invalid(name) }
@@ -85,7 +88,7 @@ struct ProveMembers {
             detail.checkReputation = try flag("checkReputation")
             _ = try flag("mobileAuthEnabled")
             detail.deviceId = try uuid("deviceId")?.description
-            detail.requestId = try label("clientRequestId")
+            detail.requestId = try requestID()
             detail.humanId = try label("clientHumanId")
             detail.customerId = try label("clientCustomerId")
         }
@@ -119,10 +122,9 @@ struct ProveMembers {
             (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
                 || "-._+=/:?".utf8.contains(byte)
         }
-        let isHTTP = text.hasPrefix("https://") || text.hasPrefix("http://localhost")
-        let end = text.dropFirst(8).firstIndex { $0 == "/" || $0 == "?" } ?? text.endIndex
-        guard text.utf8.count <= 128, isPlain, isHTTP else { throw .invalid("finalTargetUrl") }
-        let origin = String(text[..<end])
+        guard text.utf8.count <= 128, isPlain, let origin = WebOrigin.of(text),
+            origin.hasPrefix("https:") || origin == "http://localhost" || origin.hasPrefix("http://localhost:")
+        else { throw .invalid("finalTargetUrl") }
         guard Client.isRegistered(origin, among: client.webOrigins) else {
             throw .malformed(
                 "field 'finalTargetUrl' is invalid: \(origin) is not a web origin of the client; an administrator "

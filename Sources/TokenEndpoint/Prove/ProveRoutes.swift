@@ -68,20 +68,22 @@ struct ProveRoutes: Sendable {
 
     private func status(_ exchange: Exchange) async throws -> Answer {
         try await answering(exchange) { client, members in
+            let requestID = try members.requestID()
             let id = try members.correlation()
-            return Self.unified(try await facts(id, of: "unify", client, exchange))
+            return Self.unified(try await facts(id, of: "unify", client, exchange), requestID)
         }
     }
 
     private func bind(_ exchange: Exchange) async throws -> Answer {
         try await answering(exchange) { client, members in
-            let id = try members.correlation()
             _ = try members.required("phoneNumber")
             guard let phone = try members.phone() else { throw ProveRefusal.invalid("phoneNumber") }
+            let requestID = try members.requestID()
+            let id = try members.correlation()
             _ = try await facts(id, of: "unify", client, exchange)
             guard client.permissions.contains("cap:assert-possession") else { throw ProveRefusal.forbidden }
             switch try await possessions.bind(id, to: phone, client: client, realm: exchange.realm) {
-            case .bound(let facts): return Self.unified(facts)
+            case .bound(let facts): return Self.unified(facts, requestID)
             case .unknown: throw ProveRefusal.correlation
             case .step: throw ProveRefusal.step
             }
@@ -104,6 +106,7 @@ struct ProveRoutes: Sendable {
 
     private func revoke(_ exchange: Exchange) async throws -> Answer {
         try await answering(exchange) { client, members in
+            _ = try members.requestID()
             let device = try members.device()
             guard try await possessions.revoke(device, client: client, realm: exchange.realm) else {
                 throw ProveRefusal.device
@@ -125,13 +128,13 @@ struct ProveRoutes: Sendable {
         return facts
     }
 
-    /// What the `unify` family says of a transaction.
-    private static func unified(_ facts: PossessionFacts) -> Answer {
+    /// What the `unify` family says of a transaction. - Parameter requestID: of this call, or else that of its start.
+    private static func unified(_ facts: PossessionFacts, _ requestID: String?) -> Answer {
         var object = JSONWriter(reserving: 384)
         object.member("success", facts.success)
         if facts.isPassed { object.member("phoneNumber", facts.phone) }
         object.member("clientHumanId", facts.humanId)
-        object.member("clientRequestId", facts.requestId)
+        object.member("clientRequestId", requestID ?? facts.requestId)
         if facts.isPassed, facts.kind != "desktop" { object.member("deviceId", facts.deviceId?.description) }
         if let evaluation = facts.evaluation { object.member("evaluation", json: evaluation) }
         if facts.isPassed { object.member("proveId", facts.proveId?.description) }

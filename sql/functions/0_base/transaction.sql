@@ -6,11 +6,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE p_state
     WHEN 'open' THEN p_next IN ('sent', 'passed', 'required', 'failed')
     WHEN 'sent' THEN p_next IN ('sent', 'linked', 'passed', 'failed')
-    WHEN 'linked' THEN p_next IN ('passed', 'failed')
+    WHEN 'linked' THEN p_next IN ('sent', 'passed', 'failed')
     WHEN 'required' THEN p_next IN ('passed', 'failed')
     WHEN 'passed' THEN p_next IN ('redeemed', 'failed')
     ELSE false END;
-COMMENT ON FUNCTION postern.may_follow IS 'Whether a transaction may go from one state to another: never back';
+COMMENT ON FUNCTION postern.may_follow IS
+    'Whether a transaction may go from one state to another: back only from linked, by a new message';
 
 -- p_from: the states that it may be in. The caller that gets a row has won; every other one gets none.
 CREATE OR REPLACE FUNCTION postern.move_transaction(
@@ -20,7 +21,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     UPDATE postern.transaction AS t
        SET state = p_to, reason = coalesce(p_reason, t.reason),
-           ended_at = CASE WHEN p_to IN ('passed', 'failed', 'redeemed') THEN coalesce(t.ended_at, now()) END
+           ended_at = CASE WHEN p_to IN ('passed', 'failed', 'redeemed')
+                           THEN coalesce(t.ended_at, clock_timestamp()) END
      WHERE t.realm_id = p_realm AND t.id = p_id AND t.state = ANY (p_from) AND postern.may_follow(t.state, p_to)
        AND t.expires_at > now()
     RETURNING t.*
@@ -30,8 +32,9 @@ COMMENT ON FUNCTION postern.move_transaction IS
 
 CREATE OR REPLACE FUNCTION postern.state_of(t postern.transaction) RETURNS text
 LANGUAGE sql STABLE
-RETURN CASE WHEN t.state NOT IN ('failed', 'redeemed') AND t.expires_at <= now() THEN 'failed' ELSE t.state END;
+RETURN CASE WHEN t.state NOT IN ('passed', 'failed', 'redeemed') AND t.expires_at <= now() THEN 'failed'
+            ELSE t.state END;
 COMMENT ON FUNCTION postern.state_of IS
-    'The state of a transaction: an expired one has failed, also while its column says otherwise';
+    'The state of a transaction: one that expired before it passed has failed, also while its column says otherwise';
 
 RESET ROLE;

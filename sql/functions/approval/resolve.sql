@@ -55,6 +55,23 @@ $$;
 COMMENT ON FUNCTION postern.why_hidden IS
     'Why no device of the user may show a request for approval: unknown, late, no_device, quiet, refused, full';
 
+-- The hint names somebody else, or nobody, from now on. The asker finds the request expired.
+CREATE OR REPLACE FUNCTION postern.end_hinted_approvals(p_realm uuid, p_user uuid, p_key text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE postern.transaction AS t
+       SET state = 'failed', reason = 'hands', ended_at = clock_timestamp(), expires_at = now()
+     WHERE t.realm_id = p_realm AND t.user_id = p_user AND t.kind = 'approval' AND t.state IN ('open', 'passed')
+       AND t.created_at > postern.approvals_since() AND t.expires_at > now() AND lower(t.hint COLLATE "C") = p_key;
+    IF FOUND THEN
+        PERFORM postern.wake(p_realm, 'user', p_user);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.end_hinted_approvals IS
+    'Ends a user''s requests for approval that name an identifier which the user has no more';
+
 -- False: another transaction resolves for this user, or the user is being deleted; nothing changed.
 CREATE OR REPLACE FUNCTION postern.resolve_approval(p_approval postern.transaction) RETURNS boolean
 LANGUAGE plpgsql

@@ -33,12 +33,14 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
      'Make sure that nobody else reads your mail. Then sign in, remove this device and end '
      'your other sessions, or ask {name} for help.'),
     ('mail-device-added-subject', 'A device was added to your {name} account'),
+    ('mail-device-origin', '{device}: added through {client}, on {time}, from {address}.'),
     ('mail-device-removed-effect', 'It can no longer be used to sign in.'),
     ('mail-device-removed-lead', 'A device was removed from your {name} account.'),
     ('mail-device-removed-not-you',
      'Make sure that nobody else reads your mail. Then sign in, check your devices and end '
      'your other sessions, or ask {name} for help.'),
     ('mail-device-removed-subject', 'A device was removed from your {name} account'),
+    ('mail-device-unnamed', 'Device without a name'),
     ('mail-identifier-added-effect', 'It can be used to sign in from now on.'),
     ('mail-identifier-added-lead', 'An address or phone number was added to your {name} account:'),
     ('mail-identifier-added-not-you', 'Sign in, remove it and end your other sessions, or ask {name} for help.'),
@@ -81,6 +83,11 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
      'Make sure that nobody else reads your mail. Then sign in, check your passkeys and end '
      'your other sessions, or ask {name} for help.'),
     ('mail-passkey-removed-subject', 'A passkey was removed from your {name} account'),
+    ('mail-phone-key-added-effect', 'From now on it proves this number without a code, and can sign in with it.'),
+    ('mail-phone-key-added-lead', 'A device was linked to the phone number of your {name} account:'),
+    ('mail-phone-key-added-not-you',
+     'Sign in, remove this device and end your other sessions, or ask {name} for help.'),
+    ('mail-phone-key-added-subject', 'A device was linked to your phone number at {name}'),
     ('mail-plain-link', 'If the button does not work, open this address:'),
     ('mail-recovery-codes-used-up-effect',
      'Set up your authenticator app again to get new recovery codes. If you lose the app '
@@ -125,6 +132,9 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('sms-link', 'Sign in to {name} with this link. Never share it:'),
     ('sms-passkey-added', 'A passkey was added to your {name} account. Not you? Sign in and delete it.'),
     ('sms-passkey-removed', 'A passkey was removed from your {name} account. Not you? Contact support.'),
+    ('sms-phone-key-added',
+     'A device was linked to the phone number of your {name} account. Not you? Sign in and '
+     'remove it.'),
     ('sms-recovery-codes-used-up', 'All recovery codes of your {name} account are used up.'),
     ('sms-totp-added', 'An authenticator app was added to your {name} account. Not you? Sign in and remove it.'),
     ('sms-totp-removed', 'The authenticator app was removed from your {name} account. Not you? Contact support.'),

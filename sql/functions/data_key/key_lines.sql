@@ -36,7 +36,12 @@ AS $$
             SELECT d.file_key, 'test-code', count(*)
               FROM postern.test_identity AS t
               LEFT JOIN postern.data_key AS d ON d.realm_id = t.realm_id AND d.id = t.data_key
-             WHERE t.pending_code IS NULL AND t.ended_at IS NULL AND t.expires_at > now() GROUP BY 1) AS u
+             WHERE t.pending_code IS NULL AND t.ended_at IS NULL AND t.expires_at > now() GROUP BY 1
+            UNION ALL
+            SELECT d.file_key, 'test-code', count(*)
+              FROM postern.test_number AS n
+              JOIN postern.data_key AS d ON d.realm_id = n.realm_id AND d.id = n.data_key
+             WHERE n.expires_at > now() GROUP BY 1) AS u
      GROUP BY 1, 2
 $$;
 COMMENT ON FUNCTION postern.key_line_secrets IS
@@ -130,6 +135,9 @@ BEGIN
         identities AS (
             DELETE FROM postern.test_identity AS t
              WHERE t.realm_id = v_realm AND t.data_key IN (SELECT k.id FROM keys AS k) RETURNING 1),
+        numbers AS (
+            DELETE FROM postern.test_number AS n
+             WHERE n.realm_id = v_realm AND n.data_key IN (SELECT k.id FROM keys AS k) RETURNING 1),
         signing AS (
             DELETE FROM postern.signing_key AS s
              WHERE s.realm_id = v_realm
@@ -137,6 +145,7 @@ BEGIN
                     OR s.data_key IS NULL AND substr(s.sealed_private, 1, 4) = v_line) RETURNING 1)
         SELECT (SELECT count(*) FROM ended) AS sessions, (SELECT count(*) FROM factors) AS totp_seeds,
                (SELECT count(*) FROM codes) AS recovery_codes, (SELECT count(*) FROM identities) AS test_identities,
+               (SELECT count(*) FROM numbers) AS test_numbers,
                (SELECT count(*) FROM signing) AS signing_keys
           INTO v_counts;
         DELETE FROM postern.data_key AS d WHERE d.realm_id = v_realm AND d.file_key = v_line;

@@ -39,17 +39,26 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     v_realm uuid := postern.admin_realm(realm);
-    v_user uuid := postern.forget_device(v_realm, device);
+    v_user uuid := (SELECT d.user_id FROM postern.device_key AS d WHERE d.realm_id = v_realm AND d.id = device);
+    v_holder uuid := (SELECT i.user_id FROM postern.device_key AS d
+                        JOIN postern.user_identifier AS i ON i.realm_id = v_realm AND i.proven_key = d.phone
+                       WHERE d.realm_id = v_realm AND d.id = device);
+    v_unbound boolean := postern.unbind_phone(v_realm, device, 'administrator', p_user => v_holder);
 BEGIN
-    PERFORM postern.admin_removed(v_realm, v_user IS NOT NULL, 'device_removed', user_id => v_user,
+    PERFORM postern.forget_device(v_realm, device);
+    PERFORM postern.admin_removed(v_realm, v_user IS NOT NULL OR v_unbound, 'device_removed',
+        user_id => coalesce(v_user, v_holder),
         detail => jsonb_build_object('device', device),
         p_missing => format('device %s is not a device of this realm', postern.shown(device::text)),
-        p_hint => 'SELECT id FROM admin.devices WHERE realm = … AND email = … lists them.');
-    PERFORM postern.queue_notice(v_realm, v_user, 'device-removed');
+        p_hint => 'SELECT id FROM admin.devices WHERE realm = … AND email = … lists them; admin.phone_keys has those '
+                  'of phone numbers.');
+    PERFORM postern.queue_notice(v_realm, u.id, 'device-removed')
+       FROM (SELECT v_user UNION SELECT v_holder) AS u (id) WHERE u.id IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION admin.delete_device IS
-'Deletes one trusted device of a user, who is told. Sessions that it opened go on: see admin.end_session and
+'Deletes one trusted device of a user, or a key that proves a phone number; a key that is both proves nothing any more.
+The user, and the user who has the number, are told. Sessions that it opened go on: see admin.end_session and
 admin.sign_out_everywhere.
 Example: SELECT admin.delete_device(''acme'', id) FROM admin.devices
     WHERE realm = ''acme'' AND email = ''ada@example.com'';';

@@ -9,7 +9,8 @@ CREATE OR REPLACE FUNCTION postern.adopt_device(
     p_realm uuid, p_session uuid, p_approver bytea, p_is_valid boolean, p_offer bytea, p_expires double precision,
     p_is_right boolean, p_client uuid, p_thumbprint bytea, p_public_key bytea, p_display_name text, p_source text,
     OUT outcome text, OUT id uuid, OUT display_name text, OUT client_id text, OUT created_at double precision,
-    OUT last_used_at double precision, OUT probation_until double precision, OUT is_adopted boolean)
+    OUT last_used_at double precision, OUT probation_until double precision, OUT is_adopted boolean,
+    OUT is_trusted boolean, OUT phone text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 #variable_conflict use_column
@@ -44,7 +45,8 @@ BEGIN
                               v_approver, p_session, p_source) AS p;
     outcome := v_put.outcome;
     IF outcome IN ('added', 'same') THEN
-        SELECT l.* INTO id, display_name, client_id, created_at, last_used_at, probation_until, is_adopted
+        SELECT l.* INTO id, display_name, client_id, created_at, last_used_at, probation_until, is_adopted, is_trusted,
+                        phone
           FROM postern.list_devices(p_realm, v_user.id, (v_put.device).id) AS l;
     END IF;
 END

@@ -42,7 +42,8 @@ BEGIN
         RETURN;
     END IF;
     outcome := 'added';
-    PERFORM postern.queue_notice(p_realm, p_user, 'device-added', postern.app_named(p_realm, p_client)
+    PERFORM postern.queue_notice(p_realm, p_user, 'device-added',
+                                 postern.notice_of_device(p_realm, device.id, p_client, p_source)
                                  || postern.offer_undo(p_realm, p_user, 'device', device.id, NULL, p_source));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, CASE WHEN p_added_by IS NULL THEN 'device_added' ELSE 'device_adopted' END, p_client, p_user,
@@ -52,6 +53,23 @@ END
 $$;
 COMMENT ON FUNCTION postern.put_device IS
     'Makes a key a trusted device of a user, with notice and audit; says why it cannot be one';
+
+-- What a notice says of a device that was added: its name, through which client, when, and from where.
+CREATE OR REPLACE FUNCTION postern.notice_of_device(p_realm uuid, p_device uuid, p_client uuid, p_source text)
+RETURNS jsonb
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RETURN postern.app_named(p_realm, p_client)
+        || jsonb_strip_nulls(jsonb_build_object(
+               'device', (SELECT d.display_name FROM postern.device_key AS d
+                           WHERE d.realm_id = p_realm AND d.id = p_device),
+               'client', (SELECT c.display_name FROM postern.client AS c
+                           WHERE c.realm_id = p_realm AND c.id = p_client),
+               'at', floor(date_part('epoch', now())), 'source', p_source));
+END
+$$;
+COMMENT ON FUNCTION postern.notice_of_device IS 'Detail of a notice that a device was added';
 
 -- The key of the proof becomes a trusted device of the user of a live session. Outcomes: those of put_device, and
 -- signed_out.
@@ -86,20 +104,42 @@ $$;
 COMMENT ON FUNCTION postern.add_device IS 'Makes the key of a proof a trusted device of the session''s user';
 GRANT EXECUTE ON FUNCTION postern.add_device TO postern_app;
 
+-- The number of a key, if it is a number of this user and was bound since it is.
+CREATE OR REPLACE FUNCTION postern.phone_of_user(k postern.device_key, p_user uuid) RETURNS text
+LANGUAGE sql STABLE
+RETURN (SELECT i.value FROM postern.user_identifier AS i
+         WHERE i.realm_id = k.realm_id AND i.proven_key = k.phone AND i.user_id = p_user
+           AND i.held_since <= k.phone_at);
+COMMENT ON FUNCTION postern.phone_of_user IS 'The number that a key proves, if it is one of a user''s';
+
+-- Trusted devices, and keys that prove one of the user's numbers (phone). Of another user's trusted device that proves
+-- such a number only that is shown: is_trusted is false.
 CREATE OR REPLACE FUNCTION postern.list_devices(p_realm uuid, p_user uuid, p_id uuid)
 RETURNS TABLE (id uuid, display_name text, client_id text, created_at double precision, last_used_at double precision,
-               probation_until double precision, is_adopted boolean)
+               probation_until double precision, is_adopted boolean, is_trusted boolean, phone text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    SELECT d.id, d.display_name, coalesce(c.client_id, ''), date_part('epoch', d.added_at),
-           CASE WHEN d.used_at > d.added_at THEN date_part('epoch', d.used_at) END,
-           CASE WHEN d.probation_until > now() THEN date_part('epoch', d.probation_until) END,
-           d.added_by IS NOT NULL
-      FROM postern.device_key AS d LEFT JOIN postern.client AS c ON c.realm_id = d.realm_id AND c.id = d.client
-     WHERE d.realm_id = p_realm AND d.user_id = p_user AND (p_id IS NULL OR d.id = p_id)
-     ORDER BY d.added_at DESC, d.id
+    WITH listed AS (
+        SELECT d.id, d.display_name, d.client, d.added_at, d.used_at, d.probation_until,
+               d.added_by IS NOT NULL AS adopted, true AS trusted, postern.phone_of_user(d, p_user) AS phone
+          FROM postern.device_key AS d
+         WHERE d.realm_id = p_realm AND d.user_id = p_user
+        UNION ALL
+        SELECT d.id, NULL, d.phone_client, d.phone_at, d.used_at, NULL, false, false, d.phone
+          FROM postern.user_identifier AS i
+          JOIN postern.device_key AS d ON d.realm_id = i.realm_id AND d.phone = i.proven_key
+         WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'phone' AND d.phone_at >= i.held_since
+           AND d.user_id IS DISTINCT FROM p_user)
+    SELECT l.id, l.display_name, coalesce(c.client_id, ''), date_part('epoch', l.added_at),
+           CASE WHEN l.used_at > l.added_at THEN date_part('epoch', l.used_at) END,
+           CASE WHEN l.probation_until > now() THEN date_part('epoch', l.probation_until) END,
+           l.adopted, l.trusted, l.phone
+      FROM listed AS l LEFT JOIN postern.client AS c ON c.realm_id = p_realm AND c.id = l.client
+     WHERE p_id IS NULL OR l.id = p_id
+     ORDER BY l.added_at DESC, l.id
 $$;
-COMMENT ON FUNCTION postern.list_devices IS 'A user''s trusted devices, newest first, or the one named';
+COMMENT ON FUNCTION postern.list_devices IS
+    'A user''s trusted devices and the keys of the user''s numbers, newest first, or the one named';
 GRANT EXECUTE ON FUNCTION postern.list_devices TO postern_app;
 
 -- The device that a call's proof stands for. Outcomes: found (id, owner), unknown (no trusted device, or its user is
@@ -135,6 +175,7 @@ CREATE OR REPLACE FUNCTION postern.call_of_device(
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT id uuid, OUT display_name text, OUT client_id text, OUT created_at double precision,
     OUT last_used_at double precision, OUT probation_until double precision, OUT is_adopted boolean,
+    OUT is_trusted boolean, OUT phone text,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -161,7 +202,8 @@ BEGIN
         PERFORM postern.remove_device(p_realm, NULL, v_device.user_id, v_device.id, p_source);
         RETURN;
     END IF;
-    SELECT c.* INTO id, display_name, client_id, created_at, last_used_at, probation_until, is_adopted
+    SELECT c.* INTO id, display_name, client_id, created_at, last_used_at, probation_until, is_adopted, is_trusted,
+                    phone
       FROM postern.change_device(p_realm, v_device.user_id, v_device.id, p_display_name, p_push_handle,
                                  p_clear_push) AS c;
 END
@@ -172,7 +214,7 @@ GRANT EXECUTE ON FUNCTION postern.call_of_device TO postern_app;
 CREATE OR REPLACE FUNCTION postern.change_device(
     p_realm uuid, p_user uuid, p_id uuid, p_display_name text, p_push_handle bytea, p_clear_push boolean)
 RETURNS TABLE (id uuid, display_name text, client_id text, created_at double precision, last_used_at double precision,
-               probation_until double precision, is_adopted boolean)
+               probation_until double precision, is_adopted boolean, is_trusted boolean, phone text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 #variable_conflict use_column
@@ -183,7 +225,7 @@ BEGIN
                push_handle = CASE WHEN p_clear_push THEN NULL ELSE coalesce(p_push_handle, d.push_handle) END
          WHERE d.realm_id = p_realm AND d.user_id = p_user AND d.id = p_id;
     END IF;
-    RETURN QUERY SELECT * FROM postern.list_devices(p_realm, p_user, p_id);
+    RETURN QUERY SELECT l.* FROM postern.list_devices(p_realm, p_user, p_id) AS l WHERE l.is_trusted;
 END
 $$;
 COMMENT ON FUNCTION postern.change_device IS 'Changes a user''s device as far as the arguments say, and returns it';
@@ -212,29 +254,37 @@ END
 $$;
 COMMENT ON FUNCTION postern.forget_device IS 'A key is no trusted device any more; says whose it was';
 
--- Removes a user's own device, with notice and audit. True exactly once.
+-- Removes a user's own device, with notice and audit: it is no trusted device any more, and proves none of the user's
+-- numbers. True exactly once.
 CREATE OR REPLACE FUNCTION postern.remove_device(
     p_realm uuid, p_session uuid, p_user uuid, p_id uuid, p_source text)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
+    v_device postern.device_key;
     v_client uuid;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT d.client INTO v_client FROM postern.device_key AS d
-     WHERE d.realm_id = p_realm AND d.id = p_id AND d.user_id = p_user FOR UPDATE;
-    IF NOT FOUND THEN
+    SELECT d.* INTO v_device FROM postern.device_key AS d WHERE d.realm_id = p_realm AND d.id = p_id FOR UPDATE;
+    IF v_device.user_id IS DISTINCT FROM p_user AND postern.phone_of_user(v_device, p_user) IS NULL THEN
         RETURN false;
     END IF;
-    PERFORM postern.forget_device(p_realm, p_id);
+    v_client := v_device.phone_client;
+    IF postern.phone_of_user(v_device, p_user) IS NOT NULL THEN
+        PERFORM postern.unbind_phone(p_realm, p_id, 'owner', p_user => p_user);
+    END IF;
+    IF v_device.user_id = p_user THEN
+        v_client := v_device.client;
+        PERFORM postern.forget_device(p_realm, p_id);
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+        VALUES (p_realm, 'device_removed', v_client, p_user, p_session, p_source, jsonb_build_object('device', p_id));
+    END IF;
     PERFORM postern.queue_notice(p_realm, p_user, 'device-removed', postern.app_named(p_realm, v_client));
-    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    VALUES (p_realm, 'device_removed', v_client, p_user, p_session, p_source, jsonb_build_object('device', p_id));
     RETURN true;
 END
 $$;
-COMMENT ON FUNCTION postern.remove_device IS 'Removes a user''s own trusted device, and tells the user';
+COMMENT ON FUNCTION postern.remove_device IS 'Removes a user''s own device, and tells the user';
 GRANT EXECUTE ON FUNCTION postern.remove_device TO postern_app;
 
 -- At most once a minute: a device that waits for approvals comes every few seconds.

@@ -10,8 +10,18 @@ RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
+    -- A realm that is being deleted keeps nothing.
+    IF NOT EXISTS (SELECT FROM postern.realm AS r WHERE r.id = p_realm) THEN
+        RETURN;
+    END IF;
+    IF p_from IS NOT NULL THEN
+        PERFORM postern.end_hinted_approvals(p_realm, p_from, p_key);
+    END IF;
     IF p_kind = 'phone' THEN
-        PERFORM postern.end_possessions(p_realm, p_key, p_from IS NOT NULL);
+        -- Of a number that was nobody's, what is under way goes on: it is passed by who has the number then.
+        IF p_from IS NOT NULL THEN
+            PERFORM postern.end_possessions(p_realm, p_key);
+        END IF;
         PERFORM postern.end_phone_bindings(p_realm, p_key, 'hands');
     END IF;
 END

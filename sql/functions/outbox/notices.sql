@@ -23,7 +23,8 @@ DECLARE
 BEGIN
     IF p_template NOT IN ('passkey-added', 'passkey-removed', 'totp-added', 'totp-removed', 'recovery-codes-used-up',
                           'address-changed', 'account-deleted', 'identifier-added', 'identifier-removed',
-                          'identifier-moved', 'device-added', 'device-removed', 'approval-reported') THEN
+                          'identifier-moved', 'device-added', 'device-removed', 'phone-key-added',
+                          'approval-reported') THEN
         RAISE EXCEPTION 'there is no notice %', p_template;
     END IF;
     PERFORM set_config('postern.realm', p_realm::text, true);

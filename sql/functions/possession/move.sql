@@ -33,8 +33,11 @@ BEGIN
     IF v_passed.phone IS NOT NULL THEN
         INSERT INTO postern.phone_identity (realm_id, phone) VALUES (p_realm, v_passed.phone)
             ON CONFLICT (realm_id, phone) DO NOTHING;
-        -- What was proven comes back, and wrong codes are forgotten unless the backend alone says so.
-        IF p_by <> 'bind' THEN
+        -- What was proven comes back, and wrong codes are forgotten unless a backend or a test number alone says so.
+        IF p_by <> 'bind' AND NOT v_passed.is_test
+           AND NOT (p_by = 'key' AND EXISTS (SELECT FROM postern.device_key AS k
+                                              WHERE k.realm_id = p_realm AND k.id = v_device
+                                                AND k.phone_by IN ('asserted', 'test'))) THEN
             UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
              WHERE g.realm_id = p_realm AND g.email_key = v_passed.phone
                AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
@@ -86,11 +89,11 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     IF t.test_outcome = 'fail' THEN
-        PERFORM postern.fail_possession(t.realm_id, t.id, '{open,sent}', '9100');
+        PERFORM postern.fail_possession(t.realm_id, t.id, '{open,sent,linked}', '9100');
     ELSIF t.kind = 'none' THEN
         PERFORM postern.move_transaction(t.realm_id, t.id, '{open}', 'required');
     ELSE
-        PERFORM postern.pass_possession(t.realm_id, t.id, '{open,sent}', 'test');
+        PERFORM postern.pass_possession(t.realm_id, t.id, '{open,sent,linked}', 'test');
     END IF;
 END
 $$;
@@ -148,6 +151,7 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     v_key postern.device_key;
+    v_phone text;
 BEGIN
     IF p_risk IN ('deny', 'unavailable') THEN
         PERFORM postern.fail_possession(t.realm_id, t.id, '{open}',
@@ -159,14 +163,15 @@ BEGIN
     SELECT k.* INTO v_key FROM postern.device_key AS k
      WHERE k.realm_id = t.realm_id AND k.thumbprint = t.key AND k.phone IS NOT NULL AND NOT t.detail ? 'rebind'
        AND coalesce((t.detail ->> 'device_id')::uuid = k.id, true);
-    IF v_key.phone = coalesce(t.phone, v_key.phone) THEN
-        UPDATE postern.transaction AS x SET phone = v_key.phone WHERE x.realm_id = t.realm_id AND x.id = t.id;
+    v_phone := postern.bound_phone(v_key, t.client);
+    IF v_phone = coalesce(t.phone, v_phone) THEN
+        UPDATE postern.transaction AS x SET phone = v_phone WHERE x.realm_id = t.realm_id AND x.id = t.id;
         PERFORM postern.pass_possession(t.realm_id, t.id, '{open}', 'key');
-    ELSIF v_key.phone IS NOT NULL AND t.kind = 'mobile' THEN
+    ELSIF v_phone IS NOT NULL AND t.kind = 'mobile' THEN
         PERFORM postern.fail_possession(t.realm_id, t.id, '{open}', '9100 9101');
     ELSIF t.kind = 'none' THEN
         PERFORM postern.move_transaction(t.realm_id, t.id, '{open}', 'required',
-                                         CASE WHEN v_key.phone IS NOT NULL THEN '9101' END),
+                                         CASE WHEN v_phone IS NOT NULL THEN '9101' END),
                 postern.wake(t.realm_id, 'transaction', t.id);
     ELSIF p_verified AND t.phone IS NOT NULL THEN
         PERFORM postern.pass_possession(t.realm_id, t.id, '{open}', 'operator');

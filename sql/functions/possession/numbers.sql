@@ -29,11 +29,10 @@ BEGIN
         PERFORM postern.refuse(format('client_id %s does not hold "ept:possession"', postern.shown(client_id)),
             'Call admin.grant_permission(realm, client_id, ''gt:client_credentials'', ''ept:possession'') first.');
     END IF;
-    INSERT INTO postern.test_number AS n (realm_id, phone, client, expires_at, outcome, code)
-    VALUES (v_realm, phone, v_client, v_expires_at, v_outcome, code)
-        ON CONFLICT ON CONSTRAINT test_number_pkey DO UPDATE
-       SET client = excluded.client, expires_at = excluded.expires_at, outcome = excluded.outcome,
-           code = excluded.code;
+    -- What was proven by the former one ends: who knows the former code may not be who knows the new one.
+    DELETE FROM postern.test_number AS n WHERE n.realm_id = v_realm AND n.phone = phone;
+    INSERT INTO postern.test_number (realm_id, phone, client, expires_at, outcome, pending_code)
+    VALUES (v_realm, phone, v_client, v_expires_at, v_outcome, code);
     PERFORM postern.admin_audit(v_realm, 'test_number_put', client => v_client,
                                 detail => jsonb_build_object('phone', postern.masked_identifier(phone),
                                     'outcome', v_outcome, 'expires_at', v_expires_at));
@@ -43,7 +42,8 @@ $$;
 COMMENT ON FUNCTION admin.put_test_number IS
 'Makes a number to which nothing is sent, for one client and at most 30 days (default 30). Returns the number.
 outcome: code (default: as a real number, with the given code of 4 to 8 digits), pass (proven at once; for
-possessionType none: to be asserted, without a key) or fail. Who knows the code proves the number: it is a password.
+possessionType none: to be asserted, without a key) or fail. Who knows the code proves the number: it is a password, and
+no server keeps it in clear for longer than a second. Put again, everything that was proven by the former one ends.
 Example: SELECT admin.put_test_number(''acme'', ''+12001004014'', ''acme-server'', ''code'', ''123406'');';
 
 CREATE OR REPLACE FUNCTION admin.delete_test_number(realm text, phone text)
@@ -64,7 +64,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION admin.delete_test_number IS
-'Makes a test number a number like any other again.
+'Makes a test number a number like any other again. Keys that were bound to it and proofs of it end.
 Example: SELECT admin.delete_test_number(''acme'', ''+12001004014'');';
 
 -- Erases what proofs and messages keep about an address or number that no user has any more.
@@ -113,7 +113,8 @@ END
 $$;
 COMMENT ON FUNCTION admin.erase_phone IS
 'Erases what proofs of a phone number left: transactions, keys that prove it, its proveId, messages, wrong codes. A
-trusted device stays one, without the number. Identifiers of users are removed with admin.delete_identifier.
+trusted device stays one, without the number. Identifiers of users are removed with
+admin.delete_identifier.
 Example: SELECT admin.erase_phone(''acme'', ''+4366412345678'');';
 
 CREATE OR REPLACE VIEW admin.possessions AS
@@ -126,13 +127,26 @@ SELECT r.slug AS realm, t.id AS correlation_id, t.kind, postern.state_of(t) AS s
 COMMENT ON VIEW admin.possessions IS 'Proofs of phone numbers of the last day, without codes and links';
 GRANT EXECUTE ON FUNCTION postern.state_of TO postern_admin;
 
+CREATE OR REPLACE VIEW admin.phone_keys AS
+SELECT r.slug AS realm, k.id, '···' || right(k.phone, 4) AS phone, k.phone_by AS bound_by, c.client_id,
+       k.phone_at AS bound_at, k.used_at AS last_used_at, i.user_id, encode(k.thumbprint, 'hex') AS thumbprint
+  FROM postern.device_key AS k JOIN postern.realm AS r ON r.id = k.realm_id
+  LEFT JOIN postern.client AS c ON c.realm_id = k.realm_id AND c.id = k.phone_client
+  LEFT JOIN postern.user_identifier AS i ON i.realm_id = k.realm_id AND i.proven_key = k.phone
+                                        AND i.held_since <= k.phone_at
+ WHERE k.phone IS NOT NULL;
+COMMENT ON VIEW admin.phone_keys IS
+    'Keys of devices that prove a phone number, and the user whose number it is: admin.delete_device ends one';
+
 CREATE OR REPLACE VIEW admin.providers AS
 SELECT r.slug AS realm, p.kind, p.url, p.mode, p.enabled
   FROM postern.signal_provider AS p JOIN postern.realm AS r ON r.id = p.realm_id;
 COMMENT ON VIEW admin.providers IS 'Endpoints that are asked about phone numbers';
 
 CREATE OR REPLACE VIEW admin.test_numbers AS
-SELECT r.slug AS realm, '···' || right(n.phone, 4) AS phone, c.client_id, n.outcome, n.expires_at
+SELECT r.slug AS realm, '···' || right(n.phone, 4) AS phone, c.client_id, n.outcome, n.expires_at,
+       CASE WHEN n.expires_at <= now() THEN 'ended' WHEN n.pending_code IS NOT NULL THEN 'pending'
+            ELSE 'live' END AS state
   FROM postern.test_number AS n JOIN postern.realm AS r ON r.id = n.realm_id
   JOIN postern.client AS c ON c.realm_id = n.realm_id AND c.id = n.client;
 COMMENT ON VIEW admin.test_numbers IS 'Numbers to which nothing is sent, masked and without their codes';

@@ -15,7 +15,9 @@ COMMENT ON FUNCTION postern.possession_passed_by IS 'How a transaction was passe
 GRANT EXECUTE ON FUNCTION postern.possession_passed_by TO postern_app;
 
 -- p_by: as possession_passed_by said it. The key is that of the statement's proof. The user who has the number as a
--- proven identifier now is signed in; a number that was proven long ago needs the second factor beside it.
+-- proven identifier is signed in, if that user had it when the transaction passed, and has not signed out everywhere
+-- since. A number that was proven long ago needs the second factor beside it. What this server did not see itself, and
+-- a key, leave the proof of the number as old as it is.
 -- Outcomes: ok, refused (reason is for logs only), rate_limited, busy, and those of a second factor.
 CREATE OR REPLACE FUNCTION postern.redeem_possession(
     p_realm uuid, p_client uuid, p_permission text, p_auth_id uuid, p_by text, p_session uuid,
@@ -44,16 +46,23 @@ BEGIN
     outcome := 'refused';
     SELECT t.id AS transaction, t.phone, t.client AS asker, u.id, u.security_stamp, u.has_totp, k.client_id,
            now() + r.session_lifetime AS session_end,
-           i.proved_at < postern.stale_before(p_realm) AS stale
+           i.proved_at < postern.stale_before(p_realm) AS stale,
+           p_by IN ('code', 'link', 'operator') AND NOT t.is_test AS is_proof
       INTO v_passed
       FROM postern.transaction AS t
       JOIN postern.client AS asker ON asker.realm_id = p_realm AND asker.id = t.client AND asker.enabled
       JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = asker.possession_login_client
       JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.proven_key = t.phone AND i.kind = 'phone'
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = i.user_id AND u.enabled
+                                       AND u.security_stamp = t.security_stamp
       JOIN postern.realm AS r ON r.id = p_realm
      WHERE t.realm_id = p_realm AND t.auth_id = p_auth_id AND t.state = 'passed' AND t.expires_at > now()
-       AND t.key = postern.proof_key() AND t.detail ->> 'by' = p_by
+       AND t.key = postern.proof_key() AND t.detail ->> 'by' = p_by AND t.ended_at >= i.held_since
+       AND (p_by <> 'key' OR EXISTS (SELECT FROM postern.device_key AS d
+                                      WHERE d.realm_id = p_realm AND d.thumbprint = t.key
+                                        AND postern.bound_phone(d, t.client) = t.phone))
+       AND (NOT t.is_test OR EXISTS (SELECT FROM postern.test_number_of(p_realm, t.client, t.phone) AS n
+                                      WHERE n.phone IS NOT NULL))
        AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.enabled AND r.possession_enabled
        AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled);
@@ -79,7 +88,9 @@ BEGIN
             user_id := v_passed.id;
             UPDATE postern.transaction AS t SET user_id = v_passed.id
              WHERE t.realm_id = p_realm AND t.id = v_passed.transaction;
-            PERFORM postern.prove_identifier(p_realm, user_id, 'phone', v_passed.phone);
+            IF v_passed.is_proof THEN
+                PERFORM postern.prove_identifier(p_realm, user_id, 'phone', v_passed.phone);
+            END IF;
             v_opened := postern.open_session(
                 p_realm, p_client, v_passed.client_id, user_id, v_passed.security_stamp, v_passed.session_end,
                 ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,

@@ -71,10 +71,13 @@ BEGIN
         'cooldown', greatest(date_part('epoch', t.sent_at - now()) + v_settings.cooldown, 0),
         'tries_left', greatest(CASE WHEN t.detail ? 'retries' THEN 3 ELSE 1 END - t.tries, 0),
         'phone_change', v_settings.possession_phone_change, 'link_match', v_settings.possession_link_match,
-        'is_test', t.is_test OR v_test.phone IS NOT NULL, 'test_code', v_test.code,
-        -- Binaries before function set 5 do not read the document without these.
-        'numbers', t.numbers, 'cooldown_total', v_settings.cooldown, 'has_code', t.code_hash IS NOT NULL,
-        'knows_key', v_key.phone IS NOT NULL AND NOT t.detail ? 'rebind'
+        'is_test', t.is_test OR v_test.phone IS NOT NULL,
+        -- The fixed code of a test number while no server has keyed it, then the key that it is compared under.
+        'test_code', v_test.pending_code,
+        'test_key', (SELECT jsonb_build_object('id', d.id, 'sealed', encode(d.sealed, 'hex')) FROM postern.data_key AS d
+                      WHERE d.realm_id = t.realm_id AND d.id = v_test.data_key AND v_test.pending_code IS NULL),
+        'numbers', t.numbers,
+        'knows_key', postern.bound_phone(v_key, t.client) IS NOT NULL AND NOT t.detail ? 'rebind'
                      AND coalesce((t.detail ->> 'device_id')::uuid = v_key.id, true),
         'device_id', t.device_id,
         'prove_id', CASE WHEN t.state IN ('passed', 'redeemed')

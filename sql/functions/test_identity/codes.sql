@@ -1,6 +1,7 @@
--- What servers do about test identities (docs/decisions/0015).
+-- What servers do about the codes of test identities and test numbers (docs/decisions/0015).
 SET LOCAL ROLE postern_owner;
 
+-- user_id NULL: of a test number, which is email_key then.
 CREATE OR REPLACE FUNCTION postern.pending_test_codes()
 RETURNS TABLE (realm_id uuid, user_id uuid, email_key text, code text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -9,9 +10,13 @@ AS $$
       FROM postern.test_identity AS t JOIN postern.user_account AS u ON u.realm_id = t.realm_id AND u.id = t.user_id
      WHERE t.pending_code IS NOT NULL AND t.expires_at > now()
        AND t.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
+    UNION ALL
+    SELECT n.realm_id, NULL, n.phone, n.pending_code FROM postern.test_number AS n
+     WHERE n.pending_code IS NOT NULL AND n.expires_at > now()
+       AND n.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
 $$;
 COMMENT ON FUNCTION postern.pending_test_codes IS
-    'Codes of test identities that no server has keyed yet, of all realms';
+    'Codes of test identities and test numbers that no server has keyed yet, of all realms';
 GRANT EXECUTE ON FUNCTION postern.pending_test_codes TO postern_app;
 
 -- p_code: the code that was keyed, in case an administrator has put another one meanwhile. p_data_key: the key of the
@@ -43,6 +48,23 @@ END
 $$;
 COMMENT ON FUNCTION postern.store_test_code IS 'Stores the keyed form of a test identity''s code and forgets the code';
 GRANT EXECUTE ON FUNCTION postern.store_test_code TO postern_app;
+
+-- True when this call stored it.
+CREATE OR REPLACE FUNCTION postern.store_test_number_code(
+    p_realm uuid, p_phone text, p_code text, p_salt bytea, p_keyed bytea, p_data_key uuid)
+RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+BEGIN
+    UPDATE postern.test_number AS n
+       SET pending_code = NULL, code_salt = p_salt, code_mac = sha256(p_salt || p_keyed), data_key = p_data_key
+     WHERE n.realm_id = p_realm AND n.phone = p_phone AND n.pending_code = p_code;
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.store_test_number_code IS
+    'Stores the keyed form of a test number''s code and forgets the code';
+GRANT EXECUTE ON FUNCTION postern.store_test_number_code TO postern_app;
 
 -- A request for a code by a test identity: nothing is sent, the handle opens the fixed code. False for every other
 -- address.

@@ -153,14 +153,14 @@ SELECT is((SELECT count(*) FROM postern.data_key WHERE derived_from IS NOT NULL)
 -- A line that is lost.
 SELECT throws_ok($$SELECT admin.forget_key_line('nonsense')$$, '22023', NULL, 'a line has an id');
 SELECT is(admin.forget_key_line('aaaaaaaa'),
-          '{"sessions": 2, "totp_seeds": 0, "signing_keys": 0, "recovery_codes": 0, "test_identities": 0}'::jsonb,
+          '{"sessions": 2, "totp_seeds": 0, "signing_keys": 0, "recovery_codes": 0, "test_identities": 0, "test_numbers": 0}'::jsonb,
     'after resealing, only sessions stand on the old line');
 SELECT ok(NOT pg_temp.alive('ada'), 'and are ended');
 SELECT results_eq($$SELECT line, kind, count FROM admin.key_lines ORDER BY kind$$,
     $$VALUES ('bbbbbbbb', 'data-key', 3::bigint), ('bbbbbbbb', 'recovery-code', 2), ('bbbbbbbb', 'test-code', 1),
         ('bbbbbbbb', 'totp-seed', 2)$$, 'the view says so');
 SELECT is(admin.forget_key_line('bbbbbbbb') - 'sessions',
-          '{"totp_seeds": 2, "signing_keys": 0, "recovery_codes": 2, "test_identities": 1}'::jsonb,
+          '{"totp_seeds": 2, "signing_keys": 0, "recovery_codes": 2, "test_identities": 1, "test_numbers": 0}'::jsonb,
               'what only it opens goes with the new one');
 SET CONSTRAINTS ALL IMMEDIATE;
 SELECT is((SELECT count(*) FROM postern.data_key) + (SELECT count(*) FROM postern.totp_factor) + (SELECT count(*)

@@ -176,7 +176,14 @@ SELECT pg_temp.sql('DELETE FROM postern.mail_outbox RETURNING 1') \g /dev/null
 SELECT pg_temp.starts('x5', '+4366400000014'), pg_temp.opens('x5', 'k7') \g /dev/null
 SELECT is(pg_temp.sends('x5', '+4366400000014', '123406', key => 'k7'), 'sent 1', 'a test number with a code');
 SELECT is(pg_temp.sql('SELECT count(*) FROM postern.mail_outbox'), '0', 'to which nothing is sent');
+SELECT is(pg_temp.keys_code('+4366400000014', '123407'), false, 'no server keys another code');
+SELECT is(pg_temp.keys_code('+4366400000014', '123406'), true, 'a server keys the code');
+SELECT is(pg_temp.sql($$SELECT concat_ws(' ', pending_code, left(code_mac::text, 2)) FROM postern.test_number
+    WHERE phone = '+4366400000014'$$), '\x', 'which is stored in clear no longer');
 SELECT is(pg_temp.checks('x5', '123406', 'k7'), 'passed 0 passed', 'passes by it');
+SELECT pg_temp.starts('x6', '+4366400000014'), pg_temp.opens('x6', 'k14'),
+       pg_temp.sends('x6', '+4366400000014', '654321', key => 'k14') \g /dev/null
+SELECT is(pg_temp.checks('x6', '654321', 'k14'), 'failed 0 failed', 'and by no other code');
 
 -- Time.
 SELECT pg_temp.starts('e1', '+4366412345678'), pg_temp.opens('e1', 'k10'),
@@ -192,7 +199,10 @@ SELECT is(postern.cancel_possession(pg_temp.realm(), pg_temp.uu('e3'), pg_temp.h
 SELECT is(postern.cancel_possession(pg_temp.realm(), pg_temp.uu('e3'), pg_temp.h('k11')), true, 'the person gives up');
 SELECT is(pg_temp.sends('e3', '+4366412345678', key => 'k11'), 'step 2', 'then it is over');
 
--- A hundred wrong codes in a row.
+-- A hundred wrong codes in a row, of a number that a user has from here on.
+RESET ROLE;
+SELECT admin.put_user('a', phone => '+4366412345678') \g /dev/null
+SET LOCAL ROLE app_login;
 SELECT pg_temp.sql($$INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive)
     VALUES (pg_temp.realm(), '+4366412345678', 99)
     ON CONFLICT (realm_id, email_key) DO UPDATE SET consecutive = 99 RETURNING 1$$) \g /dev/null
@@ -210,17 +220,6 @@ SELECT is(pg_temp.checks('g4', '111111', 'k12'), 'passed 0 passed', 'and opens t
 
 -- Signing in.
 RESET ROLE;
-SELECT admin.put_user('a', phone => '+4366412345678') \g /dev/null
-CREATE FUNCTION pg_temp.signs_in(id text, session text, key text DEFAULT 'k12', client text DEFAULT 'app',
-                                 by text DEFAULT 'code') RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, reason) FROM
-        (SELECT postern.with_dpop_proof(NULL::text, pg_temp.handed(pg_temp.h(key) || pg_temp.h(session) ||
-            int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) || substr(pg_temp.h(session), 1, 8) || '\x03'
-            ))) AS p,
-        LATERAL postern.redeem_possession(pg_temp.realm(), pg_temp.client(client), 'gt:urn:postern:possession',
-            pg_temp.uu('auth ' || id), by, pg_temp.uu(session), pg_temp.b16('s'), NULL, '{openid}', '{}', '{otp,sms}',
-            900, 1209600, coalesce(p.with_dpop_proof, '192.0.2.1'), '\x01020304', '{}', '{}', '{}', '{}', '{}', NULL, NULL,
-            NULL) $$;
 SELECT postern.begin_proof_store() \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null
 SET LOCAL ROLE app_login;

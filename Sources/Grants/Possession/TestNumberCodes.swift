@@ -1,0 +1,30 @@
+import Encoding
+public import Persistence
+
+/// The fixed codes of test numbers (docs/decisions/0015).
+public struct TestNumberCodes: Sendable {
+    private let store: TestIdentityStore
+    private let keyring: Keyring
+
+    /// Works on `store`.
+    public init(store: TestIdentityStore, keyring: Keyring) {
+        self.store = store
+        self.keyring = keyring
+    }
+
+    /// What the database may hold of a code for the number of a transaction. A code that no server has keyed yet is
+    /// keyed now, so that it works at once.
+    func candidates(_ code: TypedCode, _ facts: PossessionFacts, _ realm: Realm) async throws -> [[UInt8]] {
+        guard let phone = facts.phone, let key = try await key(of: facts, phone, realm.id) else { return [] }
+        return OneTimeCode.candidates(code.text, realm: realm.id, emailKey: phone, under: key)
+    }
+
+    private func key(of facts: PossessionFacts, _ phone: String, _ realm: UUIDValue) async throws -> DataKey? {
+        if let pending = facts.testCode {
+            return try await store.keep(
+                .init(realm: realm, user: nil, emailKey: phone, code: pending), keyring: keyring)
+        }
+        guard let known = facts.testKey, let sealed = Hex.decode(known.sealed) else { return nil }
+        return try keyring.open(SealedDataKey(id: known.id, purpose: .testCode, sealed: sealed), realm: realm)
+    }
+}
