@@ -19,6 +19,7 @@ struct MailNotice: Sendable {
         case deviceAdded = "device-added"
         case deviceRemoved = "device-removed"
         case approvalReported = "approval-reported"
+        case accountSecured = "account-secured"
     }
 
     /// The members of `mail_outbox.detail` that a text is made from; others are ignored.
@@ -36,7 +37,7 @@ struct MailNotice: Sendable {
     /// The address, or the phone number without its middle, that the notice is about.
     let identifier: String
 
-    /// What takes the added factor away again; `nil` where nothing was added.
+    /// What undoes the change again; `nil` where its recipient cannot.
     var undo: UndoLink?
 
     init(_ template: Template, aaguid: UUIDValue? = nil, identifier: String? = nil) {
