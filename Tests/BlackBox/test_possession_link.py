@@ -89,7 +89,7 @@ def test_a_desktop_shows_the_number(realm):
 def test_what_is_no_number_changes_nothing_and_a_wrong_one_ends_it(realm):
     """Empty, three digits, other digits: the page again; wrong, or denied: over."""
     started, phone, sent, path = linked(realm)
-    for form in ({}, {"number": ""}, {"number": "123"}, {"number": "４２"}, {"number": "4"}):
+    for form in ({}, {"number": ""}, {"number": "123"}, {"number": "４"}, {"number": "4"}):
         again = post(realm, path, action="confirm", **form)
         assert again.status == 400 and step_of(again) == ("confirm-possession", "wrong_number"), again
     assert realm.srv.status(started).success == "pending"
