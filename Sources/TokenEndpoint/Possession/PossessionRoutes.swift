@@ -10,6 +10,7 @@ struct PossessionRoutes: Sendable {
     let tokens: PossessionTokens
     let door: DeviceDoor
     let room: WaitingRoom
+    let limit: LocalLimit
 
     var routes: [Route] {
         [
@@ -23,7 +24,7 @@ struct PossessionRoutes: Sendable {
     }
 
     private func open(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
-        try await answering(exchange) { body in
+        try await answering(exchange, caller) { body in
             let deviceID = try Self.text(body, "deviceId").flatMap { $0.isEmpty ? nil : $0 }
             guard deviceID.map({ UUIDValue($0) != nil }) ?? true else { throw PossessionFault.invalidRequest }
             let operatorToken = try Self.text(body, "operatorToken")
@@ -46,7 +47,7 @@ struct PossessionRoutes: Sendable {
     }
 
     private func send(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
-        try await answering(exchange) { body in
+        try await answering(exchange, caller) { body in
             guard let channel = try Self.text(body, "channel") else { throw PossessionFault.invalidRequest }
             let typed = try Self.text(body, "phoneNumber").flatMap { $0.isEmpty ? nil : $0 }
             let number = typed.flatMap { exchange.realm.possessionNumber($0) }
@@ -76,7 +77,7 @@ struct PossessionRoutes: Sendable {
     }
 
     private func check(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
-        try await answering(exchange) { body in
+        try await answering(exchange, caller) { body in
             guard let typed = body.text("otp"), typed.utf8.count <= TypedCode.maximumBytes else {
                 throw PossessionFault.invalidRequest
             }
@@ -87,7 +88,7 @@ struct PossessionRoutes: Sendable {
     }
 
     private func result(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
-        try await answering(exchange) { body in
+        try await answering(exchange, caller) { body in
             let wait = body.has("wait") ? body.integer("wait") : 0
             guard let wait, (0...25).contains(wait), body.text("wait") == nil else {
                 throw PossessionFault.invalidRequest
@@ -109,7 +110,7 @@ struct PossessionRoutes: Sendable {
     }
 
     private func finish(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
-        try await answering(exchange) { body in
+        try await answering(exchange, caller) { body in
             guard let url = try Self.text(body, "redirectUrl") else { throw PossessionFault.invalidRequest }
             // Another URL costs the proof as well.
             guard let returned = ReturnedLink(url, realm: exchange.realm) else {
@@ -129,7 +130,7 @@ struct PossessionRoutes: Sendable {
     }
 
     private func cancel(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
-        try await answering(exchange) { _ in
+        try await answering(exchange, caller) { _ in
             try await caller.device.using(in: exchange.realm) {
                 try await steps.cancel(caller.authID, proof: caller.proof, realm: exchange.realm)
             }
@@ -137,10 +138,11 @@ struct PossessionRoutes: Sendable {
         }
     }
 
-    /// The body, and errors in this wire's form.
+    /// The limit, the body, and errors in this wire's form.
     private func answering(
-        _ exchange: Exchange, _ body: (JSONMembers) async throws -> Answer
+        _ exchange: Exchange, _ caller: PossessionCaller, _ body: (JSONMembers) async throws -> Answer
     ) async throws -> Answer {
+        try limit.count(.possession, .init(.target, caller.authID.description), realm: exchange.realm)
         do {
             let members: JSONMembers
             do {
