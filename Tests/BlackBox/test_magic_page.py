@@ -148,7 +148,7 @@ def test_a_page_of_no_link_looks_like_any_other(world, realm, email, links):
             assert Form(page.body.decode()).facts == {"App": f"Realm {realm.slug}", "Time": "unknown", "Network address": "unknown"}
 
 
-@pytest.mark.parametrize("number", [None, "", "1", "123", "1a", "４２", "-1", "none ", "00x", "' OR 1=1", "x" * 50_000])
+@pytest.mark.parametrize("number", [None, "", "1", "123", "1a", "４", "4²", "-1", "none ", "00x", "' OR 1=1", "x" * 50_000])
 def test_what_is_no_number_answers_nothing(email, links, number):
     """The page asks again, with the same request's facts, and the link lives on."""
     link = links.link(email)

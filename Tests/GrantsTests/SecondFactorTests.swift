@@ -34,7 +34,8 @@ struct TOTPTests {
         for now in [1_111_111_110.0, 1_111_111_139.999] {
             let code = TOTP.code(Self.seed, step: TOTP.step(at: now) + offset)
             #expect(
-                TOTP.match(TypedCode(code), seed: Self.seed, now: now, after: nil) == (good ? TOTP.step(at: now) + offset : nil))
+                TOTP.match(TypedCode(code), seed: Self.seed, now: now, after: nil)
+                    == (good ? TOTP.step(at: now) + offset : nil))
         }
     }
 
@@ -123,14 +124,16 @@ struct TOTPSeedTests {
         let key = try keyring.open(sealedKey, realm: realm)
         let material = SecondFactorMaterial(framed([], [1, 2, 3], sealedKey.id.bytes + sealedKey.sealed))
         #expect(material.sealedSeed == [1, 2, 3] && material.seedKey == nil)
-        let candidates = try material.candidates(for: "0123-456a-1bcd", keyring: keyring, realm: realm, factor: factor)
+        let candidates = try material.candidates(
+            for: TypedCode("0123-456a-1bcd"), keyring: keyring, realm: realm, factor: factor)
         #expect(
             candidates == [
                 RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: keyring.newest),
                 RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: key),
             ])
         #expect(throws: TokenError.self) {
-            try material.candidates(for: "0123-456a-1bcd", keyring: .fixture(2), realm: realm, factor: factor)
+            try material.candidates(
+                for: TypedCode("0123-456a-1bcd"), keyring: .fixture(2), realm: realm, factor: factor)
         }
     }
 
@@ -207,7 +210,8 @@ struct RecoveryCodeTests {
         #expect(RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: .random(), factor: factor, under: key) != hash)
         #expect(RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: .random(), under: key) != hash)
         #expect(
-            RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: Keyring.fixture(2).newest) != hash
+            RecoveryCode.keyed(
+                TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: Keyring.fixture(2).newest) != hash
         )
     }
 

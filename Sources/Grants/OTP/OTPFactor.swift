@@ -57,7 +57,7 @@ public struct OTPFactor: Factor {
             emailKey = opened.emailKey
         }
         if let username = form["username"] {
-            guard let key = EmailAddress(username)?.key ?? PhoneNumber.key(username),
+            guard let key = EmailAddress(username)?.key ?? (PhoneNumber.isKey(username) ? username : nil),
                 handle == nil || key == emailKey
             else { return nil }
             emailKey = key

@@ -13,9 +13,9 @@ public struct PhoneNumber: Sendable, Hashable {
     /// The longest text that is looked at, in bytes.
     private static let maximumLength = 128
 
-    /// Reads E.164 alone, as apps send it: no blanks between the digits, no national form.
-    public init?(e164 typed: String) {
-        guard let text = Self.key(typed) else { return nil }
+    /// Reads E.164 alone, as apps send it: no blanks, no national form.
+    public init?(e164 text: String) {
+        guard Self.isE164(text) else { return nil }
         self.init(typed: text, defaultRegion: nil)
     }
 
@@ -25,6 +25,7 @@ public struct PhoneNumber: Sendable, Hashable {
         var number = phone_number()
         // Contacts and dialogs put marks of direction around and between the digits.
         var typed = String(String.UnicodeScalarView(typed.unicodeScalars.filter { !$0.isInvisible }))
+        guard !typed.isEmpty else { return nil }
         let isNumber = typed.withUTF8 { bytes in
             bytes.withMemoryRebound(to: CChar.self) { text in
                 phone_number_read(text.baseAddress, text.count, defaultRegion, &number) == 1
@@ -38,13 +39,6 @@ public struct PhoneNumber: Sendable, Hashable {
 
     /// Whether a key is a phone number's: an address has no `+` without an `@`.
     static func isKey(_ key: String) -> Bool { isE164(key) }
-
-    /// The key of a number in E.164 form, without what copying brings around it; `nil` for any other text.
-    static func key(_ typed: String) -> String? {
-        guard typed.utf8.count <= maximumLength else { return nil }
-        let text = typed.trimmingBlanks
-        return isE164(text) ? text : nil
-    }
 
     private static func isE164(_ text: String) -> Bool {
         let digits = text.utf8.dropFirst()

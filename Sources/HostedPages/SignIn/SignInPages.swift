@@ -127,13 +127,15 @@ struct SignInPages: Sendable {
     /// What kind of address the field takes.
     private func addKind(to values: inout PageValues, _ rules: SignInRules) {
         let addresses = rules.addresses
-        let (kind, label) =
+        // A field of type `email` refuses what copying brings around an address; the keyboard comes of `inputmode`.
+        let (kind, keyboard, label) =
             switch (addresses.takesMail, addresses.takesPhones) {
-            case (true, false): ("email", "address-label")
-            case (false, _): ("tel", "address-label-phone")
-            case (true, true): ("text", "address-label-any")
+            case (true, false): ("text", "email", "address-label")
+            case (false, _): ("tel", "tel", "address-label-phone")
+            case (true, true): ("text", "text", "address-label-any")
             }
         values.set("kind", .value(kind))
+        values.set("keyboard", .value(keyboard))
         values.set("label", .text(label))
     }
 

@@ -39,10 +39,10 @@ BEGIN
         PERFORM postern.check_email('new_email', new_email);
     END IF;
     IF first_name <> '' THEN
-        PERFORM postern.check_text('first_name', first_name, 100);
+        PERFORM postern.check_name('first_name', first_name);
     END IF;
     IF last_name <> '' THEN
-        PERFORM postern.check_text('last_name', last_name, 100);
+        PERFORM postern.check_name('last_name', last_name);
     END IF;
     v_id := coalesce(v_id, postern.find_user(v_realm, coalesce(email, phone)));
     IF new_email IS NOT NULL THEN

@@ -77,4 +77,17 @@ $$;
 COMMENT ON FUNCTION postern.person_name IS 'A name in the form it is stored; NULL if it is not a valid name';
 GRANT EXECUTE ON FUNCTION postern.person_name TO postern_app;
 
+CREATE OR REPLACE FUNCTION postern.check_name(argument text, value text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF value IS DISTINCT FROM postern.person_name(value) THEN
+        PERFORM postern.refuse(format('%s %s is not a name', argument, postern.shown(value)),
+            'Allowed are 1 to 100 characters on one line, without control characters and bidirectional overrides, and '
+            'without blanks around them. Something of it must be visible.');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.check_name IS 'Refuses what is not a name of a person as it is stored; NULL passes';
+
 RESET ROLE;
