@@ -53,6 +53,18 @@ def test_pipelined_requests_are_answered_in_order(realm):
     assert raw.answers(4) == [200, 400, 404, 200]
 
 
+def test_an_idle_connection_is_kept_for_as_long_as_is_set(realm, world):
+    """Its end comes without a word; the test waits for it, and for no time."""
+    node = world.start_node(POSTERN_KEEPALIVE="1")
+    try:
+        raw = Raw(node)
+        raw.send(DISCOVERY % host(realm))
+        assert raw.answers(1) == [200]
+        assert raw.until_closed() == b""
+    finally:
+        node.stop()
+
+
 def test_fifty_pipelined_requests_need_no_more_reads(realm):
     raw = Raw(realm.world.node)
     raw.send(DISCOVERY % host(realm) * 50)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from harness import wire
+from harness import authenticator, wire
 from harness.app import bearer
 from harness.codeflow import Flow, hosted
+from harness.holder import holder
 
 OURS, OTHERS, STRANGER = "https://web.a.example", "https://web.b.example", "https://evil.example"
 
@@ -50,6 +51,28 @@ def test_a_preflight_is_answered_to_the_web_origins_of_the_realm(realm, path):
     for stranger in (STRANGER, "null", OURS.replace("https", "http"), OURS.replace("//", "//sub."), OURS + ":8443"):
         answer = preflight(realm, path, stranger)
         assert (answer.status, allowed(answer), answer.header("access-control-allow-methods")) == (204, None, None), (stranger, answer)
+
+
+def test_an_app_in_a_web_view_may_read_answers_and_use_no_passkey(realm):
+    """Capacitor and Ionic serve their pages from these origins; every such app has the same."""
+    admin, app = realm.world.admin, realm.app("api")
+    for origin in ("capacitor://localhost", "ionic://localhost"):
+        assert allowed(preflight(realm, "/connect/token", origin)) is None
+        admin.call("put_web_origin", realm.slug, realm.client("api"), origin)
+        realm.world.settle()
+        assert allowed(preflight(realm, "/connect/token", origin)) == origin
+        answer = wire.exchange(realm.world.node.port, "GET", "/api/app-info", {"Host": realm.host, "Origin": origin})
+        assert (answer.status, allowed(answer)) == (200, origin)
+        who = holder(realm, "api")
+        ceremony, right = who.app.ceremony(), "https://" + realm.host
+        spoiled = authenticator.assertion(ceremony["options"], who.credential, origin=origin)
+        assert who.app.redeem_passkey(ceremony, spoiled).status == 400
+        ceremony = app.ceremony()
+        assert app.redeem_passkey(ceremony, authenticator.assertion(ceremony["options"], who.credential, origin=right)).status == 200
+        admin.call("remove_web_origin", realm.slug, realm.client("api"), origin)
+    for origin in ("capacitor://example.com", "capacitor://localhost:1", "file://", "app://localhost"):
+        with pytest.raises(Exception):
+            admin.call("put_web_origin", realm.slug, realm.client("api"), origin)
 
 
 @pytest.mark.parametrize("path", [

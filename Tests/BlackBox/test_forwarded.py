@@ -98,6 +98,30 @@ def test_limits_count_the_client_behind_the_proxy(world, stock):
     assert statuses == [200, 200, 200, 429, 429]
 
 
+@pytest.mark.parametrize("written", [
+    "198.51.100.{0}:5100{0}", '"198.51.100.{0}:80"', "[2001:db8:7:{0}::1]:51001", '"[2001:db8:7:{0}::1]"', "2001:db8:7:{0}::1%eth0",
+    "[::ffff:198.51.100.{0}]:1", " 198.51.100.{0} ,, "])
+def test_an_address_counts_however_a_proxy_writes_it(world, off, written):
+    """Each customer has a budget of his own, and one budget over all ports."""
+    realm = world.realm(name="written")
+    realm.limit("native-otp", "source", 1)
+    app = realm.app(node=off)
+
+    def ask(number):
+        return app.post_json("/api/account/native/otp/request", {"Email": realm.new_email()}, {"X-Forwarded-For": written.format(number)}).status
+
+    assert [ask(number) for number in (1, 2, 3, 1, 2)] == [200, 200, 200, 429, 429]
+
+
+@pytest.mark.parametrize("written", ["unknown", "_hidden{0}", "198.51.100.{0}:x", "[198.51.100.{0}", "198.51.100.7, unknown", ""])
+def test_what_is_no_address_counts_as_the_proxy(world, off, written):
+    realm = world.realm(name="unread")
+    realm.limit("native-otp", "source", 1)
+    app = realm.app(node=off)
+    statuses = [app.post_json("/api/account/native/otp/request", {"Email": realm.new_email()}, {"X-Forwarded-For": written.format(n)}).status for n in (1, 2)]
+    assert statuses == [200, 429]
+
+
 def test_a_forwarder_that_is_not_trusted_is_warned_about_once_and_counted(world, realm):
     """Else all clients behind a forgotten proxy are one source, and nobody knows."""
     node = world.start_node(POSTERN_LOG_LEVEL="info")
