@@ -12,6 +12,7 @@ from harness.approvals import ask, switch_on
 from harness.codeflow import Flow, hosted
 from harness.holder import holder, signed_in
 from harness.possession import furnished, possession
+from harness.postgres import literal
 from harness.service import service
 from harness.sign_in_pages import Session
 from harness.trusted import DEVICES, Device
@@ -39,7 +40,7 @@ def _realm(world):
         admin.call("grant_permission", realm.slug, realm.client(name), variadic=["scp:bare.read", "gt:urn:postern:device"])
     admin.call("grant_permission", realm.slug, realm.client("app"), variadic=["scp:verify:email"])
     realm.host_of_names = realm.put_app("shop", ["app-2"], registration="JitOnOtp")
-    admin.call("set_registration_fields", realm.slug, firstname="Optional", lastname="Off", app="shop")
+    admin.call("set_registration_fields", realm.slug, firstname="Required", lastname="Off", app="shop")
     realm.limit("native-otp", "registrations", 1_000_000, per="1 minute", burst=1_000_000)
     yield realm
     realm.phones.close()
@@ -156,6 +157,16 @@ def registered(realm, name):
     return app.account(tokens["access_token"]).get("FirstName")
 
 
+def on_profile_page(realm, name):
+    """first_name of the page that completes a registration."""
+    session, email = Session(realm, "app-2"), realm.new_email()
+    session.send(email)
+    assert session.browser.submit("continue", code=session.code(email)).page.step == "profile"
+    if session.browser.submit("continue", first_name=name).left_for is None:
+        return None
+    return realm.world.cluster.value(f"SELECT first_name FROM postern.user_account WHERE email = {literal(email)}")
+
+
 def renamed(realm, name):
     """FirstName of the account."""
     who = signed_in(realm)
@@ -208,7 +219,9 @@ def device_offered(realm, name):
     return app.post_json(DEVICES + "/inspect", {"Offer": answer.json()["Offer"]}, bearer(token)).json()["DisplayName"]
 
 
-NAME_FACES = [registered, renamed, passkey_enrolled, passkey_renamed, device_added, device_renamed, device_offered]
+NAME_FACES = [
+    registered, on_profile_page, renamed, passkey_enrolled, passkey_renamed, device_added, device_renamed, device_offered,
+]
 WALES = "\U0001f3f4\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073\U000e007f"
 NAMES = [
     ("Ada", "Ada"), ("\U0001f469\u200d\U0001f4bb laptop", None), ("\U0001f3f3\ufe0f\u200d\U0001f308", None), (WALES, None), ("\u2764\ufe0f", None),
