@@ -290,7 +290,7 @@ def test_a_second_browser_is_adopted_by_its_code(served, laptop, phone):
     assert other.device("module-app", "device.self()") is None
 
     offer = other.device("module-app", "device.offer({ displayName: 'Phone' })")
-    adopted = adopt(offer, f" {offer['CheckCode']} ")
+    adopted = adopt(offer, "\u200f" + "-".join(chr(0x0660 + int(digit)) for digit in offer["CheckCode"]) + " \ufeff")
     assert adopted.get("AddedBy") == "device" and page.evaluate("offered")["DisplayName"] == "Phone", adopted
     assert other.device("module-app", "device.self()")["Id"] == adopted["Id"]
     elsewhere = json.dumps(offer["QrText"].replace("localhost", "evil.example"))

@@ -20,6 +20,14 @@ export const base64url = bytes => btoa(String.fromCharCode(...new Uint8Array(byt
   .replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
 const utf8 = text => new TextEncoder().encode(text);
 export const digest = async text => base64url(await crypto.subtle.digest("SHA-256", utf8(text)));
+/** Digits as a person types them, as ASCII: of any script, with blanks, hyphens and marks that cannot be seen. */
+export const typedDigits = text => String(text ?? "")
+  .replace(/[\p{White_Space}\p{Dash}\p{Default_Ignorable_Code_Point}]/gu, "")
+  .replace(/\p{Nd}/gu, digit => {
+    let place = 0; // in its run: every script has its ten digits in order
+    while (/\p{Nd}/u.test(String.fromCodePoint(digit.codePointAt(0) - place - 1))) place++;
+    return place % 10;
+  });
 export const seconds = () => Math.floor(Date.now() / 1000);
 export const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
 

@@ -6,7 +6,7 @@
 // The key of this browser cannot be exported. Whether a number is proven, the page's backend asks the server; what this
 // module reports is for display.
 
-import { PosternError, Server, digest, forget, keep, noAnswer, pause, seconds, sweep } from "./core.js";
+import { PosternError, Server, digest, forget, keep, noAnswer, pause, seconds, sweep, typedDigits } from "./core.js";
 
 export { PosternError };
 
@@ -424,7 +424,7 @@ export class TrustedDevice {
     const response = await server.signed("postern-approval+jwt", {
       aud: await issuer(), iat: seconds(), approval_id: approval.Id, challenge: approval.Challenge, decision,
       client_id: approval.ClientId, event: approval.Event, binding_message: approval.BindingMessage,
-      ...(decision === "approve" && approval.MatchRequired && { match_number: String(matchNumber ?? "").trim() }),
+      ...(decision === "approve" && approval.MatchRequired && { match_number: typedDigits(matchNumber) }),
     });
     const body = () => ({ Response: response });
     return server.call("POST", `/connect/approvals/${approval.Id}`, { proves: false, body });
@@ -449,7 +449,7 @@ export class TrustedDevice {
     const digits = await ask(offered);
     const approval = await server.signed("postern-adopt+jwt", {
       aud: await issuer(), iat: seconds(), offer: await digest(offer), jkt: offer.slice(4).split(".")[0],
-      check_code: String(digits ?? "").trim(),
+      check_code: typedDigits(digits),
     });
     const adopted = () => ({ Offer: offer, Approval: approval });
     return server.call("POST", "/connect/devices/adopt", { ...by, body: adopted });
