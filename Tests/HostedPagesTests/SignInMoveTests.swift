@@ -237,7 +237,7 @@ struct SignInMoveTests {
     @Test func `a second factor goes with the proof that it completes`() throws {
         #expect(
             try move(.secondFactor, nil, ("action", "continue"), ("totp_code", "123 456")).0
-                == .proveCode("", second: ["totp_code": "123456"]))
+                == .proveCode("", second: ["totp_code": "123 456"]))
         var byLink = transaction(.secondFactor)
         byLink.facts = .byLink
         let form = try form(("action", "continue"), ("recovery_code", "abcd-efgh"))
