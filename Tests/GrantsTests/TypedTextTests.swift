@@ -29,7 +29,7 @@ struct TypedCodeTests {
     }
 
     @Test func `decimal digits of every script are digits, and nothing else is`() {
-        let digits = (UInt32(0)...0x10FFFF).compactMap(Unicode.Scalar.init).filter {
+        let digits = (UInt32(0)...0x10FFFF).compactMap { Unicode.Scalar($0) }.filter {
             $0.properties.generalCategory == .decimalNumber
         }
         #expect(digits.count >= 650)
@@ -37,7 +37,7 @@ struct TypedCodeTests {
             let value = Int(scalar.properties.numericValue ?? -1)
             #expect(TypedCode(String(scalar)).text == String(value))
         }
-        let read = (UInt32(0)...0x10FFFF).compactMap(Unicode.Scalar.init).filter {
+        let read = (UInt32(0)...0x10FFFF).compactMap { Unicode.Scalar($0) }.filter {
             TypedCode(String($0)).number(digits: 1) != nil
         }
         #expect(read == digits)
