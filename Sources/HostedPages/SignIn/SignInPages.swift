@@ -64,12 +64,10 @@ struct SignInPages: Sendable {
         switch transaction.step {
         case .address:
             values.set("address", .value(transaction.address))
-            values.set("sends", .flag(rules.sendsMessages && !transaction.hasUsedAddresses))
+            values.set("sends", .flag(rules.sendsMessages))
             addKind(to: &values, rules)
             values.set("holds", .flag(transaction.held != nil))
-            if transaction.held != nil
-                ? rules.replacesAccount : rules.offersRegistration && !transaction.hasUsedAddresses
-            {
+            if transaction.held != nil ? rules.replacesAccount : rules.offersRegistration {
                 values.set("registers", .text(transaction.held != nil ? "again-register" : "address-register"))
             }
             values.set("fixed", .flag(rules.fixedAddress != nil))
