@@ -121,8 +121,12 @@ def test_it_is_built_installed_and_removed_and_lintian_has_no_complaint(package,
     unit = (tmp_path / "files" / "lib/systemd/system/postern.service").read_text(encoding="utf-8")
     assert re.findall(r"^ExecStart\w*=(\S+)", unit, re.MULTILINE) == ["/usr/bin/postern"] * 2
     assert not (tmp_path / "files" / "etc").exists() and (tmp_path / "files" / "usr/share/man/man1/postern.1.gz").exists()
-    documents = {path.name for path in (tmp_path / "files" / "usr/share/doc/postern").iterdir()}
-    assert {"operate.md", "security.md", "CHANGELOG.md", "examples"} <= documents, documents
+    documents = tmp_path / "files" / "usr/share/doc/postern"
+    pages = list(documents.rglob("*.md"))
+    assert {"operate.md", "security.md", "CHANGELOG.md", "README.md"} <= {page.name for page in pages}
+    for page in pages:
+        for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
     version = subprocess.run([tmp_path / "files" / "usr/bin/postern", "--version"], capture_output=True, text=True, check=True)
     assert version.stdout.startswith("postern ")
     if os.geteuid() != 0:

@@ -196,3 +196,21 @@ def test_behind_the_proxy_limits_count_the_client(world, proxy):
         fields = [("Host", realm.host), ("Content-Type", "application/json"), ("X-Forwarded-For", f"198.51.100.{number}")]
         statuses.append(over_tls(proxy.tls, "POST", "/api/account/native/otp/request", fields, body)[:12])
     assert statuses == [b"HTTP/1.1 200"] * 3 + [b"HTTP/1.1 429"]
+
+
+def test_only_the_ingress_and_the_monitoring_reach_a_pod():
+    """And images are named by digest."""
+    text = (REPOSITORY / "deploy" / "kubernetes" / "postern.yaml").read_text(encoding="utf-8")
+    policy, = (document for document in text.split("\n---\n") if "kind: NetworkPolicy" in document)
+    assert "policyTypes: [Ingress]" in policy and policy.count("- from:") == 2
+    for file in ("postern.yaml", "migrate.yaml"):
+        images = re.findall(r"^ *image: (\S+)$", (REPOSITORY / "deploy" / "kubernetes" / file).read_text(encoding="utf-8"), re.M)
+        assert images and all("@sha256:" in image for image in images), images
+
+
+def test_the_packages_of_a_build_are_those_of_the_list():
+    """Those that packages pull in, too. Without a build there is nothing to compare."""
+    if not (REPOSITORY / "Package.resolved").exists():
+        pytest.skip("nothing was resolved here")
+    done = subprocess.run([REPOSITORY / "scripts" / "pins", "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

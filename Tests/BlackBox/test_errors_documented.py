@@ -278,6 +278,9 @@ def test_limits():
     assert len(policies) >= 5 and len(dimensions) > 3, "policies or dimensions cannot be read"
     for name in policies + dimensions:
         assert f"`{name}`" in page, f"docs/errors.md does not explain {name}"
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    twice = {line for line in rows if rows.count(line) > 1 and line.count("|") == 3}
+    assert not twice, f"docs/errors.md says it twice: {twice}"
 
 
 def test_a_new_way_to_fail_is_noticed(monkeypatch):

@@ -1,5 +1,7 @@
 """Proxies in front: which realm a request is for, and whom limits count. Debian's nginx, with the configuration it comes with and with ours."""
 
+import time
+
 import pytest
 
 from harness import wire
@@ -139,7 +141,7 @@ def test_a_forwarder_that_is_not_trusted_is_warned_about_once_and_counted(world,
 def ours(off):
     """The example of deploy/nginx, with this test's ports and certificate."""
     made = ShippedNginx(off)
-    yield made.tls, made.plain
+    yield made.tls, made.plain, made.log
     made.close()
 
 
@@ -174,3 +176,17 @@ def test_behind_the_example_configuration_limits_count_the_client(world, ours):
         fields = [("Host", realm.host), ("Content-Type", "application/json"), ("X-Forwarded-For", f"198.51.100.{number}")]
         statuses.append(over_tls(ours[0], "POST", "/api/account/native/otp/request", fields, body)[:12])
     assert statuses == [b"HTTP/1.1 200"] * 3 + [b"HTTP/1.1 429"]
+
+
+def test_the_log_of_the_proxy_lets_nobody_in(realm, ours):
+    """No query and no token of a link; the path is there."""
+    for path in ("/undo/SECRET", "/p/SECRET?x=1", "/sign-in?tx=SECRET", "/connect/authorize?login_hint=SECRET", "/magic-login?token=SECRET"):
+        over_tls(ours[0], "GET", path, [("Host", realm.host)])
+    deadline = time.monotonic() + 5
+    while (log := ours[2]()).count("GET ") < 5:
+        assert time.monotonic() < deadline, log
+        time.sleep(0.02)
+    assert "SECRET" not in log
+    for path in ("/undo/*", "/p/*", "/sign-in", "/connect/authorize", "/magic-login"):
+        assert f'"GET {path} HTTP/1.1"' in log, log
+

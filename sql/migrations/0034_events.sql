@@ -32,15 +32,13 @@ CREATE TABLE postern.webhook (
     audience     text NOT NULL CHECK (octet_length(audience) BETWEEN 1 AND 2000),
     secret_name  text CHECK (secret_name COLLATE "C" ~ '\A[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z'),
     last_error   text CHECK (octet_length(last_error) <= 200),
-    last_failing text,
     PRIMARY KEY (realm_id, id),
     UNIQUE (realm_id, name)
 );
 COMMENT ON TABLE postern.webhook IS 'Receivers of events';
 COMMENT ON COLUMN postern.webhook.failures IS
-    'Failures of different subjects since the last success: from the fifth on one event is tried at a time';
+    'Subjects whose first try failed since the last success of any: from the fifth on there are pauses';
 COMMENT ON COLUMN postern.webhook.resume_at IS 'Nothing is tried before; NULL: no pause';
-COMMENT ON COLUMN postern.webhook.last_failing IS 'Subject of the last failure';
 COMMENT ON COLUMN postern.webhook.last_error IS 'Class of the last failure, never a text of the receiver';
 
 -- Apart from webhook: it changes with each batch.
@@ -63,14 +61,20 @@ CREATE TABLE postern.webhook_subject (
     webhook  uuid NOT NULL,
     due_at   timestamptz NOT NULL DEFAULT now(),
     lease    uuid,
+    failures integer NOT NULL DEFAULT 0,
     subject  text NOT NULL,
     PRIMARY KEY (realm_id, webhook, subject),
     FOREIGN KEY (realm_id, webhook) REFERENCES postern.webhook ON DELETE CASCADE
 );
-CREATE INDEX webhook_subject_due ON postern.webhook_subject (realm_id, webhook, due_at);
+CREATE INDEX webhook_subject_due ON postern.webhook_subject (realm_id, webhook, due_at) WHERE failures = 0;
+CREATE INDEX webhook_subject_again ON postern.webhook_subject (realm_id, webhook, due_at) WHERE failures > 0;
+CREATE INDEX webhook_subject_retried ON postern.webhook_subject (realm_id, webhook, due_at)
+    WHERE failures > 0 AND lease IS NOT NULL;
 COMMENT ON TABLE postern.webhook_subject IS
     'Users (or other subjects) with events to send: the row is the lease under which one event is sent at a time';
 COMMENT ON COLUMN postern.webhook_subject.due_at IS 'When the next try may begin; while leased, when the lease ends';
+COMMENT ON COLUMN postern.webhook_subject.failures IS
+    'Failed tries since the last success: subjects that never failed go first';
 
 CREATE TABLE postern.webhook_delivery (
     realm_id     uuid NOT NULL,

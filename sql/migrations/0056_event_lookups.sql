@@ -2,11 +2,6 @@
 -- PostgreSQL has no statistics of them another index looked as good: each event read all that waited for its webhook.
 SET LOCAL ROLE postern_owner;
 
--- For what is due. A partial index serves only queries that ask for due_at: an operator implies IS NOT NULL, and the
--- column has no NULL.
-CREATE INDEX webhook_subject_by_due ON postern.webhook_subject (realm_id, webhook, due_at) WHERE due_at IS NOT NULL;
-DROP INDEX postern.webhook_subject_due;
-
 -- For postern.next_event, which compares the realm in a way that the primary key does not serve.
 CREATE INDEX webhook_delivery_of_subject ON postern.webhook_delivery (subject, webhook, xid, event)
     WHERE set_aside_at IS NULL;

@@ -67,12 +67,18 @@ class ShippedNginx(Nginx):
             (r"server 127\.0\.0\.1:8080 max_fails=0;", servers[0]), (r"server 127\.0\.0\.1:8081 max_fails=0;", servers[1]),
             (r"listen 443 ssl http2;", f"listen 127.0.0.1:{self.tls} ssl http2;"), (r"listen \[::\]:443 ssl http2;", ""),
             (r"listen 80;", f"listen 127.0.0.1:{self.plain};"), (r"listen \[::\]:80;", ""),
+            (r"access_log /var/log/nginx/postern\.log", f"access_log {self._certificate}/access.log"),
+            (r"error_log /var/log/nginx/postern\.error\.log", f"error_log {self._certificate}/error.log"),
             (r"ssl_certificate .*;", f"ssl_certificate {self._certificate}/cert.pem;"),
             (r"ssl_certificate_key .*;", f"ssl_certificate_key {self._certificate}/key.pem;"),
         ]:
             text, count = re.subn(pattern, replacement, text)
             assert count == 1, pattern
         super().__init__(text, [self.tls, self.plain])
+
+    def log(self):
+        """What it logged."""
+        return (self._certificate / "access.log").read_text(encoding="utf-8")
 
     def close(self):
         """Ends it."""

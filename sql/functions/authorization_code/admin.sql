@@ -27,10 +27,7 @@ BEGIN
         PERFORM postern.check_choice('methods', coalesce(v_method, ''), 'passkey', 'email-code', 'magic-link',
                                      'phone-code');
     END LOOP;
-    IF default_locale COLLATE "C" !~ '\A[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*\Z' THEN
-        PERFORM postern.refuse(format('default_locale %s is not a language tag', postern.shown(default_locale)),
-                               'Allowed is a tag of BCP 47 such as de or pt-BR.');
-    END IF;
+    PERFORM postern.check_locale('default_locale', default_locale);
     IF app IS NULL THEN
         UPDATE postern.realm AS r
            SET hosted_enabled = coalesce(enabled, r.hosted_enabled),
@@ -70,7 +67,8 @@ COMMENT ON FUNCTION admin.set_hosted IS
 'Switches the sign-in pages and the authorization code flow of a realm on or off and sets them up. NULL leaves a setting
 as it is. With app: enabled, methods, default_locale and offer_passkey of that App, whose pages need the realm''s switch
 too.
-methods: some of passkey, email-code, magic-link (the default) and phone-code. default_locale: a language tag (en).
+methods: some of passkey, email-code, magic-link (the default) and phone-code. default_locale: en (default), de, fr,
+es, it, nl, pl, pt-BR, tr, ja or ar.
 sso_idle: 1 hour to 365 days (30 days) without use end single sign-on; 0 switches it off. sso_absolute: 1 hour to 3650
 days (180 days). sign_in_lifetime: 5 to 60 minutes (30) for the steps of one sign-in. code_lifetime: 30 to 600 seconds
 (60) from the authorization response to its redemption. offer_passkey: whether a sign-in without a passkey offers to

@@ -28,13 +28,19 @@ AS $$
                 THEN 'has no bare lower-case host' END
         WHEN p_kind = 'backchannel' THEN 'is neither https nor http to a loopback host'
         WHEN NOT p_is_public THEN 'has a private-use scheme, and the client is confidential'
+        WHEN p_uri COLLATE "C" ~* '\A[^:]+:[/\s]*(view-source|javascript|vbscript|data|file)(:|%3a)'
+             OR u.scheme COLLATE "C" ~ '(\A|[.+-])(javascript|vbscript|livescript)([.+-]|\Z)'
+            THEN 'has a scheme that runs what follows it'
         WHEN u.scheme LIKE '%.%' THEN NULL
         WHEN 'cap:cotter' = ANY (p_permissions) AND u.scheme <> ALL (ARRAY[
-                 'about', 'android-app', 'app-settings', 'blob', 'cid', 'chrome', 'content', 'data', 'dns', 'facetime',
-                 'file', 'filesystem', 'ftp', 'geo', 'git', 'imap', 'intent', 'irc', 'itms', 'itms-apps', 'jar',
-                 'javascript', 'ldap', 'magnet', 'mailto', 'maps', 'market', 'mms', 'ms-settings', 'news', 'nfs',
-                 'nntp', 'pop', 'resource', 'rtsp', 'sftp', 'sip', 'sips', 'sms', 'smb', 'ssh', 'tel', 'telnet', 'urn',
-                 'vbscript', 'ws', 'wss']) AND u.scheme NOT LIKE 'view-source%'
+                 'about', 'android-app', 'app-settings', 'blob', 'callto', 'cid', 'chrome', 'content', 'data', 'dict',
+                 'dns', 'edge', 'facetime', 'feed', 'feeds', 'file', 'filesystem', 'ftp', 'ftps', 'geo', 'git',
+                 'gopher', 'hcp', 'help', 'imap', 'intent', 'irc', 'its', 'jar', 'ldap', 'ldaps', 'local', 'magnet',
+                 'mailto', 'maps', 'market', 'mhtml', 'mk', 'mms', 'news', 'nfs', 'nntp', 'opera', 'pcast', 'podcast',
+                 'pop', 'prefs', 'rdp', 'res', 'resource', 'rlogin', 'rtsp', 'search', 'search-ms', 'sftp', 'shell',
+                 'shortcuts', 'sip', 'sips', 'skype', 'sms', 'smb', 'ssh', 'tel', 'telnet', 'tftp', 'tn3270', 'urn',
+                 'vnc', 'webcal', 'ws', 'wss'])
+             AND u.scheme COLLATE "C" !~ '\A(view-source|ms-|microsoft-|itms|x-apple|com-apple|vnd-|moz-)|extension\Z'
             THEN NULL
         ELSE 'has a scheme without a dot' END
       FROM (SELECT split_part(p_uri, ':', 1) AS scheme, a.authority,

@@ -1,17 +1,17 @@
 -- Provisioning: texts of pages and messages.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION postern.check_locale(locale text) RETURNS void
+CREATE OR REPLACE FUNCTION postern.check_locale(argument text, locale text) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF locale IS NULL OR locale COLLATE "C" !~ '\A[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}\Z' THEN
-        PERFORM postern.refuse(format('locale %s is not a language tag', postern.shown(locale)),
-                               'Allowed is a tag of BCP 47 such as de or pt-BR.');
+    IF locale <> ALL (postern.locales()) THEN
+        PERFORM postern.refuse(format('%s %s is not a language of the pages', argument, postern.shown(locale)),
+                               format('Allowed: %s.', array_to_string(postern.locales(), ', ')));
     END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.check_locale IS 'Refuses what is not a language tag';
+COMMENT ON FUNCTION postern.check_locale IS 'Refuses a language that pages and messages do not have; NULL passes';
 
 CREATE OR REPLACE FUNCTION admin.put_text(realm text, locale text, key text, value text, app text DEFAULT NULL)
 RETURNS void
@@ -24,7 +24,10 @@ DECLARE
     v_found text[];
 BEGIN
     PERFORM postern.check_app(v_realm, app);
-    PERFORM postern.check_locale(locale);
+    IF locale IS NULL THEN
+        PERFORM postern.refuse('locale is missing', format('Allowed: %s.', array_to_string(postern.locales(), ', ')));
+    END IF;
+    PERFORM postern.check_locale('locale', locale);
     SELECT k.placeholders INTO v_placeholders FROM postern.text_key AS k WHERE k.key = key;
     IF NOT FOUND THEN
         PERFORM postern.refuse(format('key %s is not a text', postern.shown(key)),
@@ -51,8 +54,7 @@ END
 $$;
 COMMENT ON FUNCTION admin.put_text IS
 'Puts a text of a realm or App in the place of the product''s, in one language. Markup is shown as it is typed.
-key, placeholders: see admin.text_keys. locale: en, de, fr, es, it, nl, pl, pt-BR, tr, ja or ar; another language tag is
-stored, but pages are not shown in it yet.
+key, placeholders: see admin.text_keys. locale: en, de, fr, es, it, nl, pl, pt-BR, tr, ja or ar.
 Example: SELECT admin.put_text(''acme'', ''de'', ''address-title'', ''Bei Acme anmelden'');';
 
 CREATE OR REPLACE FUNCTION admin.delete_text(realm text, locale text, key text, app text DEFAULT NULL)

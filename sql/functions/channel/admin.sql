@@ -145,9 +145,10 @@ COMMENT ON FUNCTION admin.put_channel IS
 provider: webhook (your endpoint gets a JSON document with a token signed by the realm) or http (a vendor''s API).
 url: https; http only to this machine. priority: 0 is asked first, default 100; the next one takes over when one refuses
 or fails twice.
-Only for http: sender is {from}; secret_name is a file of POSTERN_SECRETS_DIR and auth how its content is presented
-(basic, bearer, header NAME); body is form (default) or json; fields are the vendor''s parameters, with {to} {to_digits}
-{from} {text} {code} {spaced_code} {link} {id} {locale} in their values.
+Only for http: sender is {from}; secret_name is a file of POSTERN_SECRETS_DIR/<slug of the realm>, else of
+POSTERN_SECRETS_DIR, and auth how its content is presented (basic, bearer, header NAME); body is form (default) or
+json; fields are the vendor''s parameters, with {to} {to_digits} {from} {text} {code} {spaced_code} {link} {id} {locale}
+in their values.
 Example: SELECT admin.put_channel(''acme'', ''sms'', ''gateway'', ''webhook'',
     ''https://hooks.acme.example/sms'');';
 

@@ -107,6 +107,9 @@ BEGIN
                                                  AND k.retires_at IS NULL) THEN
         PERFORM postern.request_signing_key(v_realm, signing_alg, false);
     END IF;
+    IF signing_alg <> 'realm' THEN
+        PERFORM postern.tell_when_signing(v_realm, signing_alg, format('client_id "%s"', client_id));
+    END IF;
     PERFORM postern.check_cotter(v_realm, v_id);
     PERFORM postern.admin_audit(v_realm, CASE WHEN v_old.id IS NULL THEN 'client_created' ELSE 'client_updated' END,
                                 client => v_id,
@@ -211,7 +214,9 @@ SELECT r.slug AS realm, c.client_id, c.id, c.client_type, c.display_name, c.acce
              UNION SELECT postern.android_origin(f) FROM postern.client_android_app AS n, unnest(n.fingerprints) AS f
                  WHERE n.realm_id = c.realm_id AND n.client = c.id
              ORDER BY 1) AS origins,
-       c.created_at, c.signing_alg, c.jwks, c.consent, c.require_pkce, c.require_par, c.home_uri
+       c.created_at, c.signing_alg, c.jwks, c.consent, c.require_pkce, c.require_par, c.home_uri, c.permissions,
+       ARRAY(SELECT u.uri FROM postern.redirect_uri AS u WHERE u.realm_id = c.realm_id AND u.client = c.id
+             ORDER BY u.uri COLLATE "C") AS redirect_uris
   FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id;
 COMMENT ON VIEW admin.clients IS 'Clients, with what they inherit from their realm filled in';
 -- A function in a view runs with the rights of the view's reader.

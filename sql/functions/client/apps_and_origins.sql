@@ -101,7 +101,7 @@ BEGIN
                                                              'sms_hash', sms_hash));
 END
 $$;
-COMMENT ON FUNCTION admin.put_android_app IS
+COMMENT ON FUNCTION admin.put_android_app(text, text, text, text[], text) IS
 'Lets an Android app use passkeys of this client: assetlinks.json and the origin android:apk-key-hash:… follow from the
 fingerprints (replaces the list).
 sha256_cert_fingerprints: SHA-256 of the signing certificates, 32 hex bytes with colons, as keytool -list -v or the Play
@@ -109,6 +109,19 @@ Console print them. NULL leaves them as they are; a new app needs them.
 sms_hash: the app''s hash for the SMS Retriever API, 11 characters: the last word of every SMS with a code for this
 client, so that the app reads the code by itself. NULL leaves it as it is.
 Example: SELECT admin.put_android_app(''acme'', ''acme-android'', ''com.acme.app'', ARRAY[''14:6D:E9:83:…'']);';
+
+-- A single fingerprint is the first that people try; an array in quotes comes here, too.
+CREATE OR REPLACE FUNCTION admin.put_android_app(
+    realm text, client_id text, package_name text, sha256_cert_fingerprints text, sms_hash text DEFAULT NULL)
+RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+RETURN admin.put_android_app(
+    realm, client_id, package_name,
+    CASE WHEN sha256_cert_fingerprints ~ '\A\s*\{' THEN sha256_cert_fingerprints::text[]
+         WHEN sha256_cert_fingerprints IS NOT NULL THEN ARRAY[sha256_cert_fingerprints] END, sms_hash);
+COMMENT ON FUNCTION admin.put_android_app(text, text, text, text, text) IS
+'Lets an Android app use passkeys of this client, as the function of the same name that takes a list of fingerprints.
+Example: SELECT admin.put_android_app(''acme'', ''acme-android'', ''com.acme.app'', ''14:6D:E9:83:…'');';
 
 CREATE OR REPLACE FUNCTION admin.put_web_origin(realm text, client_id text, origin text)
 RETURNS void

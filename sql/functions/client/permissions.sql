@@ -2,7 +2,6 @@
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.known_permission (permission, purpose) VALUES
-    ('gt:urn:ietf:params:oauth:grant-type:device_code', 'Device codes (RFC 8628)'),
     ('ept:token', 'The token endpoint; every grant implies it'),
     ('cap:trusted-forwarder', 'Name the address of each user in Postern-Forwarded-For')
     ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
@@ -75,7 +74,7 @@ BEGIN
     RETURN v_all;
 END
 $$;
-COMMENT ON FUNCTION admin.grant_permission IS
+COMMENT ON FUNCTION admin.grant_permission(text, text, text[]) IS
 'Gives permissions to a client and returns all it then holds. SELECT * FROM admin.known_permissions lists them: gt: for
 grants, ept: for endpoints, cap: for capabilities; and scp:<scope> for scopes (openid and offline_access need none).
 gt:client_credentials stands alone among the grants (confidential client with a service account).
@@ -87,6 +86,23 @@ cap:cotter (public clients with gt:authorization_code, gt:refresh_token and acce
 A person who proves an address at such a client gets an account, even where the App''s registration is Off.
 Example: SELECT admin.grant_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:otp'', ''gt:refresh_token'',
     ''scp:profile'');';
+
+-- A list in one argument is the first that people try. A type of its own tells the functions from those with VARIADIC.
+DO $do$ BEGIN
+    IF to_regtype('postern.text_list') IS NULL THEN
+        CREATE DOMAIN postern.text_list AS text[];
+        COMMENT ON DOMAIN postern.text_list IS
+            'A list in one argument, where the same function takes one after the other';
+    END IF;
+END $do$;
+
+CREATE OR REPLACE FUNCTION admin.grant_permission(realm text, client_id text, permissions postern.text_list)
+RETURNS text[]
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+RETURN admin.grant_permission(realm, client_id, VARIADIC permissions::text[]);
+COMMENT ON FUNCTION admin.grant_permission(text, text, postern.text_list) IS
+'Gives permissions to a client, as the function of the same name that takes them one after the other.
+Example: SELECT admin.grant_permission(''acme'', ''acme-ios'', ARRAY[''gt:urn:cocoar:otp'', ''gt:refresh_token'']);';
 
 CREATE OR REPLACE FUNCTION admin.revoke_permission(realm text, client_id text, VARIADIC permissions text[])
 RETURNS text[]
@@ -123,10 +139,18 @@ BEGIN
     RETURN v_rest;
 END
 $$;
-COMMENT ON FUNCTION admin.revoke_permission IS
+COMMENT ON FUNCTION admin.revoke_permission(text, text, text[]) IS
 'Takes permissions from a client and returns what it still holds; what it does not hold is no error.
 With cap:cotter its redirect URIs go whose scheme has no dot: no other client may have such.
 Example: SELECT admin.revoke_permission(''acme'', ''acme-ios'', ''gt:urn:cocoar:magic'');';
+
+CREATE OR REPLACE FUNCTION admin.revoke_permission(realm text, client_id text, permissions postern.text_list)
+RETURNS text[]
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+RETURN admin.revoke_permission(realm, client_id, VARIADIC permissions::text[]);
+COMMENT ON FUNCTION admin.revoke_permission(text, text, postern.text_list) IS
+'Takes permissions away from a client, as the function of the same name that takes them one after the other.
+Example: SELECT admin.revoke_permission(''acme'', ''acme-ios'', ARRAY[''gt:urn:cocoar:otp'']);';
 
 CREATE OR REPLACE VIEW admin.known_permissions AS
 SELECT k.permission, k.purpose FROM postern.known_permission AS k;

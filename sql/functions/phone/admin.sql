@@ -27,6 +27,7 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_stale interval := postern.checked_interval('stale_after', stale_after, '1 day', '3650 days');
     v_region text;
+    v_policy postern.phone_policy;
     -- The countries that libphonenumber knows numbers of.
     v_known text[] := string_to_array(
         'AC AD AE AF AG AI AL AM AO AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT '
@@ -60,7 +61,13 @@ BEGIN
         ON CONFLICT (realm_id) DO UPDATE
        SET regions = coalesce(set_phone_policy.regions, p.regions),
            default_region = coalesce(set_phone_policy.default_region, p.default_region),
-           sends = coalesce(set_phone_policy.sends, p.sends), stale_after = coalesce(v_stale, p.stale_after);
+           sends = coalesce(set_phone_policy.sends, p.sends), stale_after = coalesce(v_stale, p.stale_after)
+    RETURNING p.* INTO v_policy;
+    IF cardinality(v_policy.regions) > 0 AND v_policy.default_region <> ALL (v_policy.regions) THEN
+        PERFORM postern.refuse(
+            format('default_region %s is not one of regions', postern.shown(v_policy.default_region)),
+            format('No message goes there. Regions are: %s.', array_to_string(v_policy.regions, ', ')));
+    END IF;
     IF daily_budget IS NOT NULL THEN
         PERFORM admin.set_rate_limit(realm, 'phone-otp', 'spend', daily_budget, '1 day', daily_budget);
     END IF;

@@ -104,6 +104,10 @@ BEGIN
      WHERE x.domain IS NOT NULL AND NOT EXISTS (SELECT FROM postern.realm_domain AS d WHERE d.domain = x.domain);
     IF signing_alg <> coalesce(postern.signing_alg(v_id), '') THEN
         PERFORM postern.request_signing_key(v_id, signing_alg, true);
+        -- The first key of a realm signs at once.
+        IF postern.signing_alg(v_id) IS NOT NULL THEN
+            PERFORM postern.tell_when_signing(v_id, signing_alg, 'the realm');
+        END IF;
     END IF;
     v_effects := CASE WHEN v_created THEN '{}' ELSE postern.warn_of_moved_realm(v_id, v_old.primary_domain,
         v_old.issuer) END;

@@ -18,6 +18,7 @@ BEGIN
         OR NOT EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = v_realm AND c.signing_alg = v_alg)
            AND NOT (v_alg = 'RS256' AND EXISTS (SELECT FROM postern.realm AS r
                                                  WHERE r.id = v_realm AND r.hosted_enabled)));
+    PERFORM postern.tell_when_signing(v_realm, v_alg, 'the realm', p_is_new => true);
     PERFORM postern.admin_audit(v_realm, 'signing_key_rotation_requested', detail => jsonb_build_object('alg', v_alg));
 END
 $$;
@@ -39,6 +40,27 @@ AS $$
         ON CONFLICT (realm_id, alg) DO UPDATE SET for_realm = q.for_realm OR excluded.for_realm
 $$;
 COMMENT ON FUNCTION postern.request_signing_key IS 'Records that a key is wanted';
+
+-- A new key is published first, so that receivers know it when it signs.
+CREATE OR REPLACE FUNCTION postern.tell_when_signing(
+    p_realm uuid, p_alg text, p_whose text, p_is_new boolean DEFAULT false)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_from timestamptz := (SELECT min(k.activates_at) FROM postern.signing_key AS k
+                            WHERE k.realm_id = p_realm AND k.alg = p_alg AND k.retires_at IS NULL AND NOT p_is_new);
+BEGIN
+    v_from := coalesce(v_from, now() + interval '10 minutes');
+    IF v_from > now() THEN
+        RAISE NOTICE '% signs for % from about % on, and until then the key that signs now',
+            p_alg, p_whose, to_char(v_from AT TIME ZONE 'UTC', 'HH24:MI "UTC"')
+            USING HINT = 'A running server publishes the key within 5 seconds and signs 10 minutes later; '
+                         'admin.signing_keys shows it. At once: postern keys rotate --realm R --alg A --now.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.tell_when_signing IS 'Tells the administrator when a key that was asked for will sign';
 
 CREATE OR REPLACE FUNCTION admin.retire_signing_key(realm text, kid text)
 RETURNS void

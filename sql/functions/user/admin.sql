@@ -196,15 +196,27 @@ Example: SELECT admin.sign_out_everywhere(''acme'', ''ada@example.com'');';
 CREATE OR REPLACE VIEW admin.users AS
 SELECT r.slug AS realm, u.id, u.email, u.first_name, u.last_name, u.email_verified, u.enabled,
        g.locked_until AS codes_locked_until, u.created_at, u.has_totp,
-       p.value AS phone
+       p.value AS phone,
+       greatest(s.newest, (SELECT max(b.created_at) FROM postern.browser_session AS b
+                            WHERE b.realm_id = u.realm_id AND b.user_id = u.id)) AS last_sign_in_at,
+       (SELECT count(*) FROM postern.passkey AS k WHERE k.realm_id = u.realm_id AND k.user_id = u.id) AS passkeys,
+       s.alive AS sessions
   FROM postern.user_account AS u JOIN postern.realm AS r ON r.id = u.realm_id
   LEFT JOIN LATERAL (
       SELECT max(x.locked_until) AS locked_until
         FROM postern.user_identifier AS i
         JOIN postern.code_guard AS x ON x.realm_id = i.realm_id AND x.email_key = i.key AND x.locked_until > now()
        WHERE i.realm_id = u.realm_id AND i.user_id = u.id) AS g ON true
+ CROSS JOIN LATERAL (
+      SELECT max(x.created_at) AS newest,
+             count(*) FILTER (WHERE x.revoked_at IS NULL AND x.expires_at > now()
+                                AND coalesce(x.refresh_expires_at > now(), true) AND u.enabled
+                                AND u.security_stamp = x.security_stamp) AS alive
+        FROM postern.session AS x WHERE x.realm_id = u.realm_id AND x.user_id = u.id) AS s
   LEFT JOIN postern.user_identifier AS p
          ON p.realm_id = u.realm_id AND p.user_id = u.id AND p.primary_kind = 'phone';
-COMMENT ON VIEW admin.users IS 'Users of each realm; email and phone: the primary ones, NULL when there is none';
+COMMENT ON VIEW admin.users IS
+'Users of each realm. email and phone: the primary ones, NULL when there is none. last_sign_in_at: of the sessions that
+are still kept; admin.audit_log has those of a year. sessions: those alive.';
 
 RESET ROLE;

@@ -63,9 +63,9 @@ BEGIN
        SET url = excluded.url, events = excluded.events, audience = excluded.audience,
            secret_name = excluded.secret_name, enabled = excluded.enabled,
            -- What failed may be put right: the next try is now.
-           failures = 0, last_failing = NULL, resume_at = NULL
+           failures = 0, resume_at = NULL
     RETURNING w.* INTO v;
-    UPDATE postern.webhook_subject AS s SET due_at = now()
+    UPDATE postern.webhook_subject AS s SET due_at = now(), failures = 0
      WHERE s.realm_id = v_realm AND s.webhook = v.id AND s.lease IS NULL;
     IF NOT v_was_enabled AND v.enabled THEN
         -- The 72 hours of events that were never tried begin now. An event that was tried may have been given up, and
@@ -84,8 +84,9 @@ $$;
 COMMENT ON FUNCTION admin.put_webhook IS
 'Names or changes a receiver of events. NULL leaves a setting as it is.
 url: https; http only to this machine. events: names of admin.event_types, default ''{*}'': all. audience: aud of the
-tokens, default the URL. secret_name: a file of POSTERN_SECRETS_DIR whose line is sent as Authorization; '''' takes it
-away. enabled false: nothing is sent; what happens meanwhile waits.
+tokens, default the URL. secret_name: a file of POSTERN_SECRETS_DIR/<slug of the realm>, else of
+POSTERN_SECRETS_DIR, whose line is sent as Authorization; '''' takes it away.
+enabled false: nothing is sent; what happens meanwhile waits.
 A new webhook gets what happens from now on; admin.replay_webhook gives it what was before.
 Example: SELECT admin.put_webhook(''acme'', ''crm'', ''https://crm.acme.example/events'');
 Example: SELECT admin.put_webhook(''acme'', ''crm'', events => ''{sign_in,user_deleted,account_deleted}'');';

@@ -7,14 +7,15 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
 -- The first events of subjects that are due, on a lease of 30 seconds; webhooks take turns. p_busy: the webhook of each
--- call that this server makes just now; a webhook gets p_share calls of one server. A webhook that fails for several
--- subjects in a row gets one call at a time until it accepts one. Without the settings a plan that was made while the
--- queue was empty would read all of it.
+-- call that this server makes just now; a webhook gets p_share calls of one server. Subjects whose last try failed come
+-- after the others, and have a quarter of one server's calls on all servers together: a receiver that refuses some
+-- users does not keep the others waiting. Without the settings a plan that was made while the queue was empty would
+-- read all of it.
 CREATE OR REPLACE FUNCTION postern.take_events(p_limit integer, p_share integer, p_busy uuid[])
-RETURNS TABLE (realm_id uuid, webhook uuid, name text, url text, audience text, secret_name text, subject text,
-               lease uuid, event_id bigint, event text, type text, jti text, txn text, at double precision,
-               user_id uuid, session_id uuid, client_id text, source text, detail jsonb, address text,
-               test_identity boolean, attempts integer)
+RETURNS TABLE (realm_id uuid, realm text, webhook uuid, name text, url text, audience text,
+               secret_name text, subject text, lease uuid, event_id bigint, event text, type text, jti text,
+               txn text, at double precision, user_id uuid, session_id uuid, client_id text, source text,
+               detail jsonb, address text, test_identity boolean, attempts integer)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
     SET enable_mergejoin = off
@@ -31,15 +32,25 @@ BEGIN
           FROM postern.webhook AS w JOIN postern.realm AS r ON r.id = w.realm_id
          CROSS JOIN LATERAL (SELECT count(*)::integer AS calls FROM unnest(p_busy) AS b WHERE b = w.id) AS busy
          CROSS JOIN LATERAL (
+            SELECT count(*)::integer AS calls FROM postern.webhook_subject AS z
+             WHERE z.realm_id = w.realm_id AND z.webhook = w.id AND z.failures > 0 AND z.lease IS NOT NULL
+               AND z.due_at > now()) AS retried
+         CROSS JOIN LATERAL (
             -- Calls under way count as turns, so that a free place goes to the webhook with the fewest calls.
-            SELECT x.realm_id, x.webhook, x.subject, busy.calls + row_number() OVER (ORDER BY x.due_at) AS turn
-              FROM (SELECT y.realm_id, y.webhook, y.subject, y.due_at
-                      FROM postern.webhook_subject AS y
-                     WHERE y.realm_id = w.realm_id AND y.webhook = w.id AND y.due_at <= now()
-                     ORDER BY y.due_at
-                     LIMIT greatest(CASE WHEN w.failures >= 5 THEN 1 ELSE p_share END - busy.calls, 0)
-                       FOR NO KEY UPDATE SKIP LOCKED) AS x) AS s
-         WHERE w.enabled AND r.enabled AND coalesce(w.resume_at <= now(), true)
+            SELECT x.realm_id, x.webhook, x.subject,
+                   busy.calls + row_number() OVER (ORDER BY x.failures > 0, x.due_at) AS turn
+              FROM (SELECT a.* FROM (
+                        SELECT y.* FROM postern.webhook_subject AS y
+                         WHERE y.realm_id = w.realm_id AND y.webhook = w.id AND y.due_at <= now() AND y.failures = 0
+                         ORDER BY y.due_at LIMIT greatest(p_share - busy.calls, 0)
+                           FOR NO KEY UPDATE SKIP LOCKED) AS a
+                    UNION ALL
+                    SELECT b.* FROM (
+                        SELECT y.* FROM postern.webhook_subject AS y
+                         WHERE y.realm_id = w.realm_id AND y.webhook = w.id AND y.due_at <= now() AND y.failures > 0
+                         ORDER BY y.due_at LIMIT greatest(greatest(p_share / 4, 1) - retried.calls, 0)
+                           FOR NO KEY UPDATE SKIP LOCKED) AS b) AS x) AS s
+         WHERE w.enabled AND r.enabled AND coalesce(w.resume_at <= now(), true) AND s.turn <= p_share
            AND w.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          ORDER BY s.turn, random() LIMIT p_limit),
     taken AS (
@@ -61,13 +72,15 @@ BEGIN
      WHERE s.realm_id = t.realm_id AND s.webhook = t.webhook AND s.subject = t.subject
        AND v_events[t.ordinality] IS NULL;
     RETURN QUERY
-    SELECT t.realm_id, t.webhook, w.name, w.url, w.audience, w.secret_name, t.subject, t.lease, a.id, a.event, e.type,
+    SELECT t.realm_id, r.slug, t.webhook, w.name, w.url, w.audience, w.secret_name, t.subject, t.lease, a.id, a.event,
+           e.type,
            a.id || '.' || (date_part('epoch', a.at) * 1000000)::bigint,
            a.xid || '.' || (date_part('epoch', a.at) * 1000000)::bigint, date_part('epoch', a.at), a.user_id,
            a.session_id, c.client_id, a.source, coalesce(a.detail, '{}'),
            CASE WHEN e.type LIKE '%/identifier-changed' THEN postern.event_address(a) END,
            coalesce(postern.is_test_identity(a.user_id), false), d.attempts
       FROM unnest(v_taken) WITH ORDINALITY AS t
+      JOIN postern.realm AS r ON r.id = t.realm_id
       JOIN postern.webhook AS w ON w.realm_id = t.realm_id AND w.id = t.webhook
       -- OFFSET 0: each row by its whole key, whatever the statistics say.
      CROSS JOIN LATERAL (SELECT x.* FROM postern.webhook_delivery AS x
@@ -142,12 +155,12 @@ BEGIN
                       FROM unnest(v_held) WITH ORDINALITY AS s ORDER BY s.ordinality);
     DELETE FROM postern.webhook_subject AS s USING unnest(v_held) WITH ORDINALITY AS h
      WHERE s.realm_id = h.realm_id AND s.webhook = h.webhook AND s.subject = h.subject AND v_next[h.ordinality] IS NULL;
-    UPDATE postern.webhook_subject AS s SET lease = NULL, due_at = now()
+    UPDATE postern.webhook_subject AS s SET lease = NULL, due_at = now(), failures = 0
       FROM unnest(v_held) WITH ORDINALITY AS h
      WHERE s.realm_id = h.realm_id AND s.webhook = h.webhook AND s.subject = h.subject
        AND v_next[h.ordinality] IS NOT NULL;
     -- At most once in ten seconds while all is well: the row is one for all subjects.
-    UPDATE postern.webhook AS w SET failures = 0, last_failing = NULL, resume_at = NULL, delivered_at = now()
+    UPDATE postern.webhook AS w SET failures = 0, resume_at = NULL, delivered_at = now()
       FROM (SELECT x.realm_id, x.id FROM postern.webhook AS x
              WHERE (x.realm_id, x.id) IN (SELECT h.realm_id, h.webhook FROM unnest(v_held) AS h)
                AND (x.failures > 0 OR coalesce(x.delivered_at < now() - interval '10 seconds', true))
@@ -159,10 +172,11 @@ $$;
 COMMENT ON FUNCTION postern.settle_delivered IS 'Records that events arrived';
 GRANT EXECUTE ON FUNCTION postern.settle_delivered TO postern_app;
 
--- Records a try. p_outcome: refused (for good, p_error is the receiver's code); failed (it is tried again after p_wait
--- seconds, p_error is a class of failure); delivered, by servers that do not know settle_delivered. Returns how often
--- the webhook has failed for different subjects in a row; NULL when the lease has ended meanwhile, or the webhook is
--- gone.
+-- Records a try that failed. p_outcome: refused (for good, p_error is the receiver's code); failed (it is tried again
+-- after p_wait seconds, p_error is a class of failure). Returns for how many subjects in a row the first try failed;
+-- NULL when the lease has ended meanwhile, or the webhook is gone. A subject that failed before says nothing new of the
+-- receiver, so the webhook pauses only while every call for others fails, too; and for two seconds at most, because a
+-- subject that never failed may be one that the receiver takes.
 CREATE OR REPLACE FUNCTION postern.settle_event(
     p_realm uuid, p_webhook uuid, p_subject text, p_lease uuid, p_event bigint, p_outcome text, p_error text,
     p_wait integer)
@@ -171,50 +185,44 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
     v_failures integer := 0;
+    v_before integer;
 BEGIN
     -- What a crash loses is sent again.
     PERFORM set_config('synchronous_commit', 'off', true);
-    PERFORM FROM postern.webhook_subject AS s
+    SELECT s.failures INTO v_before FROM postern.webhook_subject AS s
      WHERE s.realm_id = p_realm AND s.webhook = p_webhook AND s.subject = p_subject AND s.lease = p_lease
        FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    IF p_outcome = 'delivered' THEN
-        DELETE FROM postern.webhook_delivery AS d
-         WHERE d.realm_id = p_realm AND d.webhook = p_webhook AND d.event = p_event;
-    ELSE
-        UPDATE postern.webhook_delivery AS d
-           SET attempts = d.attempts + 1, tried_at = now(), last_error = left(p_error, 100),
-               set_aside_at = CASE WHEN p_outcome = 'refused' THEN now() END
-         WHERE d.realm_id = p_realm AND d.webhook = p_webhook AND d.event = p_event;
-    END IF;
+    UPDATE postern.webhook_delivery AS d
+       SET attempts = d.attempts + 1, tried_at = now(), last_error = left(p_error, 100),
+           set_aside_at = CASE WHEN p_outcome = 'refused' THEN now() END
+     WHERE d.realm_id = p_realm AND d.webhook = p_webhook AND d.event = p_event;
     IF postern.next_event(p_realm, p_webhook, p_subject) IS NULL THEN
         DELETE FROM postern.webhook_subject AS s
          WHERE s.realm_id = p_realm AND s.webhook = p_webhook AND s.subject = p_subject;
     ELSE
         UPDATE postern.webhook_subject AS s
-           SET lease = NULL,
+           SET lease = NULL, failures = CASE WHEN p_outcome = 'failed' THEN s.failures + 1 ELSE 0 END,
                due_at = now() + make_interval(secs => CASE WHEN p_outcome = 'failed' THEN p_wait ELSE 0 END)
          WHERE s.realm_id = p_realm AND s.webhook = p_webhook AND s.subject = p_subject;
     END IF;
     IF p_outcome = 'failed' THEN
         -- Calls that were under way when a pause began say nothing new.
         UPDATE postern.webhook AS w
-           SET failures = f.failures, last_failing = p_subject, failed_at = now(), last_error = left(p_error, 100),
-               resume_at = CASE WHEN f.is_paused THEN w.resume_at
-                                WHEN f.failures >= 5
-                                    THEN now() + make_interval(secs => least(2 ^ least(f.failures - 5, 5), 30)) END
-          FROM (SELECT x.id, coalesce(x.resume_at > now(), false) AS is_paused,
-                       x.failures + CASE WHEN x.resume_at > now() OR x.last_failing = p_subject THEN 0 ELSE 1 END
-                           AS failures
+           SET failures = f.failures, failed_at = now(), last_error = left(p_error, 100),
+               resume_at = CASE WHEN f.failures > w.failures AND f.failures >= 5
+                                THEN now() + make_interval(secs => CASE f.failures WHEN 5 THEN 1 ELSE 2 END)
+                                ELSE w.resume_at END
+          FROM (SELECT x.id, x.failures + CASE WHEN v_before > 0 OR x.resume_at > now() THEN 0 ELSE 1 END AS failures
                   FROM postern.webhook AS x WHERE x.realm_id = p_realm AND x.id = p_webhook FOR NO KEY UPDATE) AS f
          WHERE w.realm_id = p_realm AND w.id = f.id
         RETURNING w.failures INTO v_failures;
     ELSE
         -- At most once in ten seconds while all is well: the row is one for all subjects.
         UPDATE postern.webhook AS w
-           SET failures = 0, last_failing = NULL, resume_at = NULL, delivered_at = now()
+           SET failures = 0, resume_at = NULL, delivered_at = now()
          WHERE w.realm_id = p_realm AND w.id = p_webhook
            AND (w.failures > 0 OR coalesce(w.delivered_at < now() - interval '10 seconds', true));
     END IF;

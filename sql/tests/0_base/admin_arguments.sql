@@ -2,7 +2,9 @@
 BEGIN;
 SELECT no_plan();
 -- The arguments, their order and their defaults are public: administrators call these functions by hand.
-SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' has the published arguments') FROM (VALUES
+SELECT ok(EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = 'admin'::regnamespace AND p.proname = v.name
+                     AND pg_get_function_arguments(p.oid) = v.args),
+          v.name || ' has the published arguments') FROM (VALUES
     ('put_realm', 'slug text, primary_domain text DEFAULT NULL::text, display_name text DEFAULT NULL::text, '
                   'public_origin text DEFAULT NULL::text, domains text[] DEFAULT NULL::text[], enabled boolean DEFAULT '
                   'NULL::boolean, signing_alg text DEFAULT NULL::text'),
@@ -54,8 +56,7 @@ SELECT is(pg_get_function_arguments(oid), v.args, v.name || ' has the published 
     ('put_service_account', 'realm text, name text, client_id text'),
     ('set_rate_limit', 'realm text, policy text, dimension text, permits integer DEFAULT NULL::integer, per interval '
                        'DEFAULT NULL::interval, burst integer DEFAULT NULL::integer, mode text DEFAULT NULL::text'),
-    ('rotate_signing_key', 'realm text, alg text DEFAULT NULL::text')) AS v (name, args)
-    LEFT JOIN pg_proc ON pronamespace = 'admin'::regnamespace AND proname = v.name;
+    ('rotate_signing_key', 'realm text, alg text DEFAULT NULL::text')) AS v (name, args);
 
 SELECT * FROM finish();
 ROLLBACK;

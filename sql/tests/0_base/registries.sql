@@ -45,7 +45,7 @@ SELECT results_eq('SELECT permission FROM admin.known_permissions ORDER BY permi
           'ept:introspection', 'ept:possession', 'ept:pushed_authorization', 'ept:revocation', 'ept:token',
           'gt:authorization_code', 'gt:client_credentials', 'gt:refresh_token', 'gt:urn:cocoar:magic',
           'gt:urn:cocoar:otp', 'gt:urn:cocoar:passkey', 'gt:urn:example:sample',
-          'gt:urn:ietf:params:oauth:grant-type:device_code', 'gt:urn:openid:params:grant-type:ciba',
+          'gt:urn:openid:params:grant-type:ciba',
           'gt:urn:postern:device', 'gt:urn:postern:possession', 'rst:code'],
     'administrators see which there are');
 

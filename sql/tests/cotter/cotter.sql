@@ -28,6 +28,9 @@ SELECT is(pg_temp.refusal($$SELECT admin.grant_permission('a', 'events', 'cap:co
 SELECT is(pg_temp.refusal(format($$SELECT admin.put_redirect_uri('a', 'cotter', %L)$$, uri)) = 'accepted', allowed, uri)
   FROM (VALUES ('yourapp://', true), ('com.example.app:redirect_uri_path', true), ('http://127.0.0.1:5000', true),
                ('http://localhost:8080', true), ('javascript:alert(1)//', false), ('intent://x', false),
+               ('ms-msdt:x', false), ('search-ms:x', false), ('shell:x', false), ('chrome-extension://x', false),
+               ('feed:javascript:x', false), ('x.javascript:x', false), ('yourapp:javascript:x', false),
+               ('com.example.app://JavaScript:x', false), ('moz-extension://x', false), ('res://x', false),
                ('itms-apps://x', false), ('android-app://x', false), ('ms-settings:x', false)) AS u (uri, allowed);
 SELECT is(postern.speaks_cotter(k), k.client_id = 'cotter', k.client_id)
   FROM postern.client AS k WHERE k.realm_id = pg_temp.realm() AND k.client_id IN ('app', 'cotter', 'events');
