@@ -27,8 +27,8 @@ let package = Package(
         .library(name: "WebAuthnVerify", targets: ["WebAuthnVerify"]),
         .executable(name: "postern", targets: ["postern"]),
     ],
-    // Exact versions, so that two builds of one commit link the same. `scripts/sbom` prints them with what they pull
-    // in.
+    // Exact versions. What these pull in is resolved anew in each clone: `scripts/pins --check` compares all of it with
+    // Package.pins, so that two builds of one commit link the same. `scripts/sbom` prints it.
     dependencies: [
         // Hashing, HMAC, AES-GCM, ECDSA/EdDSA/ML-DSA: the fastest verification here (docs/decisions/0000, F12).
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
@@ -231,6 +231,8 @@ let package = Package(
             ],
             exclude: ["Templates"],
             swiftSettings: settings,
+            // Addresses of functions are looked up at the start and are then read-only.
+            linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"], .when(platforms: [.linux]))],
             plugins: ["EmbedFiles"]
         ),
         .testTarget(

@@ -35,6 +35,9 @@ static inline CURLcode postern_curl_set_progress(CURL *curl, curl_xferinfo_callb
 static inline CURLcode postern_curl_set_debug(CURL *curl, curl_debug_callback value) {
     return curl_easy_setopt(curl, CURLOPT_DEBUGFUNCTION, value);
 }
+static inline CURLcode postern_curl_set_open_socket(CURL *curl, curl_opensocket_callback value) {
+    return curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, value);
+}
 static inline CURLcode postern_curl_get_long(CURL *curl, CURLINFO info, long *value) {
     return curl_easy_getinfo(curl, info, value);
 }

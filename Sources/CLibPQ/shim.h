@@ -1,4 +1,9 @@
 #pragma once
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdio.h>
+#include <sys/types.h>
 #include <libpq-fe.h>
 
 /* Macros of postgres_ext.h that Swift does not import. */
@@ -7,3 +12,24 @@ static const int POSTERN_DIAG_MESSAGE_PRIMARY = PG_DIAG_MESSAGE_PRIMARY;
 static const int POSTERN_DIAG_MESSAGE_HINT = PG_DIAG_MESSAGE_HINT;
 static const int POSTERN_DIAG_CONSTRAINT_NAME = PG_DIAG_CONSTRAINT_NAME;
 static const int POSTERN_DIAG_STATEMENT_POSITION = PG_DIAG_STATEMENT_POSITION;
+
+/* libpq prints to C's stderr what the server says while a connection is being made, before a notice processor can be
+   set, and what is wrong with a password file. This puts a stream in stderr's place that hands each line to a function,
+   and returns the former stream, or NULL; descriptor 2 stays as it is. */
+static inline ssize_t postern_standard_error_write(void *taken, const char *bytes, size_t count) {
+    ((void (*)(const char *, size_t))taken)(bytes, count);
+    return (ssize_t)count;
+}
+static inline FILE *postern_take_standard_error(void (*taken)(const char *bytes, size_t count)) {
+    cookie_io_functions_t functions = {0, postern_standard_error_write, 0, 0};
+    FILE *former = stderr, *stream = fopencookie((void *)taken, "w", functions);
+    if (!stream) {
+        return 0;
+    }
+    setvbuf(stream, 0, _IOLBF, 0);
+    stderr = stream;
+    return former;
+}
+static inline void postern_give_back_standard_error(FILE *former) {
+    stderr = former;
+}

@@ -9,6 +9,16 @@ public enum DeliveryOutcome: Sendable, Hashable {
     /// The whole message was sent and the answer is missing: it may have been taken.
     case inDoubt
 
+    /// What it means, for an operator.
+    public var sentence: String {
+        switch self {
+        case .accepted: "taken"
+        case .temporary(let failure): "not taken now: \(failure.sentence)"
+        case .permanent(let failure): "refused: \(failure.sentence)"
+        case .inDoubt: "the answer is missing: it may have been taken"
+        }
+    }
+
     /// The case alone, for traces.
     var kind: String {
         switch self {
@@ -33,6 +43,8 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
     case sender(Int)
     /// No connection, or it broke before the message was sent.
     case connection
+    /// The endpoint's name stands for an address that is never called.
+    case address
     /// A time limit passed before the message was sent.
     case timeout
     /// TLS is required and is not offered, or the certificate does not prove the server's name.
@@ -62,6 +74,7 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
         case .reply(let code), .noSuchMailbox(let code), .sender(let code):
             code < 400 ? "3xx" : code < 500 ? "4xx" : "5xx"
         case .connection: "connection"
+        case .address: "address not allowed"
         case .timeout: "timeout"
         case .tls: "tls"
         case .authentication: "authentication"
@@ -76,6 +89,22 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// What it means, for an operator.
+    var sentence: String {
+        switch self {
+        case .reply(let code): "the server answered \(code)"
+        case .noSuchMailbox(let code): "there is no such mailbox (\(code))"
+        case .sender(let code): "the sender is refused (\(code))"
+        case .connection: "there is no connection"
+        case .address: "the address may not be called"
+        case .timeout: "there was no answer in time"
+        case .tls: "TLS is not offered, or the certificate does not prove the server's name"
+        case .authentication: "the user name or password is refused, or one is wanted"
+        case .recipient: "the recipient is not an address"
+        case .payload, .expired, .inDoubt, .cancelled, .provider, .credential, .denied: description
+        }
+    }
+
     /// True when every other mail would fail alike, so that waiting spares the server and the queue. Of replies to a
     /// mail that may be tried again those are 421, with which a server stops, and 5xx, with which it refuses to talk at
     /// all.
@@ -84,7 +113,7 @@ public enum DeliveryFailure: Sendable, Hashable, CustomStringConvertible {
         case .connection, .timeout, .tls, .authentication: true
         case .reply(let code): code == 421 || code >= 500
         case .noSuchMailbox, .sender, .recipient, .payload, .expired, .inDoubt, .cancelled, .provider, .credential,
-            .denied:
+            .denied, .address:
             false
         }
     }

@@ -23,6 +23,7 @@ struct Postern: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
+            LibraryOutput.end()
             LogWriter.shared.flush()
             exit(withError: error)
         }

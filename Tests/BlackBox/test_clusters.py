@@ -8,6 +8,7 @@ import pytest
 from harness import settings
 from harness.clusters import TwoClusters
 from harness.load import Load, is_unavailable
+from harness.node import run_postern
 from harness.postgres import SQLError
 from harness.realm import Admin
 from harness.report import say
@@ -173,3 +174,52 @@ def test_ten_moves_to_and_fro_lose_nothing(world):
         load.stop()
     assert load.unavailable == 0
     load.audit()
+
+
+def test_a_host_of_two_clusters_is_served_by_neither(world):
+    """Whoever may make a realm in one cluster gets no host of another; a restart changes nothing."""
+    realm = world.realm()
+    user = realm.user()
+    assert realm.app().sign_in(user)
+    south = Admin(world.south)
+    south.call("put_realm", "impostor", display_name="Impostor", primary_domain=realm.host)
+    world.settle()
+    try:
+        assert is_unavailable(realm.app().ask(user))
+        third = world.start_node()
+        try:
+            assert is_unavailable(realm.app(node=third).ask(user))
+            said = f"host {realm.host} is of realm {realm.slug} of north and impostor of south: neither is served"
+            assert said in third.log()
+        finally:
+            world.nodes.remove(third)
+            third.stop()
+        doctor = run_postern("doctor", environment=world.node.environment)
+        assert doctor.returncode == 1 and f"FAIL  hosts of all clusters: {said}" in doctor.stdout, doctor.stdout
+        assert "two clusters have a realm with the same host" in world.node.log()
+    finally:
+        south.call("put_realm", "impostor", enabled=False)
+    world.settle()
+    assert realm.app().sign_in(user)
+    doctor = run_postern("doctor", environment=world.node.environment)
+    assert "ok    hosts of all clusters" in doctor.stdout
+
+
+def test_a_host_whose_cluster_is_down_is_served_by_no_other(world):
+    (there, user), _ = world.realm_in_south(), world.realm()
+    assert world.postern("clear", there.slug, "--at", "north").returncode == 0
+    assert there.app().sign_in(user)
+    world.south.stop("immediate")
+    try:
+        world.admin.call("put_realm", "usurper", display_name="Usurper", primary_domain=there.host)
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            assert is_unavailable(there.app().ask(user))
+            time.sleep(0.1)
+    finally:
+        world.admin.call("put_realm", "usurper", enabled=False)
+        world.south.start()
+    deadline = time.monotonic() + 15
+    while is_unavailable(there.app().ask(user)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

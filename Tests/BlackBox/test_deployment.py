@@ -214,3 +214,9 @@ def test_the_packages_of_a_build_are_those_of_the_list():
         pytest.skip("nothing was resolved here")
     done = subprocess.run([REPOSITORY / "scripts" / "pins", "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_binary_looks_functions_up_at_its_start():
+    """Their addresses are read-only afterwards (BIND_NOW)."""
+    flags = subprocess.run(["readelf", "-d", BINARY], capture_output=True, text=True, check=True).stdout
+    assert "BIND_NOW" in flags or re.search(r"FLAGS_1\).*NOW", flags), flags

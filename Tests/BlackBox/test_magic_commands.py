@@ -1,6 +1,10 @@
 """`postern try magic`, and links under `postern dev`."""
 
+import re
+import subprocess
+
 from harness.node import run_postern
+from harness.settings import REPOSITORY
 
 
 def test_the_headless_app_signs_in_by_link(dev):
@@ -16,6 +20,9 @@ def test_the_headless_app_signs_in_by_link(dev):
     for line in lines:
         assert line in rest, f"{line}\n{run.stdout}"
         rest = rest.partition(line)[2]
+    said = run.stdout.partition("< the page says: ")[2].partition("\n")[0]
+    facts = dict(fact.split(" ", 1) for fact in said.split("; "))
+    assert facts["App"] and facts["Time"] and "127.0.0.1" in said, f"names without values: {said}"
 
 
 def test_the_dev_outbox_shows_the_link(dev):
@@ -31,3 +38,15 @@ def test_a_wrong_client_is_said(dev):
     """One line on stderr, exit code 1."""
     run = run_postern("try", "magic", "--url", dev.origin, "--client", "nobody", "--email", dev.email)
     assert run.returncode == 1 and "invalid_client" in run.stdout and "the server answered 400" in run.stderr
+
+
+def test_the_commands_of_the_page_for_apps_work_against_dev(dev, tmp_path):
+    """docs/integrate.md can be pasted: the code and the link of a mail, and a TOTP code."""
+    page = (REPOSITORY / "docs" / "integrate.md").read_text(encoding="utf-8")
+    block = re.search(r"^```sh no-run: against scripts/dev\n(.*?)^```", page, re.M | re.S)[1].replace("http://localhost:8080", dev.origin)
+    script = block + (
+        "ask() { curl -s $POSTERN$1 -H 'Content-Type: application/json' -d \"$2\" >/dev/null; }\n"
+        f"ask /api/account/native/otp/request '{{\"Email\":\"{dev.email}\"}}'; code_from_mail {dev.email}\n"
+        "totp_of JBSWY3DPEHPK3PXP\n")
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"\d{6}\n\d{6}\n", done.stdout), done

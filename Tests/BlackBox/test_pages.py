@@ -95,6 +95,7 @@ def test_pages_do_not_tell_whether_an_address_has_an_account(realm):
     ({"Sec-Fetch-Site": "cross-site"}, "foreign_form"), ({"Sec-Fetch-Site": "same-site"}, "foreign_form"),
     ({"Sec-Fetch-Site": None, "Origin": "https://evil.example"}, "foreign_form"),
     ({"Sec-Fetch-Site": "same-origin", "Origin": "null"}, None), ({"Sec-Fetch-Site": None}, None),
+    ({"Sec-Fetch-Site": None, "Origin": "null"}, "foreign_form"),
     ({"Cookie": None}, "cookies_needed"), ({"Cookie": "__Host-postern-browser=" + "A" * 43}, "foreign_form"),
 ])
 def test_forms_of_others_are_refused(realm, headers, error):

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Persistence
 import Testing
 
@@ -266,5 +267,57 @@ private struct ThreadFacts: Sendable {
     @inline(never)
     static func here() -> ThreadFacts {
         ThreadFacts(thread: UInt(pthread_self()), nice: Int(getpriority(Int32(PRIO_PROCESS.rawValue), 0)))
+    }
+}
+
+@Suite("Addresses of calls")
+struct OutgoingAddressTests {
+    private func mayConnect(_ text: String, scheme: String) -> Bool {
+        var (four, six) = (sockaddr_in(), sockaddr_in6())
+        if inet_pton(AF_INET, text, &four.sin_addr) == 1 {
+            four.sin_family = sa_family_t(AF_INET)
+            return withUnsafeBytes(of: &four) { bytes in
+                bytes.baseAddress.map { OutgoingAddress.mayConnect($0, length: bytes.count, scheme: scheme) } ?? false
+            }
+        }
+        guard inet_pton(AF_INET6, text, &six.sin6_addr) == 1 else { return false }
+        six.sin6_family = sa_family_t(AF_INET6)
+        return withUnsafeBytes(of: &six) { bytes in
+            bytes.baseAddress.map { OutgoingAddress.mayConnect($0, length: bytes.count, scheme: scheme) } ?? false
+        }
+    }
+
+    @Test(arguments: [
+        "169.254.169.254", "169.254.0.1", "169.254.170.2", "100.100.100.200", "192.0.0.192", "168.63.129.16",
+        "fe80::1", "febf::1", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "::ffff:169.254.169.254",
+        "::169.254.169.254", "::ffff:0:169.254.169.254", "64:ff9b::169.254.169.254", "64:ff9b:1::169.254.169.254",
+        "2002:a9fe:a9fe::1", "2001:0:a9fe:a9fe::1", "2001::5601:5601",
+    ])
+    func `an address of the link or of a metadata service is never connected to`(_ address: String) {
+        #expect(!mayConnect(address, scheme: "https"))
+    }
+
+    @Test(arguments: [
+        "203.0.113.7", "10.0.0.1", "169.253.1.1", "127.0.0.1", "2001:db8::1", "fec0::1", "fd00::1", "::1",
+        "::ffff:10.0.0.1",
+    ])
+    func `others are`(_ address: String) {
+        #expect(mayConnect(address, scheme: "https"))
+    }
+
+    @Test func `plain text goes to this machine only, whatever a name stands for`() {
+        for address in ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"] {
+            #expect(mayConnect(address, scheme: "http"))
+        }
+        for address in ["203.0.113.7", "10.0.0.1", "0.0.0.0", "::", "2001:db8::1", "::ffff:10.0.0.1"] {
+            #expect(!mayConnect(address, scheme: "http"))
+        }
+    }
+
+    @Test func `what may not be connected to is said`() async {
+        let call = HTTPCall(url: "https://169.254.169.254/latest", headers: [], body: [])
+        let caller = HTTPCaller(sessions: 1)
+        #expect(await caller.post(call, before: .now + .seconds(5)) == .failed(.address))
+        #expect(await caller.connect(to: call.url) == .address)
     }
 }

@@ -236,18 +236,18 @@ struct SecretFilesTests {
         let secrets = SecretFiles(folder: folder.path)
         func fault(_ name: String) async -> SecretFiles.Fault? {
             do {
-                _ = try await secrets.secret(name)
+                _ = try await secrets.secret(name, of: "acme")
                 return nil
             } catch {
                 return error
             }
         }
         try write("a", "user:pass\n")
-        #expect(try await secrets.secret("a") == "user:pass")
+        #expect(try await secrets.secret("a", of: "acme") == "user:pass")
         try write("a", "user:new")
-        #expect(try await secrets.secret("a") == "user:new")
+        #expect(try await secrets.secret("a", of: "acme") == "user:new")
         try write("read-only", "x", mode: 0o400)
-        #expect(try await secrets.secret("read-only") == "x")
+        #expect(try await secrets.secret("read-only", of: "acme") == "x")
         for mode in [0o640, 0o604, 0o620, 0o644, 0o700] {
             try write("open", "x", mode: mode)
             #expect(await fault("open") == .mode("open"))
@@ -262,8 +262,18 @@ struct SecretFilesTests {
         try write("longest", String(repeating: "x", count: 4096) + "\n")
         #expect(await fault("longest") == nil)
         for name in ["absent", "../a", "/etc/passwd", "", ".", ".."] { #expect(await fault(name) == .unreadable(name)) }
+        // Of its own folder first; another realm's cannot be named.
+        try FileManager.default.createDirectory(at: folder.appending(path: "acme"), withIntermediateDirectories: true)
+        try write("acme/a", "acme's")
+        try write("acme/own", "own")
+        #expect(try await secrets.secret("a", of: "acme") == "acme's")
+        #expect(try await secrets.secret("a", of: "other") == "user:new")
+        #expect(try await secrets.secret("own", of: "acme") == "own")
+        await #expect(throws: SecretFiles.Fault.unreadable("own")) { try await secrets.secret("own", of: "other") }
+        try write("acme/a", "x", mode: 0o644)
+        #expect(await fault("a") == .mode("a"), "which is no reason to use that of all realms")
         let nowhere = SecretFiles(folder: nil)
-        await #expect(throws: SecretFiles.Fault.noFolder) { try await nowhere.secret("a") }
+        await #expect(throws: SecretFiles.Fault.noFolder) { try await nowhere.secret("a", of: "acme") }
     }
 }
 

@@ -12,8 +12,9 @@ struct EventTests {
         user: UUIDValue? = nil, client: String? = nil
     ) -> WebhookStore.Due {
         WebhookStore.Due(
-            realm: .random(), webhook: .random(), name: "crm", url: "https://crm.example", audience: "crm",
-            secretName: nil, subject: "s", lease: .random(), id: 7, event: event, type: type, tokenID: "7.1",
+            realm: .random(), realmSlug: "acme", webhook: .random(), name: "crm", url: "https://crm.example",
+            audience: "crm", secretName: nil, subject: "s", lease: .random(), id: 7, event: event, type: type,
+            tokenID: "7.1",
             transaction: "5.1", at: 1_000.5, user: user, session: session, clientID: client, source: source,
             detail: detail, address: nil, isTestIdentity: false, attempts: 0)
     }

@@ -1,5 +1,6 @@
 @testable import Grants
 import Persistence
+import Synchronization
 import Testing
 
 @Suite("Realms of several clusters")
@@ -55,6 +56,70 @@ struct RealmsOfClustersTests {
             #expect(try await directory.realm(forHost: "\(id).example") != nil)
             #expect(await directory.isAvailable())
         }
+    }
+
+    /// A cluster whose realms change and that can be stopped.
+    private final class Changing: ConfigurationSource {
+        private let state: Mutex<(realm: Realm?, isDown: Bool)>
+        init(_ realm: Realm?) { state = Mutex((realm, false)) }
+        func stop() { state.withLock { $0.isDown = true } }
+        func serve(_ realm: Realm?) { state.withLock { $0 = (realm, false) } }
+        private func realm() throws(StoreError) -> Realm? {
+            let (realm, isDown) = state.withLock { $0 }
+            if isDown { throw .unavailable(.connectFailed) }
+            return realm
+        }
+        func directory() async throws(StoreError) -> [String: UUIDValue] {
+            try realm().map { ["x.example": $0.id] } ?? [:]
+        }
+        func snapshot(of id: UUIDValue) async throws(StoreError) -> Realm? {
+            try realm().flatMap { $0.id == id ? $0 : nil }
+        }
+        func versions() async throws(StoreError) -> [UUIDValue: Int64] {
+            try realm().map { [$0.id: Int64($0.version)] } ?? [:]
+        }
+    }
+
+    @Test func `a host that two clusters serve is served by neither, and told once`() async throws {
+        for ids in [(id, UUIDValue.random()), (id, id)] {
+            let told = Mutex(0)
+            let sources = [
+                Changing(try Realm.fixture(id: ids.0, version: 1)), Changing(try Realm.fixture(id: ids.1, version: 2)),
+            ]
+            let clusters = sources.map { ClusterRealms(source: $0) }
+            let now = Mutex(ContinuousClock.now)
+            let directory = RealmDirectory(
+                clusters, noteContested: { _ in told.withLock { $0 += 1 } }, clock: { now.withLock { $0 } })
+            for _ in 0..<3 {
+                await #expect(throws: StoreError.unavailable(.hostOfTwoClusters)) {
+                    try await directory.realm(forHost: "x.example")
+                }
+                now.withLock { $0 += .seconds(2) }
+            }
+            #expect(told.withLock { $0 } == 1)
+            sources[1].serve(nil)
+            clusters[1].invalidate()
+            #expect(try await directory.realm(forHost: "x.example")?.version == 1, "until one of them gives it up")
+        }
+    }
+
+    @Test func `a host whose cluster is down is served by no other`() async throws {
+        let sources = [Changing(try realm(version: 1, hasLeft: false)), Changing(nil)]
+        let clusters = sources.map { ClusterRealms(source: $0) }
+        let directory = RealmDirectory(clusters)
+        #expect(try await directory.realm(forHost: "x.example")?.version == 1)
+        sources[0].stop()
+        sources[1].serve(try Realm.fixture(id: .random(), version: 7))
+        for realms in clusters { realms.invalidate() }
+        await #expect(throws: StoreError.unavailable(.connectFailed)) {
+            try await directory.realm(forHost: "x.example")
+        }
+        // It was seen to have left: the other one serves it.
+        sources[0].serve(try realm(version: 2, hasLeft: true))
+        #expect(try await directory.realm(forHost: "x.example")?.version == 7)
+        sources[0].stop()
+        for realms in clusters { realms.invalidate() }
+        #expect(try await directory.realm(forHost: "x.example")?.version == 7)
     }
 
     @Test func `a host that no cluster shows is unknown only when all were asked`() async throws {

@@ -99,6 +99,7 @@ private final class Exchange {
     let handle: CurlHandle
     private(set) var order: HTTPOrder?
     private var transfer: HTTPTransfer?
+    private var socket: OutgoingSocket?
     private var headers: UnsafeMutablePointer<curl_slist>?
 
     init?() {
@@ -110,20 +111,21 @@ private final class Exchange {
 
     func prepare(_ order: HTTPOrder, within time: Duration, caFile: String?) -> Bool {
         guard let scheme = order.call.scheme else { return false }
+        let socket = OutgoingSocket(scheme: scheme)
         if order.isConnectionOnly {
-            guard handle.prepareConnection(to: order.call, scheme: scheme, caFile: caFile, within: time) else {
-                return false
-            }
+            guard handle.prepareConnection(to: order.call, by: socket, scheme: scheme, caFile: caFile, within: time)
+            else { return false }
         } else {
             let transfer = HTTPTransfer(order.call.body)
             guard let headers = CurlHandle.headers(of: order.call) else { return false }
             self.headers = headers
-            guard handle.prepare(order.call, transfer, headers, scheme: scheme, caFile: caFile, within: time) else {
-                return false
-            }
+            guard
+                handle.prepare(
+                    order.call, transfer, headers, by: socket, scheme: scheme, caFile: caFile, within: time)
+            else { return false }
             self.transfer = transfer
         }
-        self.order = order
+        (self.order, self.socket) = (order, socket)
         return true
     }
 
@@ -133,7 +135,7 @@ private final class Exchange {
         let order = order
         handle.reset()
         curl_slist_free_all(headers)
-        (self.order, transfer, headers) = (nil, nil, nil)
+        (self.order, transfer, socket, headers) = (nil, nil, nil, nil)
         order?.answer(answer)
     }
 
@@ -148,6 +150,7 @@ private final class Exchange {
         case let code where code.isTLSFault: return .failed(.tls)
         case CURLE_OPERATION_TIMEDOUT: return .failed(.timeout)
         case CURLE_ABORTED_BY_CALLBACK: return .failed(.cancelled)
+        case _ where socket?.hasRefused == true: return .failed(.address)
         default: return .failed(.connection)
         }
     }

@@ -20,14 +20,14 @@ extension CurlHandle {
     /// A kept connection saves a handshake, but libcurl sends a request again by itself when it finds the kept
     /// connection closed: that could be a second message that no limit counts.
     /// - Parameters:
-    ///   - transfer: stays until the call has ended, as `headers` do.
+    ///   - transfer: stays until the call has ended, as `headers` and `socket` do.
     ///   - caFile: authorities in place of the system's.
     borrowing func prepare(
-        _ call: HTTPCall, _ transfer: HTTPTransfer, _ headers: UnsafeMutablePointer<curl_slist>, scheme: String,
-        caFile: String?, within total: Duration
+        _ call: HTTPCall, _ transfer: HTTPTransfer, _ headers: UnsafeMutablePointer<curl_slist>,
+        by socket: OutgoingSocket, scheme: String, caFile: String?, within total: Duration
     ) -> Bool {
         let userData = Unmanaged.passUnretained(transfer).toOpaque()
-        return connects(to: call.url, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
+        return connects(to: call.url, by: socket, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
             && set(CURLOPT_FRESH_CONNECT, call.mayRepeat ? 0 : 1)
             && set(CURLOPT_FORBID_REUSE, call.mayRepeat ? 0 : 1)
             && set(CURLOPT_POST, 1)
@@ -45,9 +45,9 @@ extension CurlHandle {
 
     /// Sets what is needed to connect, with TLS where the URL says so, and to send nothing.
     borrowing func prepareConnection(
-        to call: HTTPCall, scheme: String, caFile: String?, within total: Duration
+        to call: HTTPCall, by socket: OutgoingSocket, scheme: String, caFile: String?, within total: Duration
     ) -> Bool {
-        connects(to: call.url, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
+        connects(to: call.url, by: socket, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
             && set(CURLOPT_TIMEOUT_MS, total.milliseconds)
             && set(CURLOPT_CONNECT_ONLY, 1)
     }
@@ -59,8 +59,13 @@ extension CurlHandle {
         return .seconds(min(seconds, 86_400))
     }
 
-    private borrowing func connects(to url: String, scheme: String, caFile: String?, connect: Duration) -> Bool {
+    private borrowing func connects(
+        to url: String, by socket: OutgoingSocket, scheme: String, caFile: String?, connect: Duration
+    ) -> Bool {
         set(CURLOPT_URL, url)
+            && postern_curl_set_open_socket(raw, OutgoingSocket.openCallback) == CURLE_OK
+            && postern_curl_set_pointer(raw, CURLOPT_OPENSOCKETDATA, Unmanaged.passUnretained(socket).toOpaque())
+                == CURLE_OK
             && set(CURLOPT_PROTOCOLS_STR, scheme)
             && set(CURLOPT_FOLLOWLOCATION, 0)
             && set(CURLOPT_PROXY, "")  // never from the environment

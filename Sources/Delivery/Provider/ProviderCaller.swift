@@ -98,7 +98,7 @@ struct ProviderCaller: Sendable {
         else { throw MailRenderer.Failure.template }
         var headers = [(name: "Content-Type", value: body.type), (name: "Accept", value: "application/json")]
         if let name = provider.secretName, let auth = provider.auth {
-            headers.append(try Self.header(auth, try await secrets.secret(name)))
+            headers.append(try Self.header(auth, try await secrets.secret(name, of: message.realmSlug)))
         }
         return HTTPCall(url: url, headers: headers, body: body.bytes)
     }

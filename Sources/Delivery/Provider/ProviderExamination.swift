@@ -12,17 +12,18 @@ public struct ProviderExamination: Sendable {
     }
 
     /// Reads a provider's credential and connects to its endpoint, which is sent nothing.
+    /// - Parameter realm: the slug of the provider's realm.
     /// - Returns: what is wrong, in one line.
-    public func fault(of provider: Provider) async -> String? {
+    public func fault(of provider: Provider, realm: String) async -> String? {
         guard let url = provider.url else { return "this provider exists under postern dev only" }
-        return await fault(of: url, secretName: provider.secretName)
+        return await fault(of: url, secretName: provider.secretName, realm: realm)
     }
 
     /// Reads an endpoint's credential and connects to it, which is sent nothing.
     /// - Returns: what is wrong, in one line.
-    public func fault(of url: String, secretName: String?) async -> String? {
+    public func fault(of url: String, secretName: String?, realm: String) async -> String? {
         if let secretName {
-            do { _ = try await caller.secrets.secret(secretName) } catch { return "\(error)" }
+            do { _ = try await caller.secrets.secret(secretName, of: realm) } catch { return "\(error)" }
         }
         return await caller.caller.connect(to: url).map { "\(url) cannot be reached: \($0)" }
     }

@@ -2,7 +2,8 @@ import Foundation
 import Glibc
 import Persistence
 
-/// The credentials of providers: files of one folder, that only their owner may read.
+/// The credentials of providers and webhooks: files that only their owner may read. A realm's are in the folder that
+/// has the realm's slug as its name; what is in `POSTERN_SECRETS_DIR` itself is for every realm.
 ///
 /// A file is read for each message, so a new content is used at once and none stays in memory.
 public actor SecretFiles {
@@ -42,11 +43,42 @@ public actor SecretFiles {
         self.folder = folder
     }
 
-    /// The line in a file. - Parameter name: without a folder.
-    public func secret(_ name: String) throws(Fault) -> String {
+    /// Why a folder cannot be the one of the credentials, in words that end a sentence about it; `nil`: it can.
+    /// - Parameter keyFile: `POSTERN_SECRET_KEY_FILE`, which no name of a credential may reach.
+    public static func fault(of folder: String, keyFile: String?) -> String? {
+        var facts = stat()
+        guard stat(folder, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR else { return "is not a folder" }
+        guard let entries = try? FileManager.default.contentsOfDirectory(atPath: folder) else {
+            return "cannot be read by this process"
+        }
+        var key = stat()
+        guard let keyFile, stat(keyFile, &key) == 0 else { return nil }
+        // A link to the key file is the key file.
+        let paths = entries.flatMap { entry in
+            let path = "\(folder)/\(entry)"
+            let below = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+            return [path] + below.map { "\(path)/\($0)" }
+        }
+        let holdsKey = paths.contains { path in
+            stat(path, &facts) == 0 && facts.st_ino == key.st_ino && facts.st_dev == key.st_dev
+        }
+        return holdsKey ? "holds the key file: keep POSTERN_SECRET_KEY_FILE outside of it" : nil
+    }
+
+    /// The line in a file.
+    /// - Parameters:
+    ///   - name: without a folder.
+    ///   - realm: the slug of the realm that names it.
+    public func secret(_ name: String, of realm: String) throws(Fault) -> String {
         guard let folder else { throw .noFolder }
-        guard !name.isEmpty, !name.contains("/"), name != ".", name != ".." else { throw .unreadable(name) }
-        let descriptor = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        for part in [name, realm] where part.isEmpty || part.contains("/") || part == "." || part == ".." {
+            throw .unreadable(name)
+        }
+        var descriptor = open("\(folder)/\(realm)/\(name)", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        // A file of the realm that cannot be used is a fault, and not a reason to use another.
+        if descriptor < 0, errno == ENOENT || errno == ENOTDIR {
+            descriptor = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        }
         guard descriptor >= 0 else { throw .unreadable(name) }
         defer { close(descriptor) }
         var facts = stat()

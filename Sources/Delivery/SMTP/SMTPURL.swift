@@ -1,3 +1,5 @@
+import Glibc
+
 /// Where mails are handed in, and how the way there is protected: the parsed form of `POSTERN_SMTP_URL`.
 ///
 /// ```
@@ -56,6 +58,22 @@ public struct SMTPURL: Sendable, Equatable {
             return ["starttls=optional gives way to anyone who removes the offer on the way to \(host)"]
         case (.implicit, _), (.required, _): return []
         }
+    }
+
+    /// What to say of the name that the server is greeted with (RFC 5321 §4.1.1.1): many refuse one without a dot.
+    /// - Parameter machine: the name of this machine.
+    public func greetingWarning(machine: String = Self.machineName) -> String? {
+        let name = heloName ?? machine
+        guard !isLoopback, !name.contains("."), !name.contains(":") else { return nil }
+        return "the greeting (EHLO) names \"\(name)\", which has no dot, and many mail servers refuse that: add "
+            + "helo=mail.example.com with a name of yours to the URL"
+    }
+
+    /// As `gethostname` tells it.
+    public static var machineName: String {
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return "localhost" }
+        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     init(host: String, port: Int, credentials: Credentials?, security: Security, caFile: String?, heloName: String?) {

@@ -1,5 +1,5 @@
 import Encoding
-package import Persistence
+import Persistence
 
 extension AuthorizationRequest {
     /// The parameters of a request that count, and a compact form of them for storage and for sealed values.

@@ -7,9 +7,8 @@ import Synchronization
 ///
 /// The lease of a subject lets one node send one of its events at a time. A lost node loses no event: its leases end.
 public final class EventSender: Sendable {
-    /// Posts a token. - Parameter secretName: the file whose line is `Authorization`; `nil`: none is sent.
-    public typealias Post =
-        @Sendable (_ url: String, _ secretName: String?, _ token: [UInt8]) async -> WebhookAnswer
+    /// Posts the token of an event to its receiver.
+    public typealias Post = @Sendable (_ event: WebhookStore.Due, _ token: [UInt8]) async -> WebhookAnswer
 
     private let store: WebhookStore
     private let tokens: EventTokens
@@ -146,7 +145,7 @@ public final class EventSender: Sendable {
     private func send(_ due: WebhookStore.Due) async {
         let answer: WebhookAnswer
         do {
-            answer = await post(due.url, due.secretName, Array(try await tokens.token(for: due).utf8))
+            answer = await post(due, Array(try await tokens.token(for: due).utf8))
         } catch {
             answer = .failed("signing")
         }

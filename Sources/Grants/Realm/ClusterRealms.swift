@@ -54,12 +54,41 @@ public final class ClusterRealms: Sendable {
         return try await realm(id)?.seen(from: host)
     }
 
-    /// The realm of a canonical host when nothing must be read for it.
-    func known(forHost host: String) -> Realm? {
+    /// What this node knows of a host without asking the cluster.
+    enum Claim {
+        /// The realm serves the host.
+        case serves(Realm)
+        /// The cluster has a realm with the host, or had it when it was last heard, or was never heard.
+        case mayServe
+        /// The cluster had no realm with the host when it was last heard, or the realm had left.
+        case none
+    }
+
+    /// What this node knows of a canonical host without asking the cluster.
+    func claim(ofHost host: String) -> Claim {
         let now = clock()
         return state.withLock { state in
-            (state.realmID(ofHost: host, at: now) ?? nil).flatMap { state.realm($0, at: now) ?? nil }
-        }?.seen(from: host)
+            if let known = state.realmID(ofHost: host, at: now) {
+                guard let id = known else { return .none }
+                guard let realm = state.realm(id, at: now) else { return .mayServe }
+                return realm.map { $0.hasLeft ? .none : .serves($0.seen(from: host)) } ?? .none
+            }
+            guard let id = state.lastRealmID(ofHost: host) else { return state.hasHeardHosts ? .none : .mayServe }
+            return state.hadLeft(id) ? .none : .mayServe
+        }
+    }
+
+    /// Whether the cluster was heard once and had a realm with the host then.
+    func isKnownOwner(ofHost host: String) -> Bool { state.withLock { $0.lastRealmID(ofHost: host) != nil } }
+
+    /// Whether the hosts were ever read.
+    var hasHeardHosts: Bool { state.withLock { $0.hasHeardHosts } }
+
+    /// The realm of a canonical host as the cluster has it now, whatever is cached.
+    func current(forHost host: String) async throws(StoreError) -> Realm? {
+        let hosts = try await loader.load("current directory") { [source] in try await source.directory() }
+        guard let id = hosts[host] else { return nil }
+        return try await loader.load("current realm \(id)") { [source] in try await source.snapshot(of: id) }
     }
 
     /// A realm when nothing must be read for it.

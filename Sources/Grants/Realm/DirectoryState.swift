@@ -57,6 +57,15 @@ struct DirectoryState {
     /// The hosts, if they may be used.
     func hosts(at now: Instant) -> [String: UUIDValue]? { fresh(hosts, at: now) }
 
+    /// Whether the hosts were ever read.
+    private(set) var hasHeardHosts = false
+
+    /// The realm of a host when its cluster was last heard, however long ago.
+    func lastRealmID(ofHost host: String) -> UUIDValue? { lastHosts[host] }
+
+    /// Whether a realm had left its cluster when that was last heard.
+    func hadLeft(_ id: UUIDValue) -> Bool { lastRealms[id]?.hasLeft == true }
+
     /// The realm of a host: `nil` when that is not known, `.some(nil)` when the host is not served.
     func realmID(ofHost host: String, at now: Instant) -> UUIDValue?? {
         guard let hosts = hosts(at: now) else { return nil }
@@ -104,6 +113,7 @@ struct DirectoryState {
         hostsAsOf = ticket.changes
         self.hosts = Loaded(value: hosts, at: now)
         lastHosts = hosts
+        hasHeardHosts = true
         heard(at: now)
         changedSinceHosts = changedSinceHosts.filter { $0.value > ticket.changes }
     }

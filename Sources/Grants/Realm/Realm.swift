@@ -63,7 +63,7 @@ public struct Realm: Sendable {
     /// What verifies an ``IDTokenHint``: the signing keys, and the retired ones until they are deleted.
     var hintKeys: [HintKey] { contents.value.hintKeys }
     /// Whether another cluster serves it, or soon will: what is read here is not written any more.
-    var hasLeft: Bool { contents.value.hasLeft }
+    public var hasLeft: Bool { contents.value.hasLeft }
     /// What the codes of test identities are compared under; empty in a realm that never had one.
     var testCodeKeys: [SealedDataKey] { contents.value.testCodeKeys }
     /// All Apps of the realm.

@@ -1,17 +1,31 @@
 public import Persistence
+import Synchronization
 
 /// Realms by host, of every cluster.
 ///
 /// A realm is served by one cluster. While it moves, or when the process has not heard yet that it has moved, two
-/// clusters show it: the one that it has left says so in the snapshot, and the other's counts.
+/// clusters show it: the one that it has left says so in the snapshot, and the other's counts. A host that two clusters
+/// serve is served by neither: which of them came later is not known, and users of one must not sign in at the other.
+/// For the same reason a host whose cluster is down is served by no other.
 public final class RealmDirectory: Sendable {
     /// The realms of each cluster.
     public let clusters: [ClusterRealms]
+    private let noteContested: @Sendable (_ host: String) -> Void
+    private let clock: @Sendable () -> ContinuousClock.Instant
+    /// Until when each host is known to be one of two clusters, and when that was last told.
+    private let contested = Mutex<[String: (until: ContinuousClock.Instant, toldAt: ContinuousClock.Instant)]>([:])
 
-    /// - Parameter clusters: the realms of each cluster, at least one.
-    public init(_ clusters: [ClusterRealms]) {
+    /// - Parameters:
+    ///   - clusters: the realms of each cluster, at least one.
+    ///   - noteContested: told of a host that two clusters serve, at most once a minute for each host.
+    public init(
+        _ clusters: [ClusterRealms], noteContested: @escaping @Sendable (_ host: String) -> Void = { _ in },
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+    ) {
         precondition(!clusters.isEmpty, "a directory is of at least one cluster")
         self.clusters = clusters
+        self.noteContested = noteContested
+        self.clock = clock
     }
 
     /// The realms of one cluster.
@@ -20,11 +34,54 @@ public final class RealmDirectory: Sendable {
     }
 
     /// The realm of a canonical host as that host shows it, `nil` when there is none.
-    /// - Throws: when it is in no cluster that can be asked, and not all can.
+    /// - Throws: when it is in no cluster that can be asked, and not all can; when the cluster that had it cannot be
+    ///   asked; when two clusters serve it.
     public func realm(forHost host: String) async throws(StoreError) -> Realm? {
-        // So that a cluster that is down delays no realm of another.
-        if let realm = known({ $0.known(forHost: host) }) { return realm }
-        return try await first { (realms) async throws(StoreError) in try await realms.realm(forHost: host) }
+        var served: [Realm] = []
+        var possible: [ClusterRealms] = []
+        for realms in clusters {
+            switch realms.claim(ofHost: host) {
+            case .serves(let realm): served.append(realm)
+            case .mayServe: possible.append(realms)
+            case .none: break
+            }
+        }
+        // A cluster that is down, and that had no realm with this host, is not asked: it delays no realm of another.
+        if possible.isEmpty, served.count == 1 { return served.first }
+        for realms in possible {
+            do {
+                if let realm = try await realms.realm(forHost: host), !realm.hasLeft { served.append(realm) }
+            } catch {
+                if realms.isKnownOwner(ofHost: host) { throw error }
+            }
+        }
+        switch served.count {
+        case 0: return try await first { (realms) async throws(StoreError) in try await realms.realm(forHost: host) }
+        case 1: return served.first
+        default: return try await onlyOne(ofHost: host)
+        }
+    }
+
+    /// The realm of a host that two clusters seem to serve: a realm that moved a moment ago has left one of them.
+    private func onlyOne(ofHost host: String) async throws(StoreError) -> Realm? {
+        let now = clock()
+        if contested.withLock({ $0[host].map { now < $0.until } ?? false }) { throw .unavailable(.hostOfTwoClusters) }
+        var served: [Realm] = []
+        for realms in clusters {
+            if let realm = try await realms.current(forHost: host), !realm.hasLeft { served.append(realm) }
+        }
+        guard served.count > 1 else {
+            contested.withLock { $0[host] = nil }
+            return served.first?.seen(from: host)
+        }
+        let isNew = contested.withLock { contested in
+            let told = contested[host]?.toldAt
+            let isNew = told.map { now - $0 > .seconds(60) } ?? true
+            contested[host] = (now + .seconds(1), isNew ? now : told ?? now)
+            return isNew
+        }
+        if isNew { noteContested(host) }
+        throw .unavailable(.hostOfTwoClusters)
     }
 
     /// A realm by its id; `nil` when it is gone or disabled.
@@ -42,8 +99,12 @@ public final class RealmDirectory: Sendable {
 
     /// Whether the configuration of a cluster is cached or can be read now.
     public func isAvailable() async -> Bool {
-        for realms in clusters where await realms.isAvailable() { return true }
-        return false
+        var isAvailable = false
+        // Each is asked once, so that this node knows whose a host is before a cluster fails.
+        for realms in clusters where !isAvailable || !realms.hasHeardHosts {
+            if await realms.isAvailable() { isAvailable = true }
+        }
+        return isAvailable
     }
 
     /// The number of realms and the sum of their configuration versions that this node knows; `nil` while it knows

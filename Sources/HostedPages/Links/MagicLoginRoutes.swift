@@ -32,7 +32,7 @@ struct MagicLoginRoutes: Sendable {
     }
 
     private func answer(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.isOwnForm else { return pages.errorPage(.foreignForm, exchange) }
+        guard exchange.isOwnFormOfLink else { return pages.errorPage(.foreignForm, exchange) }
         let form: FormParameters
         do {
             form = try exchange.form()

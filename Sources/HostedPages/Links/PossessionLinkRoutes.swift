@@ -24,7 +24,7 @@ struct PossessionLinkRoutes: Sendable {
 
     private func answer(_ exchange: Exchange) async throws -> Answer {
         guard exchange.realm.possession.isEnabled else { return Answer(.notFound) }
-        guard exchange.isOwnForm else { return pages.errorPage(.foreignForm, exchange) }
+        guard exchange.isOwnFormOfLink else { return pages.errorPage(.foreignForm, exchange) }
         let form: FormParameters
         do {
             form = try exchange.form()

@@ -78,6 +78,9 @@ package struct PageRenderer: Sendable {
         .xFrameOptions: "DENY",
         .permissionsPolicy: "publickey-credentials-get=(self), publickey-credentials-create=(self)",
         .xRobotsTag: "noindex",
+        // No page of another site embeds ours. Without Cross-Origin-Opener-Policy: an app that opens the sign-in in a
+        // window hears of its end by that window.
+        .crossOriginResourcePolicy: "same-origin",
     ]
 }
 
@@ -88,6 +91,7 @@ extension HTTPField.Name {
     static let xFrameOptions = HTTPField.Name("X-Frame-Options")!
     static let permissionsPolicy = HTTPField.Name("Permissions-Policy")!
     static let xRobotsTag = HTTPField.Name("X-Robots-Tag")!
+    static let crossOriginResourcePolicy = HTTPField.Name("Cross-Origin-Resource-Policy")!
     static let retryAfter = HTTPField.Name("Retry-After")!
     static let secFetchSite = HTTPField.Name("Sec-Fetch-Site")!
 }

@@ -20,6 +20,37 @@ extension Database {
         try await one(ServerProbe.calls.probe)
     }
 
+    /// Whether this role may work with the schema. It needs no right to the schema itself. `nil`: the database was
+    /// never migrated.
+    public func isApplicationMember() async throws(StoreError) -> Bool? {
+        try await query(Self.membership, []) { (row) throws(StoreError) in try row.int(0) == 1 }.first
+    }
+
+    private static let membership = Statement(
+        name: "membership",
+        sql: """
+            SELECT pg_catalog.pg_has_role(r.oid, 'USAGE')::int FROM pg_catalog.pg_roles AS r
+             WHERE r.rolname = 'postern_app'
+            """,
+        effect: .readOnly)
+
+    /// What the database's texts were sorted by when its indexes were made, and by now.
+    /// - Returns: `nil` while both agree.
+    public func collationMismatch() async throws(StoreError) -> (then: String, now: String)? {
+        try await query(Self.collation, []) { (row) throws(StoreError) in (try row.text(0), try row.text(1)) }.first
+    }
+
+    private static let collation = Statement(
+        name: "collation_mismatch",
+        sql: """
+            SELECT d.datcollversion, coalesce(pg_catalog.pg_database_collation_actual_version(d.oid), 'none')
+              FROM pg_catalog.pg_database AS d
+             WHERE d.datname = current_database()
+               AND d.datcollversion IS DISTINCT FROM pg_catalog.pg_database_collation_actual_version(d.oid)
+               AND d.datcollversion IS NOT NULL
+            """,
+        effect: .readOnly)
+
     /// The most sessions that this role may have in this database.
     public func maximumSessions() async throws(StoreError) -> Int {
         let rows = try await query(Self.connectionLimits, []) { (row) throws(StoreError) in

@@ -11,6 +11,8 @@ public struct WebhookStore: Sendable {
     public struct Due: Sendable {
         /// The tenant.
         public let realm: UUIDValue
+        /// The tenant's slug.
+        public let realmSlug: String
         /// The receiver's key.
         public let webhook: UUIDValue
         /// The receiver's name.
@@ -152,7 +154,8 @@ public struct WebhookStore: Sendable {
             "take_events", ["limit", "share", "busy"], effect: .once, payer: .server
         ) { (row) throws(StoreError) in
             Due(
-                realm: try row("realm_id"), webhook: try row("webhook"), name: try row("name"), url: try row("url"),
+                realm: try row("realm_id"), realmSlug: try row("realm"), webhook: try row("webhook"),
+                name: try row("name"), url: try row("url"),
                 audience: try row("audience"), secretName: try row("secret_name"), subject: try row("subject"),
                 lease: try row("lease"), id: try row("event_id"), event: try row("event"), type: try row("type"),
                 tokenID: try row("jti"), transaction: try row("txn"), at: try row("at"), user: try row("user_id"),

@@ -58,6 +58,8 @@ public enum StoreError: Error, Equatable, Sendable {
         case serverResources
         /// The realm is between two clusters.
         case realmMoves
+        /// Two clusters have a realm with this host.
+        case hostOfTwoClusters
     }
 
     /// The case alone, for traces.

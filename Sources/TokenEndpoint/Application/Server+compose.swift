@@ -68,7 +68,10 @@ extension Server {
             latest: { databaseClock.latest })
         let door = DeviceDoor(proofs: DeviceProofs(proofs))
         let realms = RealmDirectory(
-            database.parts.map { ClusterRealms(source: ConfigurationStore($0.database)) })
+            database.parts.map { ClusterRealms(source: ConfigurationStore($0.database)) },
+            noteContested: { host in
+                logger.error("two clusters have a realm with the same host", metadata: ["host": "\(host)"])
+            })
         let possession = PossessionParts(
             database, signingKeys: signingKeys, realms: realms, limiter: limiter, keyring: keyring,
             post: parts.postSignal, wakeDelivery: wakeDelivery, databaseClock: databaseClock)

@@ -21,7 +21,8 @@ extension DoctorCommand {
             for provider in channel.providers {
                 await examination.check("\(channel.channel.rawValue) of \(channel.realmSlug) by \(provider.name)") {
                     () async throws -> Void in
-                    if let fault = await prober.fault(of: provider) { throw CommandFailure(fault) }
+                    guard let fault = await prober.fault(of: provider, realm: channel.realmSlug) else { return }
+                    throw CommandFailure(fault)
                 }
             }
         }
@@ -51,7 +52,9 @@ extension DoctorCommand {
         guard let prober = Self.prober(settings) else { return examination.fail("webhooks", "see channels") }
         for endpoint in endpoints {
             await examination.check("webhook \(endpoint.name) of \(endpoint.realm)") {
-                if let fault = await prober.fault(of: endpoint.url, secretName: endpoint.secretName) {
+                if let fault = await prober.fault(
+                    of: endpoint.url, secretName: endpoint.secretName, realm: endpoint.realm)
+                {
                     throw CommandFailure(fault)
                 }
                 return endpoint.lastError.map { "reachable, but the last events failed: \($0)" } ?? ""

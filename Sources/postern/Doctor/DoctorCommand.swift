@@ -44,11 +44,20 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try await Settings(file: config, cluster: cluster)
         var examination = Examination()
+        let settings: Settings
+        do {
+            settings = try await Settings(file: config, cluster: cluster)
+        } catch {
+            say("FAIL  configuration: \(error)")
+            throw CommandFailure("nothing else was checked: see configuration")
+        }
         say("ok    configuration")
         for name in settings.unknownNames { say("WARN  configuration: \(Settings.unknown(name))") }
         await examination.check("key file") { _ = try settings.keyring() }
+        if settings.secretsDirectory != nil {
+            await examination.check("folder of secrets") { _ = try settings.secretFiles() }
+        }
         let isReachable = await examination.check("database and schema") {
             try await Preflight.checkSchema(conninfo: try settings.databaseURL())
         }
@@ -59,6 +68,12 @@ struct DoctorCommand: AsyncParsableCommand {
             examination.skip(
                 "roles", "clock", "connections", "signing keys and lines of the key file", "channels", "webhooks",
                 because: "see database and schema")
+        }
+        if settings.clusters.count > 1 {
+            await examination.check("hosts of all clusters") { () async throws -> Void in
+                let faults = try await ClusterHosts.faults(in: try settings.databaseURLs())
+                guard faults.isEmpty else { throw CommandFailure(faults.joined(separator: "; ")) }
+            }
         }
         await examineSMTP(settings, &examination)
         if isReachable {
@@ -73,6 +88,9 @@ struct DoctorCommand: AsyncParsableCommand {
 
     private func examineDatabase(_ settings: Settings, _ examination: inout Examination) async {
         await examination.check("roles") { try await Preflight.checkRole(conninfo: try settings.databaseURL()) }
+        if let warning = try? await Preflight.collationWarning(conninfo: try settings.databaseURL()) {
+            say("WARN  collation: \(warning)")
+        }
         await examination.check("clock") {
             let reading = try await Preflight.checkClock(conninfo: try settings.databaseURL())
             return "differs from the database's by \(Int(abs(reading.difference).rounded())) s"
@@ -112,22 +130,19 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     private func examineSMTP(_ settings: Settings, _ examination: inout Examination) async {
-        guard let smtpURL = settings.smtpURL else {
-            return examination.fail("SMTP", "POSTERN_SMTP_URL is not set")
-        }
         let url: SMTPURL
         do {
-            url = try settings.parsedSMTPURL(smtpURL)
+            url = try settings.parsedSMTPURL()
         } catch {
             return examination.fail("SMTP", "\(error)")
         }
-        for warning in url.warnings { say("WARN  SMTP: \(warning)") }
+        for warning in url.warnings + [url.greetingWarning()].compactMap(\.self) {
+            say("WARN  SMTP: \(warning)")
+        }
         await examination.check("SMTP") {
-            guard settings.mailFrom.flatMap({ Mailbox(parsing: $0) }) != nil else {
-                throw CommandFailure("POSTERN_MAIL_FROM is not set to an address")
-            }
+            _ = try settings.mailSender()
             let outcome = await SMTPTransport(url: url).probe()
-            guard outcome == .accepted else { throw CommandFailure("\(url): \(outcome)") }
+            guard outcome == .accepted else { throw CommandFailure("\(url): \(outcome.sentence)") }
             return "\(url)"
         }
         guard let send, let to = MailAddress(send), let from = settings.mailFrom.flatMap({ Mailbox(parsing: $0) })
@@ -135,7 +150,7 @@ struct DoctorCommand: AsyncParsableCommand {
         await examination.check("mail to \(send)") { () async throws -> Void in
             let outcome = await SMTPTransport(url: url).send(
                 Self.testMail(from: from, to: to), before: .now + .seconds(60))
-            guard outcome == .accepted else { throw CommandFailure("\(outcome)") }
+            guard outcome == .accepted else { throw CommandFailure(outcome.sentence) }
         }
     }
 }

@@ -20,7 +20,7 @@ enum Preflight {
                     + "use a login role that is only a member of postern_app")
         }
         guard probe.isApplicationMember else {
-            throw CommandFailure("the database role is not a member of postern_app: GRANT postern_app TO that role")
+            throw CommandFailure(notMember)
         }
         guard !probe.isReadOnly else {
             throw CommandFailure("the database is read-only (a standby?): name the primary in POSTERN_DATABASE_URL")
@@ -28,6 +28,17 @@ enum Preflight {
         guard probe.synchronousCommit == "on" else {
             throw CommandFailure(
                 "synchronous_commit is \(probe.synchronousCommit) for this role: commits must be durable, set it to on")
+        }
+    }
+
+    private static let notMember =
+        "the database role is not a member of postern_app: GRANT postern_app TO that role"
+
+    /// What to say of texts that were sorted by another version of the system's library; `nil`: nothing.
+    static func collationWarning(conninfo: String) async throws -> String? {
+        try await OneOffDatabase.use(conninfo) { try await $0.collationMismatch() }.map { mismatch in
+            "the database sorts texts by version \(mismatch.now) of its collation, and its indexes were made by "
+                + "\(mismatch.then): REINDEX DATABASE, then ALTER DATABASE … REFRESH COLLATION VERSION"
         }
     }
 
@@ -72,6 +83,13 @@ enum Preflight {
         do {
             standing = try await Migrator(conninfo: conninfo).standing()
         } catch {
+            // The reason that a role has no rights is asked for where the schema refuses it.
+            if case .refused(_, _, "42501", _) = error,
+                let isMember = try? await OneOffDatabase.use(conninfo, { try await $0.isApplicationMember() }),
+                !isMember
+            {
+                throw CommandFailure(notMember)
+            }
             throw CommandFailure("database: \(error)")
         }
         guard standing.isServed else {

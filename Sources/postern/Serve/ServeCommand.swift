@@ -51,33 +51,36 @@ struct ServeCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try await Settings(file: config)
         let logger = Logger.postern(level: settings.logLevel, json: settings.logsJSON)
-        let keyring = try settings.keyring()
-        guard let smtpURL = settings.smtpURL else {
-            throw CommandFailure(
-                "POSTERN_SMTP_URL is not set: it must be smtp://[user:pass@]host:port or smtps://host:port")
-        }
-        guard let mailFrom = settings.mailFrom else {
-            throw CommandFailure("POSTERN_MAIL_FROM is not set: it must be the address mails are sent from")
-        }
-        guard let sender = Mailbox(parsing: mailFrom) else {
-            throw CommandFailure(
-                "POSTERN_MAIL_FROM is \"\(mailFrom)\": it must be an address such as signin@example.com")
-        }
-        let parsedSMTPURL = try settings.parsedSMTPURL(smtpURL)
+        LibraryOutput.log(to: logger)
+        let faults = Faults()
+        let given = (
+            keyring: faults.value { try settings.keyring() }, sender: faults.value { try settings.mailSender() },
+            smtp: faults.value { try settings.parsedSMTPURL() }, clusters: faults.value { try settings.databaseURLs() },
+            secrets: faults.value { try settings.secretFiles() }
+        )
+        try faults.end()
+        guard let keyring = given.keyring, let sender = given.sender, let parsedSMTPURL = given.smtp,
+            let clusters = given.clusters, let secrets = given.secrets
+        else { return }
         for name in settings.unknownNames { logger.warning("unknown setting: \(Settings.unknown(name))") }
-        for warning in parsedSMTPURL.warnings { logger.warning("POSTERN_SMTP_URL: \(warning)") }
+        for warning in parsedSMTPURL.warnings + [parsedSMTPURL.greetingWarning()].compactMap(\.self) {
+            logger.warning("POSTERN_SMTP_URL: \(warning)")
+        }
         let transport = SMTPTransport(url: parsedSMTPURL)
-        let clusters = try settings.databaseURLs()
         var use = KeyLineUse()
         for cluster in clusters {
             try await Preflight.check(conninfo: cluster.conninfo)
+            if let warning = try await Preflight.collationWarning(conninfo: cluster.conninfo) {
+                logger.warning("collation: \(warning)", metadata: ["cluster": "\(cluster.cluster)"])
+            }
             use.add(try await Preflight.checkKeys(conninfo: cluster.conninfo, keyring: keyring))
         }
         KeyLines.log(use, keyring: keyring, to: logger)
+        for fault in try await ClusterHosts.faults(in: clusters) { logger.error("host of two clusters: \(fault)") }
         try await ServerRun(
             configuration: settings.server, clusters: clusters, connections: settings.databaseConnections,
             keyring: keyring, mailSender: sender, transport: transport,
-            secrets: SecretFiles(folder: settings.secretsDirectory), extraRoutes: [], logger: logger,
+            secrets: secrets, extraRoutes: [], logger: logger,
             mailsPerSecond: settings.smtpRate
         ).run()
     }
@@ -139,14 +142,24 @@ struct ServerRun: Redacted {
         groupConfiguration.maximumGracefulShutdownDuration =
             configuration.shutdownDelay + configuration.shutdownGrace
         let group = ServiceGroup(configuration: groupConfiguration)
-        do {
+        for address in [configuration.listen, configuration.operationsListen].compactMap(\.self) {
+            try await Self.listening(on: [address]) { try await address.checkIsFree() }
+        }
+        try await Self.listening(on: [configuration.listen, configuration.operationsListen].compactMap(\.self)) {
             try await group.run()
-        } catch let error as IOError {
-            let addresses = [configuration.listen, configuration.operationsListen].compactMap { $0?.description }
-            let reason = String(cString: strerror(error.errnoCode))
-            throw CommandFailure("cannot listen on \(addresses.joined(separator: " and ")): \(reason)")
         }
         logger.notice("stopped")
+    }
+
+    /// Says in one line that the addresses cannot be listened on.
+    private static func listening(on addresses: [ListenAddress], _ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch let error as IOError {
+            let reason = String(cString: strerror(error.errnoCode))
+            let places = addresses.map(\.description).joined(separator: " and ")
+            throw CommandFailure("cannot listen on \(places): \(reason)")
+        }
     }
 
     /// Posts spans; no redirect is followed, and a batch that is not taken is not tried again.
@@ -196,16 +209,16 @@ struct ServerRun: Redacted {
 
     /// Posts events; no redirect is followed. The credential is read for each call.
     private static func eventPost(_ caller: HTTPCaller, _ secrets: SecretFiles) -> EventSender.Post {
-        { url, secretName, token in
+        { event, token in
             var headers = [("Content-Type", "application/secevent+jwt"), ("Accept", "application/json")]
-            if let secretName {
+            if let secretName = event.secretName {
                 do {
-                    headers.append(("Authorization", try await secrets.secret(secretName)))
+                    headers.append(("Authorization", try await secrets.secret(secretName, of: event.realmSlug)))
                 } catch {
                     return .failed("\(error)")
                 }
             }
-            var call = HTTPCall(url: url, headers: headers, body: token)
+            var call = HTTPCall(url: event.url, headers: headers, body: token)
             call.total = .seconds(10)
             call.mayRepeat = true
             switch await caller.post(call, before: .now + call.total) {

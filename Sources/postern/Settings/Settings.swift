@@ -25,7 +25,7 @@ struct Settings: Sendable, Redacted {
 
     /// Reads the environment and then `file`, where the environment wins.
     /// - Parameter cluster: the cluster to put first.
-    /// - Throws: ``CommandFailure`` naming the variable and what it may be.
+    /// - Throws: ``CommandFailure`` naming each variable that is wrong and what it may be.
     init(file: String?, cluster: String? = nil) async throws {
         var providers: [any ConfigProvider] = [EnvironmentVariablesProvider()]
         if let file {
@@ -36,81 +36,84 @@ struct Settings: Sendable, Redacted {
             }
         }
         let reader = Reader(config: ConfigReader(providers: providers))
-        clusters = try ClusterSettings.all(reader.string, first: cluster)
-        databaseConnections = try reader.integer("POSTERN_DB_CONNECTIONS", default: 16, in: 1...256)
+        let faults = reader.faults
+        for fault in file.map({ SettingsFile.faults(in: Self.text(of: $0), path: $0) }) ?? [] { faults.note(fault) }
+        clusters = faults.value { try ClusterSettings.all(reader.string, first: cluster) } ?? []
+        databaseConnections = reader.integer("POSTERN_DB_CONNECTIONS", default: 16, in: 1...256)
         secretKeyFile = reader.string("POSTERN_SECRET_KEY_FILE")
         smtpURL = reader.string("POSTERN_SMTP_URL")
-        smtpRate = try reader.integer("POSTERN_SMTP_RATE", default: 50, in: 1...10_000)
+        smtpRate = reader.integer("POSTERN_SMTP_RATE", default: 50, in: 1...10_000)
         mailFrom = reader.string("POSTERN_MAIL_FROM")
         secretsDirectory = reader.string("POSTERN_SECRETS_DIR")
-        logLevel = try reader.parsed(
+        logLevel = reader.parsed(
             "POSTERN_LOG_LEVEL", default: .info, "trace, debug, info, notice, warning, error or critical"
         ) {
             Logger.Level(rawValue: $0)
         }
-        logsJSON = try reader.parsed("POSTERN_LOG_FORMAT", default: false, "text or json") {
+        logsJSON = reader.parsed("POSTERN_LOG_FORMAT", default: false, "text or json") {
             ["text": false, "json": true][$0]
         }
-        server = try Self.server(reader)
+        server = Self.server(reader)
+        try faults.end()
         unknownNames = Self.names(in: file).subtracting(reader.asked.names).sorted()
     }
 
     /// The names of the environment and of `file` that begin as ours do.
     private static func names(in file: String?) -> Set<String> {
-        let text = file.flatMap { try? String(contentsOfFile: $0, encoding: .utf8) } ?? ""
-        let lines = text.split(whereSeparator: \.isNewline).filter { $0.contains("=") }
+        let lines = (file.map(text) ?? "").split(whereSeparator: \.isNewline).filter { $0.contains("=") }
         let inFile = lines.map { String($0.prefix { $0 != "=" }.filter { !$0.isWhitespace }) }
         return Set(ProcessInfo.processInfo.environment.keys).union(inFile).filter { $0.hasPrefix("POSTERN_") }
     }
+
+    private static func text(of file: String) -> String { (try? String(contentsOfFile: file, encoding: .utf8)) ?? "" }
 
     /// What to say of an unknown name.
     static func unknown(_ name: String) -> String {
         "\(name) is not a setting of this version and was not read: see `postern serve --help`"
     }
 
-    private static func server(_ reader: Reader) throws -> ServerConfiguration {
+    private static func server(_ reader: Reader) -> ServerConfiguration {
         let address = "host:port such as 127.0.0.1:8080"
         var server = ServerConfiguration(
-            listen: try reader.parsed("POSTERN_LISTEN", default: ListenAddress(host: "127.0.0.1", port: 8080), address)
-            {
+            listen: reader.parsed("POSTERN_LISTEN", default: ListenAddress(host: "127.0.0.1", port: 8080), address) {
                 ListenAddress($0)
             },
-            operationsListen: try reader.parsed(
+            operationsListen: reader.parsed(
                 "POSTERN_OPS_LISTEN", default: ListenAddress(host: "127.0.0.1", port: 9090), address
             ) { ListenAddress($0) })
-        server.trustedProxies = try reader.parsed(
+        server.trustedProxies = reader.parsed(
             "POSTERN_TRUSTED_PROXIES", default: [], "a comma-separated list of CIDR ranges"
         ) {
             text in
             let ranges = text.split(separator: ",").map { CIDR($0.filter { $0 != " " }) }
             return ranges.contains(nil) ? nil : ranges.compactMap { $0 }
         }
-        server.trustsForwardedHost = try reader.parsed("POSTERN_TRUST_FORWARDED_HOST", default: false, "on or off") {
+        server.trustsForwardedHost = reader.parsed("POSTERN_TRUST_FORWARDED_HOST", default: false, "on or off") {
             ["on": true, "off": false][$0]
         }
-        server.maximumConnections = try reader.integer("POSTERN_MAX_CONNECTIONS", default: 10_000, in: 16...1_000_000)
-        server.keepAlive = try reader.parsed(
+        server.maximumConnections = reader.integer("POSTERN_MAX_CONNECTIONS", default: 10_000, in: 16...1_000_000)
+        server.keepAlive = reader.parsed(
             "POSTERN_KEEPALIVE", default: KeepAlive(), "a whole number from 1 to 3600"
         ) { text in Int(text).flatMap { (1...3600).contains($0) ? KeepAlive(seconds: $0) : nil } }
-        server.maximumLongPolls = try reader.integer("POSTERN_LONG_POLLS", default: 10_000, in: 0...1_000_000)
+        server.maximumLongPolls = reader.integer("POSTERN_LONG_POLLS", default: 10_000, in: 0...1_000_000)
         server.uniformDeadline = UniformDeadline(
-            .milliseconds(try reader.integer("POSTERN_UNIFORM_DEADLINE_MS", default: 100, in: 0...5000)))
-        server.shutdownDelay = .seconds(try reader.integer("POSTERN_SHUTDOWN_DELAY", default: 1, in: 0...300))
-        server.shutdownGrace = .seconds(try reader.integer("POSTERN_SHUTDOWN_GRACE", default: 10, in: 0...3600))
-        server.traces = try traces(reader)
+            .milliseconds(reader.integer("POSTERN_UNIFORM_DEADLINE_MS", default: 100, in: 0...5000)))
+        server.shutdownDelay = .seconds(reader.integer("POSTERN_SHUTDOWN_DELAY", default: 1, in: 0...300))
+        server.shutdownGrace = .seconds(reader.integer("POSTERN_SHUTDOWN_GRACE", default: 10, in: 0...3600))
+        server.traces = traces(reader)
         switch (reader.string("POSTERN_TLS_CERT"), reader.string("POSTERN_TLS_KEY")) {
         case (nil, nil): break
         case (let certificate?, let key?): server.tls = (certificate, key)
-        default: throw CommandFailure("POSTERN_TLS_CERT and POSTERN_TLS_KEY belong together: set both or neither")
+        default: reader.faults.note("POSTERN_TLS_CERT and POSTERN_TLS_KEY belong together: set both or neither")
         }
         return server
     }
 
-    private static func traces(_ reader: Reader) throws -> (endpoint: String, ratio: Double)? {
-        let ratio = try reader.parsed("POSTERN_TRACE_RATIO", default: 0.01, "a number from 0 to 1") { text in
+    private static func traces(_ reader: Reader) -> (endpoint: String, ratio: Double)? {
+        let ratio = reader.parsed("POSTERN_TRACE_RATIO", default: 0.01, "a number from 0 to 1") { text in
             Double(text).flatMap { (0...1).contains($0) ? $0 : nil }
         }
-        let endpoint = try reader.parsed(
+        let endpoint = reader.parsed(
             "POSTERN_OTLP_ENDPOINT", default: "",
             "https://host[:port][/path], or http:// of this machine, without user, query or fragment"
         ) { text in
@@ -144,10 +147,34 @@ struct Settings: Sendable, Redacted {
         }
     }
 
-    /// - Throws: one line that says what is wrong with the URL.
-    func parsedSMTPURL(_ text: String) throws -> SMTPURL {
+    /// The credentials of providers and webhooks. - Throws: one line that says why the folder cannot be theirs.
+    func secretFiles() throws -> SecretFiles {
+        if let secretsDirectory, let fault = SecretFiles.fault(of: secretsDirectory, keyFile: secretKeyFile) {
+            throw CommandFailure("POSTERN_SECRETS_DIR is \"\(secretsDirectory)\": it \(fault)")
+        }
+        return SecretFiles(folder: secretsDirectory)
+    }
+
+    /// The sender of mails. - Throws: one line that says what to do.
+    func mailSender() throws -> Mailbox {
+        guard let mailFrom else {
+            throw CommandFailure("POSTERN_MAIL_FROM is not set: it must be the address mails are sent from")
+        }
+        guard let sender = Mailbox(parsing: mailFrom) else {
+            throw CommandFailure(
+                "POSTERN_MAIL_FROM is \"\(mailFrom)\": it must be an address such as signin@example.com")
+        }
+        return sender
+    }
+
+    /// Where mails go. - Throws: one line that says what is wrong with the URL.
+    func parsedSMTPURL() throws -> SMTPURL {
+        guard let smtpURL else {
+            throw CommandFailure(
+                "POSTERN_SMTP_URL is not set: it must be smtp://[user:pass@]host:port or smtps://host:port")
+        }
         do {
-            return try SMTPURL(parsing: text)
+            return try SMTPURL(parsing: smtpURL)
         } catch {
             throw CommandFailure("POSTERN_SMTP_URL: \(error)")
         }
@@ -161,6 +188,7 @@ struct Settings: Sendable, Redacted {
     private struct Reader {
         let config: ConfigReader
         let asked = Asked()
+        let faults = Faults()
 
         /// An empty variable counts as unset.
         func string(_ name: String) -> String? {
@@ -169,18 +197,20 @@ struct Settings: Sendable, Redacted {
             return config.string(forKey: key).flatMap { $0.isEmpty ? nil : $0 }
         }
 
+        /// The fallback also stands for what is wrong, which is noted.
         func parsed<Value>(
             _ name: String, default fallback: Value, _ expected: String, _ parse: (String) -> Value?
-        ) throws -> Value {
+        ) -> Value {
             guard let text = string(name) else { return fallback }
             guard let value = parse(text) else {
-                throw CommandFailure("\(name) is \"\(text)\": it must be \(expected)")
+                faults.note("\(name) is \"\(text)\": it must be \(expected)")
+                return fallback
             }
             return value
         }
 
-        func integer(_ name: String, default fallback: Int, in range: ClosedRange<Int>) throws -> Int {
-            try parsed(name, default: fallback, "a whole number from \(range.lowerBound) to \(range.upperBound)") {
+        func integer(_ name: String, default fallback: Int, in range: ClosedRange<Int>) -> Int {
+            parsed(name, default: fallback, "a whole number from \(range.lowerBound) to \(range.upperBound)") {
                 Int($0).flatMap { range.contains($0) ? $0 : nil }
             }
         }

@@ -89,10 +89,10 @@ extension HeadlessApp {
     private static func facts(on page: String) -> [String] {
         page.components(separatedBy: "<dt>").dropFirst().map { part in
             let name = part.prefix { $0 != "<" }
-            let value =
-                part.components(separatedBy: "<dd").dropFirst().first?
-                .drop { $0 != ">" }.dropFirst().prefix { $0 != "<" } ?? ""
-            return "\(name) \(value)"
+            let value = part.components(separatedBy: "<dd").dropFirst().first?.components(separatedBy: "</dd>").first
+            // The texts between the tags of the element.
+            let texts = (value ?? "").components(separatedBy: ">").dropFirst().map { $0.prefix { $0 != "<" } }
+            return "\(name) \(texts.joined().trimmingCharacters(in: .whitespacesAndNewlines))"
         }
     }
 

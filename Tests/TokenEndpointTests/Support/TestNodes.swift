@@ -26,7 +26,7 @@ struct TestNodes: Sendable {
                 keyring: .fixture(),
                 parts: ServerParts(
                     pages: HostedPages.init, postLogoutToken: { _, _ in "not sent" },
-                    postEvent: { _, _, _ in .failed("not sent") }), logger: quiet)
+                    postEvent: { _, _ in .failed("not sent") }), logger: quiet)
         }
         self.database = database
         (one, two) = (try node(), try node())

@@ -85,17 +85,24 @@ final class TLSIdentity: Service, Sendable {
     }
 
     private static func bytes(_ variable: String, _ path: String) throws(UnusableFile) -> [UInt8] {
-        try using(variable, path) { [UInt8](try Data(contentsOf: URL(filePath: path))) }
+        try using(variable, path) {
+            guard access(path, R_OK) == 0 else { throw UnusableFile(description: String(cString: strerror(errno))) }
+            return [UInt8](try Data(contentsOf: URL(filePath: path)))
+        }
     }
 
     private static func context(_ files: Files) throws(UnusableFile) -> NIOSSLContext {
         let chain = try using("POSTERN_TLS_CERT", files.certificate.path) {
-            let chain = try NIOSSLCertificate.fromPEMBytes(files.certificate.bytes)
-            guard !chain.isEmpty else { throw UnusableFile(description: "it holds no certificate") }
+            guard let chain = try? NIOSSLCertificate.fromPEMBytes(files.certificate.bytes), !chain.isEmpty else {
+                throw UnusableFile(description: "it holds no certificate in PEM")
+            }
             return chain.map { NIOSSLCertificateSource.certificate($0) }
         }
         let key = try using("POSTERN_TLS_KEY", files.key.path) {
-            try NIOSSLPrivateKey(bytes: files.key.bytes, format: .pem)
+            guard let key = try? NIOSSLPrivateKey(bytes: files.key.bytes, format: .pem) else {
+                throw UnusableFile(description: "it holds no private key in PEM, or one with a passphrase")
+            }
+            return key
         }
         return try using("POSTERN_TLS_KEY", "\(files.key.path), for the certificate \(files.certificate.path)") {
             var configuration = TLSConfiguration.makeServerConfiguration(
