@@ -376,7 +376,7 @@ def test_discovery_says_what_there_is(realm):
         "request_parameter_supported", "request_uri_parameter_supported", "claims_parameter_supported",
         "require_pushed_authorization_requests")] == [False] * 4
     assert "op_policy_uri" not in document and "op_tos_uri" not in document
-    assert {"openid", "phone", "verify:email", "verify:phone"} <= set(document["scopes_supported"])
+    assert {"openid", "phone", "verify:email"} <= set(document["scopes_supported"])
     deadline = realm.world.stopwatch()
     del deadline
     for _ in range(100):

@@ -8,6 +8,7 @@ import pytest
 from harness import jose, wire
 from harness.codeflow import Flow, hosted
 from harness.nginx import NGINX, Nginx
+from harness.phones import Phones
 from harness.ports import free_port
 from harness.settings import REPOSITORY
 from harness.sign_in_pages import newest, Session
@@ -47,6 +48,29 @@ def test_discovery_says_what_pages_bring_and_takes_it_back(world):
     world.settle()
     again = discovery(realm)
     assert set(again) == set(off) and again["response_types_supported"] == ["none"]
+
+
+def test_discovery_lists_what_somebody_can_reach(world):
+    """Numbers while messages go to phones, passkeys where the pages of the host offer them, else natively."""
+    realm = world.realm()
+    native = discovery(realm)
+    assert native["acr_values_supported"] == ["urn:postern:acr:1", "urn:postern:acr:2", "phr"]
+    assert not {"verify:email", "verify:phone"} & set(native["scopes_supported"])
+    hosted(realm, methods=["email-code"])
+    plain = discovery(realm)
+    assert plain["acr_values_supported"] == ["urn:postern:acr:1", "urn:postern:acr:2", "urn:postern:acr:email"]
+    assert "verify:email" in plain["scopes_supported"] and "verify:phone" not in plain["scopes_supported"]
+    phones = Phones(realm)
+    try:
+        world.admin.call("set_hosted", realm.slug, True, methods=["email-code", "passkey"])
+        world.settle()
+        full = discovery(realm)
+        assert {"phr", "urn:postern:acr:phone"} <= set(full["acr_values_supported"]) and "verify:phone" in full["scopes_supported"]
+        for value in full["acr_values_supported"]:
+            answer = Flow(realm).authorize(acr_values=value)
+            assert answer.status == 200, (value, answer)
+    finally:
+        phones.close()
 
 
 def test_clients_keep_their_algorithm_where_pages_are_switched_on(world):

@@ -45,6 +45,7 @@ def assert_unavailable(answer):
     """503, a page, when to come back. In the first second of an outage it has the realm's look."""
     assert answer.status == 503, answer
     assert b'data-error="temporarily_unavailable"' in answer.body or b"data-step=" in answer.body, answer
+    assert answer.header("strict-transport-security") == "max-age=31536000", answer
     assert int(answer.header("retry-after")) > 0 and answer.header("content-type").startswith("text/html")
     assert answer.header("location") is None and "no-store" in answer.header("cache-control")
 

@@ -74,10 +74,10 @@ struct MagicLinkTests {
         #expect(MatchNumber.of(handle: Array(0..<16)) == 23)  // sql/tests/magic_link/links.sql
     }
 
-    @Test func `a query that names no link gets the same decoy each time`() {
-        let link = MagicLink(standingInFor: "userId=1&token=2")
-        #expect(link == MagicLink(standingInFor: "userId=1&token=2"))
-        #expect(link != MagicLink(standingInFor: "userId=1&token=3"))
+    @Test func `a link is kept as bytes of one length`() throws {
+        let link = MagicLink(for: user)
+        #expect(MagicLink(encoded: link.encoded) == link)
+        #expect(MagicLink(encoded: link.encoded.dropLast()) == nil && MagicLink(encoded: [UInt8]()) == nil)
     }
 
     @Test func `a statement that finds its lock taken runs again, and in the end gives up`() async throws {

@@ -294,11 +294,15 @@ struct SignInMoveTests {
         var rules = SignInRules()
         func register() throws -> (SignInMove, SignInStep) {
             var next = held
-            return (try next.move(form(("action", "register")), rules), next.step)
+            let move = try next.move(form(("action", "register")), rules)
+            #expect(next.fault == (rules.replacesAccount ? nil : .registrationClosed))
+            return (move, next.step)
         }
         #expect(throws: InvalidForm.self) { try register() }
+        held.facts.insert(.offersRegistration)
+        #expect(try register() == (.show, .address))
         rules.replacesAccount = true
-        #expect(try register() == (.register(first: nil, last: nil, acceptsTerms: false), .address))
+        #expect(try register() == (.register(first: nil, last: nil), .address))
         rules.hasTerms = true
         #expect(try register() == (.show, .profile))
     }

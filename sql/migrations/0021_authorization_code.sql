@@ -74,6 +74,7 @@ CREATE TABLE postern.browser_session (
     created_at      timestamptz NOT NULL DEFAULT now(),
     auth_time       timestamptz NOT NULL DEFAULT now(),
     last_used_at    timestamptz NOT NULL DEFAULT now(),
+    cookie_set_at   timestamptz NOT NULL DEFAULT now(),
     idle_expires_at timestamptz NOT NULL,
     expires_at      timestamptz NOT NULL,
     ended_at        timestamptz,
@@ -89,6 +90,8 @@ CREATE TABLE postern.browser_session (
 ) WITH (fillfactor = 80);
 CREATE INDEX browser_session_of_user ON postern.browser_session (realm_id, user_id);
 COMMENT ON TABLE postern.browser_session IS 'A browser that is signed in to the pages of a host; the cookie only as SHA-256';
+COMMENT ON COLUMN postern.browser_session.cookie_set_at IS
+    'When the browser last got its cookie, whose life runs from then on';
 COMMENT ON COLUMN postern.browser_session.email_proved_at IS 'When an e-mail address of the user was last proven in it';
 -- An ended session still tells that the account knows this browser (docs/decisions/0025).
 DO $do$ BEGIN PERFORM postern.tenant_table('browser_session', 'SELECT, INSERT, UPDATE', 'cascade',

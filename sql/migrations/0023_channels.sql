@@ -16,6 +16,7 @@ ALTER TABLE postern.mail_outbox
     ADD COLUMN provider text,
     ADD COLUMN refused_by text[] NOT NULL DEFAULT '{}',
     ADD COLUMN reference text CONSTRAINT mail_outbox_reference CHECK (octet_length(reference) <= 200),
+    ADD COLUMN page_host text CONSTRAINT mail_outbox_page_host CHECK (octet_length(page_host) <= 253),
     ADD CONSTRAINT mail_outbox_recipient CHECK (octet_length(recipient) <= 4096);
 COMMENT ON TABLE postern.mail_outbox IS
     'Messages of all channels to send; the content (payload or detail) is erased once sent or dead';
@@ -28,6 +29,7 @@ COMMENT ON COLUMN postern.mail_outbox.is_unreported IS
 COMMENT ON COLUMN postern.mail_outbox.is_allowed IS 'The pre-send hook has allowed it';
 COMMENT ON COLUMN postern.mail_outbox.locale IS 'Language of the request; NULL: that of the realm';
 COMMENT ON COLUMN postern.mail_outbox.reference IS 'What the provider calls the message';
+COMMENT ON COLUMN postern.mail_outbox.page_host IS 'Host of the page where the code is typed; NULL: an app asked';
 COMMENT ON COLUMN postern.mail_outbox.priority IS
     '0: for somebody with an account; 1: notice; 2: for an address without one. Set by the trigger mail_admission';
 

@@ -62,8 +62,12 @@ CREATE POLICY owner ON postern.text_key TO postern_owner USING (true) WITH CHECK
 -- A link that is opened in the browser that asked for it goes on there.
 ALTER TABLE postern.auth_session
     ADD COLUMN page_browser bytea CHECK (octet_length(page_browser) = 32),
-    ADD COLUMN page_state   bytea CHECK (octet_length(page_state) <= 4096);
+    ADD COLUMN page_state   bytea CHECK (octet_length(page_state) <= 4096),
+    ADD COLUMN page_origin  text DEFAULT NULLIF(current_setting('postern.page_origin', true), '')
+        CHECK (octet_length(page_origin) <= 300);
 COMMENT ON COLUMN postern.auth_session.page_browser IS 'SHA-256 of the cookie of the browser whose page asked';
 COMMENT ON COLUMN postern.auth_session.page_state IS 'The sealed state of that page';
+COMMENT ON COLUMN postern.auth_session.page_origin IS
+    'Origin of the page that asked: where its link leads, and where its code is typed; NULL: an app asked';
 
 RESET ROLE;

@@ -30,6 +30,7 @@ ALTER TABLE postern.auth_session
     ADD COLUMN sends integer NOT NULL DEFAULT 0,
     ADD COLUMN last_send_at timestamptz,
     ADD COLUMN user_id uuid,
+    ADD COLUMN message uuid,
     ADD COLUMN code_salt bytea CONSTRAINT auth_session_code_salt CHECK (octet_length(code_salt) = 16),
     ADD COLUMN code_mac bytea CONSTRAINT auth_session_code_mac CHECK (octet_length(code_mac) = 32),
     DROP CONSTRAINT auth_session_kind_check,
@@ -38,6 +39,7 @@ COMMENT ON COLUMN postern.auth_session.channel IS 'What carries the message to a
 COMMENT ON COLUMN postern.auth_session.region IS 'The country of the number asked for, for the permits that a redeemed code gives back';
 COMMENT ON COLUMN postern.auth_session.sends IS 'Messages asked for with this handle, but for those within the cooldown';
 COMMENT ON COLUMN postern.auth_session.user_id IS 'Whose identifier is to be added (kind identifier)';
+COMMENT ON COLUMN postern.auth_session.message IS 'The last message that was queued for it (mail_outbox.id)';
 
 ALTER TABLE postern.login_code
     ADD COLUMN region text,

@@ -9,6 +9,7 @@ CREATE TABLE postern.address_proof (
     browser_session uuid,
     session         uuid,
     subject         uuid,
+    message         uuid,
     created_at      timestamptz NOT NULL DEFAULT now(),
     expires_at      timestamptz NOT NULL,
     last_send_at    timestamptz,
@@ -41,6 +42,7 @@ COMMENT ON TABLE postern.address_proof IS
     'Addresses that a client wants proven without an account, from the message to the end of the tokens';
 COMMENT ON COLUMN postern.address_proof.sealed_address IS 'The address, sealed under the key file';
 COMMENT ON COLUMN postern.address_proof.subject IS 'sub: an HMAC of client and address under a data key of the realm';
+COMMENT ON COLUMN postern.address_proof.message IS 'The last message that was queued for it (mail_outbox.id)';
 COMMENT ON COLUMN postern.address_proof.browser_session IS
     'The session whose user had proven the address already; NULL: a code was sent';
 COMMENT ON COLUMN postern.address_proof.code_mac IS 'Of the code that was sent to the address';

@@ -67,15 +67,16 @@ public final class AddressProofs: Sendable {
     /// - Parameters:
     ///   - authSession: a handle to send again for.
     ///   - browser: `nil`: a code is sent in any case.
+    ///   - pageOrigin: of the page where the code is typed.
     /// - Throws: ``SignInRequests/SendLimit``, `rate_limited`, or what the database threw.
     public func begin(
         _ address: MessageAddress, for request: AuthorizationRequest, authSession: String?, browser: Browser?,
-        locale: String?, realm: Realm, source: String
+        locale: String?, pageOrigin: String, realm: Realm, source: String
     ) async throws -> Begun {
         let client = request.client
         let sent = AddressCode(
-            to: address, authSession: authSession, client: client, locale: locale, realm: realm, source: source,
-            keyring: keyring)
+            to: address, authSession: authSession, client: client, locale: locale, pageOrigin: pageOrigin,
+            realm: realm, source: source, keyring: keyring)
         let beginning = AddressProofStore.Beginning(
             sent.record,
             sealedAddress: try ProvenAddress.sealed(
@@ -85,7 +86,8 @@ public final class AddressProofs: Sendable {
         let begun = try await RequestAdmission(limiter).admit(
             sent.request, address.policy(or: .nativeOTP), mayBeUnknown: true
         ) { permits in
-            try await store.begin(beginning, browser: browser?.asked(by: request), permits: permits)
+            try await store.begin(
+                beginning, browser: browser?.asked(by: request), brake: .brake(of: realm), permits: permits)
         }
         switch begun {
         case .known: return .known

@@ -55,3 +55,17 @@ public struct BrowserCookie: Sendable {
     /// SHA-256 of the text.
     public var hash: [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 }
+
+/// A session cookie that a browser is given, and for how long.
+public struct SessionCookie: Sendable {
+    /// The cookie.
+    public let cookie: BrowserCookie
+    /// `Max-Age`.
+    public let seconds: Int
+
+    /// - Parameter end: seconds until the session ends, however much it is used.
+    public init(_ cookie: BrowserCookie, of realm: Realm, until end: Double) {
+        self.cookie = cookie
+        seconds = max(0, Int(min(Double(realm.hosted.singleSignOnIdle), end)))
+    }
+}

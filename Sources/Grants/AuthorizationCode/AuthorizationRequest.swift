@@ -85,8 +85,9 @@ public struct AuthorizationRequest: Sendable {
     static let maximumScope = 1024
     static let maximumNonce = 512
     static let maximumLoginHint = 320
-    /// What `acr_values_supported` says.
-    public static let acrValuesSupported =
+    /// The values of `acr_values` that this server knows; the others are ignored. What a realm can reach of them says
+    /// ``Realm/reachableContexts``.
+    static let knownContexts =
         AuthenticationContext.allCases.map(\.rawValue) + ["urn:postern:acr:email", "urn:postern:acr:phone"]
 
     /// Checks steps 5 to 13; the client was found before.
@@ -147,7 +148,7 @@ public struct AuthorizationRequest: Sendable {
         self.prompts = age == .some(0) && !prompts.contains(.none) ? prompts.union([.login]) : prompts
         maximumAge = age
         acrValues = (parameters["acr_values"] ?? "").blankSeparated
-            .filter(Self.acrValuesSupported.contains)
+            .filter(Self.knownContexts.contains)
         loginHint = parameters["login_hint"]
         guard (loginHint?.utf8.count ?? 0) <= Self.maximumLoginHint else {
             throw refused(.invalidRequest, "The parameter login_hint is too long.")

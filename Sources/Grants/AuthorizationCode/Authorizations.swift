@@ -121,15 +121,16 @@ public struct Authorizations: Sendable {
     /// - Parameters:
     ///   - cookie: the session cookie that the browser showed.
     ///   - host: the host that it asked.
+    /// - Returns: and the cookie that the browser is to get again.
     public func answer(
         _ request: AuthorizationRequest, cookie: BrowserCookie?, host: String, realm: Realm
-    ) async throws -> Answer {
+    ) async throws -> (Answer, SessionCookie?) {
         let isSilent = request.prompts.contains(.none)
         guard let cookie, realm.hosted.singleSignOnIdle > 0,
             !request.prompts.contains(.login), !request.prompts.contains(.create), !request.provesAddressOnly
         else {
-            guard isSilent else { return .page(.login, nil) }
-            return .response(try await refuse(request, .loginRequired, "Sign-in is required.", realm: realm))
+            guard isSilent else { return (.page(.login, nil), nil) }
+            return (.response(try await refuse(request, .loginRequired, "Sign-in is required.", realm: realm)), nil)
         }
         let mayIssue = !request.hasNativeRedirect && !request.prompts.contains(.selectAccount)
         return try await answer(
@@ -141,10 +142,11 @@ public struct Authorizations: Sendable {
     /// - Parameters:
     ///   - isProved: the user of that session proved a factor for this request.
     ///   - consents: the user allows what the client wants, now.
+    /// - Returns: and the cookie that the browser is to get again.
     public func confirm(
         _ request: AuthorizationRequest, cookie: BrowserCookie, host: String, realm: Realm, isProved: Bool,
         consents: Bool = false, offersPasskey: Bool = false
-    ) async throws -> Answer {
+    ) async throws -> (Answer, SessionCookie?) {
         try await answer(
             request, cookie: cookie, host: host, realm: realm, code: AuthorizationCode(), isProved: isProved,
             consents: consents, offersPasskey: offersPasskey)
@@ -153,7 +155,7 @@ public struct Authorizations: Sendable {
     private func answer(
         _ request: AuthorizationRequest, cookie: BrowserCookie, host: String, realm: Realm, code: AuthorizationCode?,
         isProved: Bool = false, consents: Bool = false, offersPasskey: Bool = false
-    ) async throws -> Answer {
+    ) async throws -> (Answer, SessionCookie?) {
         var wanted = request.codeRequest
         wanted.isProved = isProved
         wanted.codeHash = code.map(request.hash(of:))
@@ -161,7 +163,11 @@ public struct Authorizations: Sendable {
         wanted.offersPasskey = offersPasskey
         let standing = try await sessions.answer(
             realm: realm.id, cookieHash: cookie.hash, host: host, request: wanted)
-        return try await answer(request, standing.outcome, code, standing.session, realm: realm)
+        let renewed = standing.isCookieDue ? standing.session : nil
+        return (
+            try await answer(request, standing.outcome, code, standing.session, realm: realm),
+            renewed.map { SessionCookie(cookie, of: realm, until: $0.expiresAt - $0.now) }
+        )
     }
 
     /// The answer that goes with what a statement said; also for a sign-in on a page
@@ -180,7 +186,7 @@ public struct Authorizations: Sendable {
             return .response(
                 try await refuse(
                     request, .unauthorizedClient, "The client may not use this grant type.", realm: realm))
-        case .login, .account, .acr, .offerPasskey, .consent, .continue, .profile, .secondProof:
+        case .login, .account, .acr, .offerPasskey, .consent, .continue, .profile, .secondProof, .registrationClosed:
             guard request.prompts.contains(.none) else { return .page(outcome, session) }
             return switch outcome {
             case .login, .account:

@@ -44,15 +44,16 @@ public struct Identifiers: Sendable {
     /// Sends a code to an address that is to be added. Who holds the address is not looked up, so it counts as unknown.
     /// - Parameters:
     ///   - authSession: a handle to send again for.
+    ///   - pageOrigin: of the page where the code is typed; `nil`: an app asks for it.
     ///   - mayBeUnknown: whether it counts among the codes that its source asks for without an account.
     /// - Throws: ``Failure``, `rate_limited`, or what the database threw.
     public func begin(
-        _ address: MessageAddress, authSession: String?, locale: String?, realm: Realm, user: UUIDValue,
-        client: Client, source: String, mayBeUnknown: Bool = true
+        _ address: MessageAddress, authSession: String?, locale: String?, pageOrigin: String? = nil, realm: Realm,
+        user: UUIDValue, client: Client, source: String, mayBeUnknown: Bool = true
     ) async throws -> Receipt {
         let sent = AddressCode(
-            to: address, authSession: authSession, client: client, locale: locale, realm: realm, source: source,
-            keyring: keyring)
+            to: address, authSession: authSession, client: client, locale: locale, pageOrigin: pageOrigin,
+            realm: realm, source: source, keyring: keyring)
         let beginning = IdentifierStore.Beginning(
             sent.record, user: user, salt: randomBytes(16),
             keyed: Self.keyed(TypedCode(sent.code), realm, address.key, keyring.newest),

@@ -34,12 +34,17 @@ public struct MagicLink: Sendable, Equatable {
         token = bytes
     }
 
-    /// A decoy link derived from an invalid query, so that the page looks the same for valid and invalid links.
-    public init(standingInFor text: String) {
-        let digest = Array(SHA512.hash(data: Array(text.utf8)))
-        user = UUIDValue(bytes: digest[..<16]) ?? .random()  // 16 bytes are one
-        token = Array(digest[16..<48])
+    /// Reads ``encoded``; `nil` for anything else.
+    package init?(encoded: some Collection<UInt8>) {
+        guard encoded.count == 48, let user = UUIDValue(bytes: Array(encoded.prefix(16))) else { return nil }
+        self.user = user
+        token = Array(encoded.dropFirst(16))
     }
+
+    /// `user (16) ‖ token (32)`.
+    package var encoded: [UInt8] { user.bytes + token }
+    /// The token as the link spells it.
+    package var tokenText: String { Base64.urlEncode(token) }
 
     /// The user in hexadecimal, for the page's form, so that no part of the query is reflected in the page.
     public var formUserID: String { Hex.encode(user.bytes) }
@@ -49,9 +54,9 @@ public struct MagicLink: Sendable, Equatable {
     /// What the database keeps of the token.
     package var tokenHash: [UInt8] { Array(SHA256.hash(data: token)) }
 
-    /// The address to open. The origin is the realm's configured one, never that of a request.
+    /// The address to open. The origin is that of the page that asked, one of the realm's hosts, or the issuer.
     func url(origin: String) -> String {
-        "\(origin)/magic-login?userId=\(user)&token=\(Base64.urlEncode(token))"
+        "\(origin)/magic-login?userId=\(user)&token=\(tokenText)"
     }
 }
 

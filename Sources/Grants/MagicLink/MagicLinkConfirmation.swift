@@ -24,14 +24,14 @@ public struct MagicLinkConfirmation: Sendable {
         self.turns = turns
     }
 
-    /// Where the request of a link came from; `nil` when the link does not exist.
+    /// What the page of a link says: where its request came from, or why it can no longer be used.
     /// - Throws: `rate_limited` (policy `magic-link`), or what the database threw.
-    public func origin(
+    public func page(
         of link: MagicLink, realm: Realm, source: String
-    ) async throws -> RequestOrigin? {
+    ) async throws -> MagicLinkStore.Page {
         try await limiter.admitting(.magicLink, [.init(.source, source)], realm: realm) { permits in
             try await links.page(realm: realm.id, user: link.user, tokenHash: link.tokenHash, permits: permits)
-        }.origin
+        }
     }
 
     /// Confirms or ends the link. - Throws: `rate_limited` (policy `magic-link`), or what the database threw.

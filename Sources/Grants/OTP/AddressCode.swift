@@ -6,17 +6,20 @@ struct AddressCode {
     let code: String
     let request: SignInRequest
 
-    /// - Parameter authSession: a handle to send again for; it counts when it is of the same address.
+    /// - Parameters:
+    ///   - authSession: a handle to send again for; it counts when it is of the same address.
+    ///   - pageOrigin: of the page where the code is typed; `nil`: an app asks for it.
     init(
-        to address: MessageAddress, authSession: String?, client: Client, locale: String?, realm: Realm,
-        source: String, keyring: Keyring
+        to address: MessageAddress, authSession: String?, client: Client, locale: String?, pageOrigin: String?,
+        realm: Realm, source: String, keyring: Keyring
     ) {
         let presented = authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
         handle = AuthSessionHandle(emailKey: address.key, channel: address.channel)
         code = OneTimeCode.random(digits: realm.policy.otpDigits)
         request = SignInRequest(
             realm: realm, id: handle.id, resendOf: presented?.emailKey == address.key ? presented?.id : nil,
-            address: address, firstName: nil, lastName: nil, client: client, source: source, hint: nil, locale: locale)
+            address: address, firstName: nil, lastName: nil, client: client, source: source, hint: nil, locale: locale,
+            pageOrigin: pageOrigin)
     }
 
     /// As the store takes the request.
@@ -26,7 +29,7 @@ struct AddressCode {
     func message(under keyring: Keyring) throws -> SealedMail {
         let realm = request.realm
         let payload = MailPayload(
-            originHost: Realm.host(ofOrigin: realm.issuer),
+            originHost: Realm.host(ofOrigin: request.pageOrigin ?? realm.issuer),
             content: .otp(code: code, minutes: (realm.policy.otpLifetime + 59) / 60))
         return try payload.sealed(under: keyring, realm: realm.id)
     }

@@ -45,6 +45,8 @@ public struct SignInRequest: Sendable {
     let hint: IDTokenHint?
     /// The language that the message is to be in; `nil`: the realm's.
     let locale: String?
+    /// Origin of the page that asks; `nil`: an app does.
+    var pageOrigin: String?
     /// Of the key that the handle is bound to.
     var proof: ProofUse?
 
@@ -54,6 +56,7 @@ public struct SignInRequest: Sendable {
             realm: realm.id, id: id, resendOf: resendOf, address: address.text, addressKey: address.key,
             channel: address.channel, region: address.region, client: client?.key, app: realm.app?.slug, source: source,
             lifetime: Int32(clamping: lifetime), sends: Int32(clamping: address.sends(in: realm)),
-            hint: hint.map { (user: $0.user, session: $0.session) }, locale: locale, proof: proof)
+            hint: hint.map { (user: $0.user, session: $0.session) }, locale: locale, pageOrigin: pageOrigin,
+            proof: proof)
     }
 }

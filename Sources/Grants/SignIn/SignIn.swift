@@ -54,6 +54,8 @@ public enum SignedInOnPage: Sendable {
     case profileDue
     /// The code was right, and waits for one more proof: its number may have passed to another person.
     case secondProofDue
+    /// The code was right; its address has no account, and none is made any more.
+    case registrationClosed
 }
 
 /// Verifies a factor and opens the session: a sign-in without its tokens.
@@ -125,7 +127,8 @@ public struct SignIn<F: Factor>: Sendable {
             guard let found = standing?.session else { throw .unavailable("in doubt") }
             // Whether the code was stored is not known: the page asks again.
             return .signedIn(
-                SignedIn(user: found.user, amr: found.amr, now: found.now, sessionExpiresAt: found.now), .continue)
+                SignedIn(user: found.user, amr: found.amr, now: found.now, sessionExpiresAt: found.expiresAt),
+                .continue)
         }
         guard let found = try? await services.sessions.live(realm: realm.id, session: session.id, jti: []) else {
             throw .unavailable("in doubt")
@@ -162,6 +165,7 @@ public struct SignIn<F: Factor>: Sendable {
             return .signedIn(SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt), page)
         case .profileDue: return .profileDue
         case .secondProofDue: return .secondProofDue
+        case .registrationClosed: return .registrationClosed
         case .refused(let reason): throw factor.refused(reason)
         case .secondFactor: throw .secondFactorRequired
         case .secondFactorWrong: throw .secondFactorInvalid

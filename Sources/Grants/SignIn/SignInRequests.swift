@@ -13,13 +13,18 @@ public struct SignInRequests: Sendable {
         let authSession: String?
         let idTokenHint: String?
         let locale: String?
+        /// Origin of the page that asks; `nil`: an app does.
+        let pageOrigin: String?
         /// The signed-in user of a page's browser, and the browser session, in the place of an ID token.
         let device: (user: UUIDValue, session: UUIDValue)?
 
-        /// A decoded request. - Parameter locale: the language that the message is to be in.
+        /// A decoded request.
+        /// - Parameters:
+        ///   - locale: the language that the message is to be in.
+        ///   - pageOrigin: the origin of the page that asks, where its link is to lead.
         public init(
             address: MessageAddress, firstName: PersonName?, lastName: PersonName?, clientID: String?,
-            authSession: String?, idTokenHint: String?, locale: String? = nil,
+            authSession: String?, idTokenHint: String?, locale: String? = nil, pageOrigin: String? = nil,
             device: (user: UUIDValue, session: UUIDValue)? = nil
         ) {
             self.address = address
@@ -29,6 +34,7 @@ public struct SignInRequests: Sendable {
             self.authSession = authSession
             self.idTokenHint = idTokenHint
             self.locale = locale
+            self.pageOrigin = pageOrigin
             self.device = device
         }
     }
@@ -78,7 +84,7 @@ public struct SignInRequests: Sendable {
             address: form.address, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
             hint: form.device.map { IDTokenHint(user: $0.user, session: $0.session, clientID: client?.clientID ?? "") }
                 ?? form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) },
-            locale: form.locale, proof: proof)
+            locale: form.locale, pageOrigin: form.pageOrigin, proof: proof)
         let (answered, sendsLeft) = try await record(request, for: factor)
         wakeWorker()
         return Receipt(

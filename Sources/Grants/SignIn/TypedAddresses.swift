@@ -31,6 +31,12 @@ public struct TypedAddresses: Sendable, Equatable {
         self.app = app
     }
 
+    /// The same, or less of it.
+    public func taking(mail: Bool, phones takesPhones: Bool) -> TypedAddresses {
+        TypedAddresses(
+            takesMail: takesMail && mail, channels: takesPhones ? channels : [], phones: phones, rules: rules, app: app)
+    }
+
     /// Why nothing is sent, alike for every address of its kind.
     public enum Fault: Error, Sendable {
         case addressInvalid

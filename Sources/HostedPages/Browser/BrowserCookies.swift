@@ -12,33 +12,35 @@ struct BrowserCookies: Sendable {
     let browser: [UInt8]?
     /// The session cookie that it showed.
     let session: BrowserCookie?
-    private let browserName: String
-    private let sessionName: String
-    private let attributes: String
+    /// `Set-Cookie` that gives the browser its name for one more day; `nil` when it showed none. Every page has it: the
+    /// day is counted from the last page, not from the first.
+    let renewed: String?
+    private let exchange: Exchange
 
     /// The cookies of a request.
     init(_ exchange: Exchange) {
-        browserName = (exchange.hasSecureCookies ? "__Host-" : "") + "postern-browser"
-        sessionName = exchange.sessionCookieName
-        attributes = "; Path=/; HttpOnly; SameSite=Lax" + (exchange.hasSecureCookies ? "; Secure" : "")
-        browser = exchange.cookie(named: browserName).flatMap { value in
-            value.utf8.count == 43 ? Base64.urlDecode(value).map(Self.hash) : nil
+        let shown = exchange.cookie(named: Self.name(exchange)).flatMap { value in
+            value.utf8.count == 43 ? Base64.urlDecode(value).map { (text: value, hash: Self.hash($0)) } : nil
         }
+        browser = shown?.hash
+        renewed = shown.map { Self.header(for: String($0.text), exchange) }
         session = exchange.sessionCookie
+        self.exchange = exchange
     }
 
-    /// A name for a browser that showed none, with the header that gives it.
-    func newBrowser() -> (hash: [UInt8], header: String) {
+    /// The name of the browser, a new one where it showed none, with the header that gives it.
+    var named: (hash: [UInt8], header: String) {
+        if let browser, let renewed { return (browser, renewed) }
         let value = randomBytes(32)
-        var header = browserName
-        header.reserveCapacity(160)
-        for part in ["=", Base64.urlEncode(value), "; Max-Age=86400", attributes] { header += part }
-        return (Self.hash(value), header)
+        return (Self.hash(value), Self.header(for: Base64.urlEncode(value), exchange))
     }
 
-    /// - Parameter seconds: how long the session may be idle.
-    func header(for session: BrowserCookie, seconds: Int) -> String {
-        "\(sessionName)=\(session.text); Max-Age=\(seconds)\(attributes)"
+    private static func name(_ exchange: Exchange) -> String {
+        (exchange.hasSecureCookies ? "__Host-" : "") + "postern-browser"
+    }
+
+    private static func header(for value: String, _ exchange: Exchange) -> String {
+        "\(name(exchange))=\(value); Max-Age=86400" + exchange.cookieAttributes
     }
 
     private static func hash(_ value: [UInt8]) -> [UInt8] {

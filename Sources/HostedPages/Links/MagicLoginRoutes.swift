@@ -19,12 +19,12 @@ struct MagicLoginRoutes: Sendable {
         ]
     }
 
-    /// Every query renders a page of the same shape; whether a link is valid is revealed only by the POST.
+    /// Whoever has the link may know what became of it.
     private func ask(_ exchange: Exchange) async throws -> Answer {
         let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
-        let link = Self.link(form) ?? MagicLink(standingInFor: "\(form["userId"] ?? "")&\(form["token"] ?? "")")
+        guard let link = Self.link(form) else { return result(.unknown, exchange) }
         do {
-            if let state = try await page(of: link, exchange) { return try await goOn(with: link, state, exchange) }
+            if let asking = try await page(of: link, exchange) { return try await goOn(with: link, asking, exchange) }
             return try await question(about: link, exchange)
         } catch {
             throw refusal(error, of: link, method: "get", [:], exchange)
@@ -63,20 +63,19 @@ struct MagicLoginRoutes: Sendable {
     // MARK: The browser that asked
 
     /// The page of this browser that asked for the link.
-    private func page(of link: MagicLink, _ exchange: Exchange) async throws -> String? {
+    private func page(of link: MagicLink, _ exchange: Exchange) async throws -> PageStateStore.Asking? {
         guard let browser = BrowserCookies(exchange).browser else { return nil }
         try parts.countLookUp(exchange)
-        guard
-            let state = try await parts.pageStates.page(
-                realm: exchange.realm.id, user: link.user, tokenHash: link.tokenHash, browser: browser)
-        else { return nil }
-        return String(decoding: state, as: UTF8.self)
+        return try await parts.pageStates.page(
+            realm: exchange.realm.id, user: link.user, tokenHash: link.tokenHash, browser: browser)
     }
 
     /// Says whose link it is: the browser may be another person's since it asked.
-    private func goOn(with link: MagicLink, _ state: String, _ exchange: Exchange) async throws -> Answer {
+    private func goOn(
+        with link: MagicLink, _ asking: PageStateStore.Asking, _ exchange: Exchange
+    ) async throws -> Answer {
         try await signIn.answering(exchange) {
-            let (transaction, context) = try await signIn.open(state, exchange)
+            let (transaction, context) = try await signIn.open(String(decoding: asking.state, as: UTF8.self), exchange)
             let look = pages.looks.look(exchange.realm, exchange, uiLocales: context.request.uiLocales)
             var values: PageValues = ["user": .value(link.formUserID), "token": .value(link.formToken)]
             values.set(account: transaction.address)
@@ -87,10 +86,10 @@ struct MagicLoginRoutes: Sendable {
     }
 
     private func goOn(from link: MagicLink, _ exchange: Exchange) async throws -> Answer {
-        guard let state = try await page(of: link, exchange) else { return result(.used, exchange) }
+        guard let asking = try await page(of: link, exchange) else { return result(.used, exchange) }
         return try await signIn.answering(exchange) {
-            let (transaction, context) = try await signIn.open(state, exchange)
-            return try await signIn.redeem(link, transaction, context)
+            let (transaction, context) = try await signIn.open(String(decoding: asking.state, as: UTF8.self), exchange)
+            return try await signIn.redeem(asking.isConfirmed ? nil : link, transaction, context)
         }
     }
 
@@ -99,14 +98,16 @@ struct MagicLoginRoutes: Sendable {
     /// - Parameter isRepeated: what was typed is not a number.
     private func question(about link: MagicLink, isRepeated: Bool = false, _ exchange: Exchange) async throws -> Answer
     {
-        let origin = try await parts.confirmation.origin(of: link, realm: exchange.realm, source: exchange.source)
+        let origin: RequestOrigin
+        switch try await parts.confirmation.page(of: link, realm: exchange.realm, source: exchange.source) {
+        case .open(let found): origin = found
+        case .ended(let end): return result(LinkResult(end, .notMe), exchange)
+        }
         let look = pages.looks.look(exchange.realm, exchange)
-        let unknown = PageValues.Value.text("link-page-unknown")
         var values: PageValues = [
             "user": .value(link.formUserID), "token": .value(link.formToken),
-            "application": .value(origin?.application ?? look.product),
-            "time": (origin?.time).map { .value(look.texts.time($0)) } ?? unknown,
-            "source": (origin?.address).map { .value($0) } ?? unknown,
+            "application": .value(origin.application), "time": .value(look.texts.time(origin.time)),
+            "source": origin.address.map { .value($0) } ?? .text("link-page-unknown"),
         ]
         if isRepeated { values.set("fault", .text("fault-wrong_number")) }
         return pages.renderer.page(

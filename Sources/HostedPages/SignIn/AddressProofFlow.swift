@@ -58,14 +58,15 @@ struct AddressProofFlow: Sendable {
             address, for: context.request, authSession: resends ? transaction.handle : nil,
             browser: resends ? nil : browser(transaction, context),
             locale: context.language.tag,
-            realm: context.realm, source: context.exchange.source)
+            pageOrigin: context.origin, realm: context.realm, source: context.exchange.source)
         switch begun {
         case .known: transaction.step = .continueAs
         case .sent(let handle, let isNew):
             // As many as before may still go out, where no message did.
             transaction.countSend(
                 left: isNew ? 0 : Int(transaction.sendsLeft), sameHandle: !isNew, at: parts.clock())
-            if !resends { transaction.wrongCodes = 0 }
+            let flow = SignInFlow(parts: parts)
+            if flow.handle(handle, context) != flow.handle(transaction.handle, context) { transaction.wrongCodes = 0 }
             transaction.handle = handle
             transaction.arrive(at: .code)
         }

@@ -32,7 +32,8 @@ struct Opening {
                 : PageSignIn.Address(
                     transaction.address, byLink: transaction.step == .link || transaction.facts.contains(.byLink)),
             profileHandle: proof != .passkey && context.rules.asksProfile ? handle?.id : nil,
-            numberHandle: proof == .phone ? handle?.id : nil, heldHandle: transaction.held?.handle, request: request)
+            numberHandle: proof == .phone ? handle?.id : nil, heldHandle: transaction.held?.handle,
+            acceptsTerms: transaction.facts.contains(.acceptsTerms), request: request)
         self.context = context
         serverKey = parts.keyring.newest.id
     }

@@ -87,4 +87,11 @@ extension SignInContext {
         transaction.session = former.session
         return transaction
     }
+
+    /// The same, which says that no account is made any more.
+    func closed(from former: SignInTransaction, at now: Double) -> SignInTransaction {
+        var transaction = begun(from: former, at: now)
+        transaction.fault = .registrationClosed
+        return transaction
+    }
 }

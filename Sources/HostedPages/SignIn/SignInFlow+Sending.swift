@@ -16,12 +16,13 @@ extension SignInFlow {
             SignInRequests.Form(
                 address: address, firstName: first, lastName: last, clientID: context.request.client.clientID,
                 authSession: resends ? transaction.handle : nil, idTokenHint: nil,
-                locale: context.language.tag,
+                locale: context.language.tag, pageOrigin: context.origin,
                 device: try await device(transaction, context)),
             for: factor, realm: context.realm, source: context.exchange.source)
         let isSame = handle(receipt.authSession, context) == handle(transaction.handle, context)
         transaction.countSend(left: receipt.sendsLeft, sameHandle: isSame, at: parts.clock())
         if !isSame { transaction.wrongCodes = 0 }
+        transaction.forgetProof()
         transaction.handle = receipt.authSession
     }
 

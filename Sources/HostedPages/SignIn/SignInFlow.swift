@@ -11,9 +11,9 @@ struct SignInFlow: Sendable {
     /// What a form led to.
     enum Outcome: Sendable {
         /// The next page, and the session cookie that the browser gets.
-        case next(SignInTransaction, BrowserCookie?)
+        case next(SignInTransaction, SessionCookie?)
         /// The response for the client, and the session cookie.
-        case response(AuthorizationResponse, BrowserCookie?)
+        case response(AuthorizationResponse, SessionCookie?)
     }
 
     /// - Throws: `TokenError` for limits and faults, `AuthorizationRefusal`, or what the database threw. Then nothing
@@ -55,8 +55,7 @@ struct SignInFlow: Sendable {
             return try await prove(code: code, second, transaction, context)
         case .proveLink(let second): return try await prove(linkWith: second, transaction, context)
         case .provePasskey(let assertion): return try await prove(passkey: assertion, transaction, context)
-        case .register(let first, let last, let acceptsTerms):
-            return try await register(first, last, acceptsTerms, transaction, context)
+        case .register(let first, let last): return try await register(first, last, transaction, context)
         case .enrolPasskey(let attestation): return try await enrol(attestation, transaction, context)
         case .skipPasskey, .goOn: return try await confirm(transaction, context)
         case .allow: return try await confirm(transaction, context, consents: true)
@@ -77,6 +76,7 @@ struct SignInFlow: Sendable {
         } catch let error as TokenError where error.code == .invalidGrant {
             switch error {
             case .secondFactorRequired:
+                transaction.forgetProof()
                 transaction.code = code
                 transaction.step = .secondFactor
             case .secondFactorInvalid: transaction.fault = .wrongSecondFactor
@@ -87,22 +87,19 @@ struct SignInFlow: Sendable {
         }
     }
 
-    private func prove(
-        linkWith second: [String: String], _ transaction: SignInTransaction, _ context: SignInContext
-    ) async throws -> Outcome {
-        try await prove(
-            Self.form([("auth_session", transaction.handle)], second), linkOf: transaction, context)
-    }
-
     /// A link: opened in this browser, or confirmed from elsewhere.
     func prove(
-        _ form: FormParameters, linkOf transaction: SignInTransaction, _ context: SignInContext
+        linkWith second: [String: String], _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Outcome {
         var transaction = transaction
+        var first = [("auth_session", transaction.handle)]
+        if let link = transaction.opened {
+            first += [("user_id", link.user.description), ("magic_token", link.tokenText)]
+        }
         do {
             return try await prove(
-                SignIn(by: parts.link, parts.signIn), form, transaction.address.isPhone ? .phone : .email, transaction,
-                context)
+                SignIn(by: parts.link, parts.signIn), Self.form(first, second),
+                transaction.address.isPhone ? .phone : .email, transaction, context)
         } catch let error as TokenError {
             switch (error.code, error) {
             case (.invalidGrant, .secondFactorRequired):
@@ -112,6 +109,7 @@ struct SignInFlow: Sendable {
             case (.authorizationPending, _), (.slowDown, _): transaction.link = .pending
             case (.accessDenied, _): transaction.link = .denied
             case (.invalidGrant, _):
+                transaction.forgetProof()
                 transaction.step = .link
                 transaction.link = .expired
             default: throw error
@@ -144,13 +142,16 @@ struct SignInFlow: Sendable {
     ) async throws -> Outcome {
         let opening = Opening(proof, transaction, context, parts)
         switch try await signIn.verifyOnPage(form, context.redemption, opening: opening.session(amr:)) {
-        case .signedIn(_, let outcome): return try await answer(outcome, opening, transaction, context)
+        case .signedIn(let signedIn, let outcome):
+            let end = signedIn.sessionExpiresAt - signedIn.now
+            return try await answer(outcome, opening, until: end, transaction, context)
         case .profileDue:
             var transaction = transaction
             transaction.step = .profile
             // The account will be that of the address which was proven last.
             transaction.held = nil
             return .next(transaction, nil)
+        case .registrationClosed: return .next(context.closed(from: transaction, at: parts.clock()), nil)
         case .secondProofDue:
             guard let held = HeldNumber(opened(transaction.handle, context)) else {
                 throw TokenError.unavailable("a number that is held without its handle")
@@ -162,8 +163,7 @@ struct SignInFlow: Sendable {
     }
 
     private func register(
-        _ first: PersonName?, _ last: PersonName?, _ acceptsTerms: Bool, _ transaction: SignInTransaction,
-        _ context: SignInContext
+        _ first: PersonName?, _ last: PersonName?, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Outcome {
         var proven = transaction
         if let held = transaction.held { (proven.address, proven.handle, proven.held) = (held.number, "", nil) }
@@ -172,20 +172,24 @@ struct SignInFlow: Sendable {
         let outcome = try await parts.browserSessions.register(
             realm: context.realm.id, client: context.request.client.key,
             handle: transaction.held?.handle ?? handle?.id ?? [], firstName: first?.text, lastName: last?.text,
-            acceptsTerms: acceptsTerms,
             session: opening.session(amr: MessageAddress.amr(by: transaction.held?.channel ?? handle?.channel)))
-        if case .signedInOnPage(let outcome, _, _, _) = outcome {
-            return try await answer(outcome, opening, transaction, context)
+        switch outcome {
+        case .signedInOnPage(let outcome, _, let now, let expiresAt):
+            return try await answer(outcome, opening, until: expiresAt - now, transaction, context)
+        case .registrationClosed: return .next(context.closed(from: transaction, at: parts.clock()), nil)
+        default:
+            // The proof has expired or was used: it begins again with a new code.
+            var transaction = context.begun(from: transaction, at: parts.clock())
+            transaction.fault = .wrongCode
+            return .next(transaction, nil)
         }
-        // The proof has expired or was used: it begins again with a new code.
-        var transaction = context.begun(from: transaction, at: parts.clock())
-        transaction.fault = .wrongCode
-        return .next(transaction, nil)
     }
 
     /// What the statement of a proof said about the request.
+    /// - Parameter end: seconds until the browser's session ends.
     private func answer(
-        _ outcome: PageOutcome, _ opening: Opening, _ transaction: SignInTransaction, _ context: SignInContext
+        _ outcome: PageOutcome, _ opening: Opening, until end: Double, _ transaction: SignInTransaction,
+        _ context: SignInContext
     ) async throws -> Outcome {
         let answer = try await parts.authorizations.answer(
             context.request, outcome, opening.code, nil, realm: context.realm)
@@ -193,13 +197,17 @@ struct SignInFlow: Sendable {
         let cookie = opening.cookie
         transaction.session = Array(cookie.hash.prefix(8))
         transaction.facts.insert(.proved)
-        // Nothing of a factor that was redeemed is carried on.
-        (transaction.code, transaction.handle, transaction.ceremony, transaction.held) = ("", "", [], nil)
+        // Nothing of a factor that was redeemed is carried on, and what was accepted was that user's.
+        transaction.forgetProof()
+        (transaction.handle, transaction.ceremony, transaction.held) = ("", [], nil)
+        transaction.facts.subtract([.registers, .acceptsTerms])
         guard context.realm.hosted.singleSignOnIdle > 0 else {
             transaction.ownSession = cookie.text
             return try await next(answer, transaction, context, cookie: nil, hasProved: true)
         }
-        return try await next(answer, transaction, context, cookie: cookie, hasProved: true)
+        return try await next(
+            answer, transaction, context, cookie: SessionCookie(cookie, of: context.realm, until: end),
+            hasProved: true)
     }
 
     // MARK: The signed-in browser
@@ -224,10 +232,11 @@ struct SignInFlow: Sendable {
         guard let cookie = context.cookies.session ?? BrowserCookie(transaction.ownSession) else {
             return .next(context.begun(from: transaction, at: parts.clock()), nil)
         }
-        let answer = try await parts.authorizations.confirm(
+        let (answer, renewal) = try await parts.authorizations.confirm(
             context.request, cookie: cookie, host: context.exchange.host, realm: context.realm,
             isProved: transaction.hasProved(cookie), consents: consents)
-        return try await next(answer, transaction, context, cookie: nil, hasProved: false)
+        let keeps = context.realm.hosted.singleSignOnIdle > 0
+        return try await next(answer, transaction, context, cookie: keeps ? renewal : nil, hasProved: false)
     }
 
     private func enrol(
@@ -260,7 +269,7 @@ struct SignInFlow: Sendable {
     /// - Parameter hasProved: a factor was proven just now: what it does not meet, this user cannot meet here.
     func next(
         _ answer: Authorizations.Answer, _ transaction: SignInTransaction, _ context: SignInContext,
-        cookie: BrowserCookie?, hasProved: Bool
+        cookie: SessionCookie?, hasProved: Bool
     ) async throws -> Outcome {
         var transaction = transaction
         switch answer {

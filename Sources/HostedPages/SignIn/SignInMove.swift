@@ -18,7 +18,7 @@ enum SignInMove: Sendable, Equatable {
     case proveLink(second: [String: String])
     case provePasskey(assertion: String)
     /// The names of a new user whose address is proven.
-    case register(first: PersonName?, last: PersonName?, acceptsTerms: Bool)
+    case register(first: PersonName?, last: PersonName?)
     case enrolPasskey(attestation: String)
     case skipPasskey
     case allow
@@ -65,11 +65,12 @@ extension SignInTransaction {
             guard let assertion = form["assertion"], !ceremony.isEmpty else { return faulted(.passkeyFailed) }
             return .provePasskey(assertion: assertion)
         case .register where held != nil:
-            guard rules.replacesAccount else { throw InvalidForm() }
-            return rules.needsProfile ? shown(.profile) : .register(first: nil, last: nil, acceptsTerms: false)
+            guard rules.replacesAccount else { return try closed() }
+            return rules.needsProfile ? shown(.profile) : .register(first: nil, last: nil)
         case .register where rules.offersRegistration:
             address = (form["address"] ?? "").beginning(bytes: 254)
             return shown(.register)
+        case .register: return try closed()
         default: throw InvalidForm()
         }
     }
@@ -77,12 +78,13 @@ extension SignInTransaction {
     private mutating func moveFromRegistration(
         _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
     ) throws(InvalidForm) -> SignInMove {
-        guard action == .continue, rules.offersRegistration else { throw InvalidForm() }
+        guard action == .continue else { throw InvalidForm() }
+        guard rules.offersRegistration else { return try closed() }
         let typed = form["address"] ?? ""
         address = typed.beginning(bytes: 254)
         keepProfile(of: form)
         do throws(TypedAddresses.Fault) {
-            _ = try rules.addresses.read(typed)
+            _ = try rules.registeredAddresses.read(typed)
         } catch {
             return faulted(InputFault(error))
         }
@@ -96,6 +98,8 @@ extension SignInTransaction {
     private mutating func moveFromCode(
         _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
     ) throws(InvalidForm) -> SignInMove {
+        // No code opens an account any more, and none is sent.
+        if facts.contains(.registers), rules.registration == .off, action != .otherAddress { return try closed() }
         switch action {
         case .continue:
             guard Int(wrongCodes) < rules.tries else { return faulted(.noTries) }
@@ -150,7 +154,8 @@ extension SignInTransaction {
         let accepts = form["terms"] != nil || facts.contains(.acceptsTerms)
         guard let names = names(form, rules) else { return .show }
         guard !rules.hasTerms || accepts else { return faulted(.fieldMissing, at: .terms) }
-        return .register(first: names.first, last: names.last, acceptsTerms: rules.hasTerms && accepts)
+        if rules.hasTerms { facts.insert(.acceptsTerms) }
+        return .register(first: names.first, last: names.last)
     }
 
     private mutating func moveFromOffer(
@@ -199,6 +204,14 @@ extension SignInTransaction {
         return .show
     }
 
+    /// Registration was closed since a page offered it.
+    private mutating func closed() throws(InvalidForm) -> SignInMove {
+        guard step != .address || facts.contains(.offersRegistration) else { throw InvalidForm() }
+        (step, handle) = (.address, "")
+        facts.subtract([.registers, .acceptsTerms, .offersRegistration])
+        return faulted(.registrationClosed)
+    }
+
     /// A typed address: a message goes to it by the first method that the realm has.
     private mutating func take(
         address typed: String?, _ rules: SignInRules, _ names: (first: PersonName?, last: PersonName?) = (nil, nil)
@@ -211,8 +224,9 @@ extension SignInTransaction {
             return faulted(InputFault(error))
         }
         let sendsLink =
-            rules.prefersLink && rules.sendsLinks(to: address)
-            || !address.isPhone && !rules.methods.contains(.emailCode)
+            !facts.contains(.registers)
+            && (rules.prefersLink && rules.sendsLinks(to: address)
+                || !address.isPhone && !rules.methods.contains(.emailCode))
         return send(
             sendsLink ? .sendLink : .sendCode(resends: false, first: names.first, last: names.last), rules)
     }

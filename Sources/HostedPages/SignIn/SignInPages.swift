@@ -64,10 +64,14 @@ struct SignInPages: Sendable {
         switch transaction.step {
         case .address:
             values.set("address", .value(transaction.address))
-            values.set("sends", .flag(rules.sendsMessages))
-            addKind(to: &values, rules)
+            values.set("sends", .flag(rules.sendsMessages && !transaction.hasUsedAddresses))
+            addKind(of: rules.addresses, to: &values)
             values.set("holds", .flag(transaction.held != nil))
-            if transaction.held != nil ? rules.replacesAccount : rules.offersRegistration {
+            transaction.facts.remove(.offersRegistration)
+            if transaction.held != nil
+                ? rules.replacesAccount : rules.offersRegistration && !transaction.hasUsedAddresses
+            {
+                transaction.facts.insert(.offersRegistration)
                 values.set("registers", .text(transaction.held != nil ? "again-register" : "address-register"))
             }
             values.set("fixed", .flag(rules.fixedAddress != nil))
@@ -81,14 +85,15 @@ struct SignInPages: Sendable {
             }
         case .register:
             values.set("address", .value(transaction.address))
-            addKind(to: &values, rules)
+            addKind(of: rules.registeredAddresses, to: &values)
             addNames(to: &values, transaction, context, asksTerms: true)
         case .code:
             values.set("tries", .flag(transaction.wrongCodes > 0))
             values.set("dead", .flag(transaction.hasNoTries(rules)))
-            values.set("resends", .flag(transaction.messagesLeft(rules) > 0))
+            let mayResend = transaction.messagesLeft(rules) > 0
+            values.set("resends", .flag(mayResend))
             addReport(to: &values, transaction, rules)
-            values.set("links", .flag(transaction.offersLink(rules)))
+            values.set("links", .flag(mayResend && transaction.offersLink(rules)))
             addChannels(to: &values, transaction, context)
             values.set("fixed", .flag(rules.fixedAddress != nil))
         case .link: add(link: transaction, to: &values, context)
@@ -123,8 +128,7 @@ struct SignInPages: Sendable {
     }
 
     /// What kind of address the field takes.
-    private func addKind(to values: inout PageValues, _ rules: SignInRules) {
-        let addresses = rules.addresses
+    private func addKind(of addresses: TypedAddresses, to values: inout PageValues) {
         // A field of type `email` refuses what copying brings around an address; the keyboard comes of `inputmode`.
         let (kind, keyboard, label) =
             switch (addresses.takesMail, addresses.takesPhones) {
@@ -163,9 +167,10 @@ struct SignInPages: Sendable {
         let polling = handle.flatMap { parts.mailedLink.polling(ofHandle: $0.id) }
         values.set("number", .value(polling?.matchNumber ?? ""))
         values.set("interval", .value(String(polling?.interval ?? 5)))
-        values.set("codes", .flag(context.rules.sendsCodes(to: transaction.address)))
+        let mayResend = transaction.messagesLeft(context.rules) > 0
+        values.set("codes", .flag(mayResend && context.rules.sendsCodes(to: transaction.address)))
         values.set("fixed", .flag(context.rules.fixedAddress != nil))
-        values.set("resends", .flag(transaction.messagesLeft(context.rules) > 0))
+        values.set("resends", .flag(mayResend))
         addReport(to: &values, transaction, context.rules)
         let isOver = transaction.link == .denied || transaction.link == .expired
         values.set("over", .flag(isOver))

@@ -37,12 +37,7 @@ struct SignInRoutes: Sendable {
                     request, .unmetAuthenticationRequirements, "The sign-in does not meet acr_values.",
                     realm: context.realm), context)
         }
-        let named = cookies.browser.map { (hash: $0, header: String?.none) }
-        let browser =
-            named
-            ?? {
-                let new = cookies.newBrowser(); return (new.hash, new.header)
-            }()
+        let browser = cookies.named
         var transaction = SignInTransaction(
             request: try await bytes(of: request, context), browser: browser.hash,
             expiresAt: Int(parts.clock()) + context.realm.hosted.signInLifetime, step: .address)
@@ -186,16 +181,14 @@ struct SignInRoutes: Sendable {
         return answer
     }
 
-    /// Redeems a link that was opened in the browser that asked for it, and goes on there.
+    /// Redeems a link in the browser that asked for it, and goes on there.
+    /// - Parameter link: as it was opened; `nil`: its number was typed elsewhere.
     func redeem(
-        _ link: MagicLink, _ transaction: SignInTransaction, _ context: SignInContext
+        _ link: MagicLink?, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Answer {
-        let form =
-            FormParameters([
-                ("user_id", link.user.description), ("magic_token", Base64.urlEncode(link.token)),
-                ("auth_session", transaction.handle),
-            ]) ?? FormParameters()
-        switch try await flow.prove(form, linkOf: transaction, context) {
+        var transaction = transaction
+        transaction.opened = link
+        switch try await flow.prove(linkWith: [:], transaction, context) {
         case .next(let next, let cookie): return try see(next, context).setting(header(cookie, context))
         case .response(let response, let cookie):
             return respond(response, context).setting(header(cookie, context))
@@ -215,8 +208,8 @@ struct SignInRoutes: Sendable {
         }
     }
 
-    private func header(_ cookie: BrowserCookie?, _ context: SignInContext) -> String? {
-        cookie.map { context.cookies.header(for: $0, seconds: context.realm.hosted.singleSignOnIdle) }
+    private func header(_ cookie: SessionCookie?, _ context: SignInContext) -> String? {
+        cookie.map { context.exchange.header(for: $0) }
     }
 
     // MARK: Wait
@@ -271,7 +264,7 @@ struct SignInRoutes: Sendable {
     func answering(_ exchange: Exchange, _ body: () async throws -> Answer) async throws -> Answer {
         do {
             guard exchange.realm.hosted.isEnabled else { throw PageError(.hostedDisabled) }
-            return try await body()
+            return try await body().setting(BrowserCookies(exchange).renewed)
         } catch let error as PageError {
             return pages.errorPage(error.kind, exchange, status: error.status)
         } catch AuthorizationRefusal.page(let error) {

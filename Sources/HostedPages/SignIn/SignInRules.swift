@@ -45,8 +45,14 @@ struct SignInRules: Sendable, Equatable {
     func sendsLinks(to address: String) -> Bool {
         methods.contains(.magicLink) && (!address.isPhone || linksPhones && addresses.channels.contains(.sms))
     }
-    /// Whether the page of a registration of its own is offered.
-    var offersRegistration: Bool { registration == .explicitEndpoint && methods.contains(.emailCode) }
+    /// Whether the page of a registration of its own is offered: a code proves the address.
+    var offersRegistration: Bool {
+        registration == .explicitEndpoint && (registeredAddresses.takesMail || registeredAddresses.takesPhones)
+    }
+    /// What may be typed there: no account is made by a link.
+    var registeredAddresses: TypedAddresses {
+        addresses.taking(mail: methods.contains(.emailCode), phones: methods.contains(.phoneCode))
+    }
 }
 
 extension String {

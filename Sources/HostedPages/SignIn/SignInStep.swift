@@ -85,6 +85,7 @@ enum InputFault: UInt8, Sendable, CaseIterable {
     case unavailable
     case phoneInvalid
     case phoneUnsupported
+    case registrationClosed
 
     var name: String {
         switch self {
@@ -100,6 +101,7 @@ enum InputFault: UInt8, Sendable, CaseIterable {
         case .passkeyFailed: "passkey_failed"
         case .rateLimited: "rate_limited"
         case .unavailable: "temporarily_unavailable"
+        case .registrationClosed: "registration_closed"
         }
     }
 }
@@ -111,7 +113,7 @@ extension InputFault {
         case .addressInvalid, .addressRefused, .phoneInvalid, .phoneUnsupported: .address
         case .wrongCode: .code
         case .wrongSecondFactor: .totpCode
-        case .noTries, .sendLimit, .fieldMissing, .passkeyFailed, .rateLimited, .unavailable: nil
+        case .noTries, .sendLimit, .fieldMissing, .passkeyFailed, .rateLimited, .unavailable, .registrationClosed: nil
         }
     }
 

@@ -28,6 +28,8 @@ struct SignInTransaction: Sendable, Equatable {
     var handle = ""
     /// The code that was right, where the second factor is still due.
     var code = ""
+    /// The link that was opened in this browser, where the second factor is still due.
+    var opened: MagicLink?
     /// The passkey ceremony that the page shows (``PasskeyCeremony/encoded``).
     var ceremony: [UInt8] = []
     /// The session cookie that the browser showed when this began, or got in the course of it: 8 bytes of its hash.
@@ -53,9 +55,11 @@ struct SignInTransaction: Sendable, Equatable {
         let rawValue: UInt8
         /// The code is one of a registration that was asked for.
         static let registers = Facts(rawValue: 1)
+        /// The page offers to register.
+        static let offersRegistration = Facts(rawValue: 2)
         /// The terms were accepted on the page of the registration.
         static let acceptsTerms = Facts(rawValue: 4)
-        /// The first factor came by a link, so that the second is asked for with the handle alone.
+        /// The first factor came by a link: `opened`, or one that was confirmed elsewhere, which its handle asks for.
         static let byLink = Facts(rawValue: 8)
         /// An address is proven by a code, although the browser's user has proven it.
         static let wantsCode = Facts(rawValue: 16)
@@ -102,6 +106,12 @@ struct SignInTransaction: Sendable, Equatable {
     /// The field that the fault is about.
     var wrongField: FormField? { fault.flatMap { faultField ?? $0.field } }
 
+    /// What came before it proves nothing for a message that is sent now.
+    mutating func forgetProof() {
+        (code, opened) = ("", nil)
+        facts.remove(.byLink)
+    }
+
     /// Counts a wrong code, and says on the next page what is left.
     mutating func countWrongCode(_ rules: SignInRules) {
         step = .code
@@ -139,7 +149,7 @@ struct SignInTransaction: Sendable, Equatable {
             let facts = reader.byte(), let link = reader.byte(), let request = reader.field(),
             let session = reader.field(),
             let address = reader.text(), let handle = reader.text(), let code = reader.text(),
-            reader.field() != nil, let ownSession = reader.text()
+            let ownSession = reader.text(), let opened = reader.field()
         else { return nil }
         self.init(
             request: Array(request), browser: Array(browser), expiresAt: Int(truncatingIfNeeded: expiresAt), step: step)
@@ -150,6 +160,7 @@ struct SignInTransaction: Sendable, Equatable {
         self.session = Array(session)
         (self.address, self.handle, self.code) = (address, handle, code)
         self.ownSession = ownSession
+        self.opened = MagicLink(encoded: opened)
         held = reader.field().flatMap { HeldNumber($0) }
         ceremony = Array(reader.field() ?? [])
         sendsLeft = reader.field()?.first ?? 0
@@ -178,8 +189,8 @@ struct SignInTransaction: Sendable, Equatable {
         }
         append(request)
         append(session)
-        // The empty field was that of a ceremony sealed apart: a server of that time reads what else there is.
-        for text in [address, handle, code, "", ownSession] { append(text.utf8) }
+        for text in [address, handle, code, ownSession] { append(text.utf8) }
+        append(opened?.encoded ?? [])
         append(held?.encoded ?? [])
         append(ceremony)
         append([sendsLeft])

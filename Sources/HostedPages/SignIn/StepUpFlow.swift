@@ -36,14 +36,14 @@ struct StepUpFlow: Sendable {
                 let isSame =
                     flow.handle(receipt.authSession, context) == flow.handle(transaction.handle, context)
                 transaction.countSend(left: receipt.sendsLeft, sameHandle: isSame, at: parts.clock())
-                if !resends { transaction.wrongCodes = 0 }
+                if !isSame { transaction.wrongCodes = 0 }
                 transaction.handle = receipt.authSession
                 transaction.arrive(at: .code)
             } catch let failure as Identifiers.Failure {
                 transaction.fault = failure == .sendLimit ? .sendLimit : .addressRefused
             }
             return .next(transaction, nil)
-        case .proveCode(let code, _): return try await prove(code, transaction, context, cookie)
+        case .proveCode(let code, _): return try await prove(code, transaction, context, cookie, live)
         default: throw PageError(.invalidRequest)
         }
     }
@@ -55,13 +55,13 @@ struct StepUpFlow: Sendable {
         // Not counted under `registrations`, so that users behind one address can step up; the account's limit counts.
         try await parts.identifiers.begin(
             address, authSession: resends ? transaction.handle : nil,
-            locale: context.language.tag,
-            realm: context.realm, user: live.user, client: context.request.client, source: context.exchange.source,
-            mayBeUnknown: false)
+            locale: context.language.tag, pageOrigin: context.origin, realm: context.realm, user: live.user,
+            client: context.request.client, source: context.exchange.source, mayBeUnknown: false)
     }
 
     private func prove(
-        _ code: String, _ transaction: SignInTransaction, _ context: SignInContext, _ cookie: BrowserCookie
+        _ code: String, _ transaction: SignInTransaction, _ context: SignInContext, _ cookie: BrowserCookie,
+        _ live: BrowserSessionStore.Live
     ) async throws -> SignInFlow.Outcome {
         var transaction = transaction
         let (fresh, issued) = (BrowserCookie(), AuthorizationCode())
@@ -92,7 +92,9 @@ struct StepUpFlow: Sendable {
         let keeps = context.realm.hosted.singleSignOnIdle > 0
         if !keeps { transaction.ownSession = fresh.text }
         return try await SignInFlow(parts: parts).next(
-            answer, transaction, context, cookie: keeps ? fresh : nil, hasProved: true)
+            answer, transaction, context,
+            cookie: keeps ? SessionCookie(fresh, of: context.realm, until: live.expiresAt - live.now) : nil,
+            hasProved: true)
     }
 }
 

@@ -16,12 +16,7 @@ struct SignOutPages: Sendable {
     /// Asks a user whose sign-out a stranger's link could have begun.
     func ask(_ request: SignOutRequest, _ exchange: Exchange) throws -> Answer {
         let cookies = BrowserCookies(exchange)
-        let named = cookies.browser.map { (hash: $0, header: String?.none) }
-        let browser =
-            named
-            ?? {
-                let new = cookies.newBrowser(); return (new.hash, new.header)
-            }()
+        let browser = cookies.named
         let look = pages.looks.look(exchange.realm, exchange, uiLocales: request.uiLocales)
         let client = request.client.map { $0.key.bytes } ?? []
         let fields =

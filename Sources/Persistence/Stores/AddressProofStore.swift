@@ -56,8 +56,8 @@ public struct AddressProofStore: Sendable {
                 "resend_of": request.resendOf.flatMap { UUIDValue(bytes: $0) }, "address": request.address,
                 "address_key": request.addressKey, "sealed": sealedAddress, "channel": request.channel?.rawValue,
                 "region": request.region, "client": request.client, "app": request.app, "source": request.source,
-                "locale": request.locale, "lifetime": request.lifetime, "sends": request.sends, "salt": salt,
-                "keyed": keyed,
+                "locale": request.locale, "page_origin": request.pageOrigin, "lifetime": request.lifetime,
+                "sends": request.sends, "salt": salt, "keyed": keyed,
             ] + message.arguments
         }
     }
@@ -119,11 +119,17 @@ public struct AddressProofStore: Sendable {
 
     /// Sends a code, unless the browser's user has proven the address lately. - Returns: no outcome when a limit
     /// refused it.
+    /// - Parameter brake: the realm's limit of wrong codes; `nil` while it is only watched.
     public func begin(
-        _ beginning: Beginning, browser: Browser?, permits: PermitRequest
+        _ beginning: Beginning, browser: Browser?, brake: Budget?, permits: PermitRequest
     ) async throws(StoreError) -> (Begun?, PermitVerdict) {
         try await database.one(
-            Self.calls.begin, beginning.arguments + Browser.arguments(browser) + permits.arguments)
+            Self.calls.begin,
+            beginning.arguments + Browser.arguments(browser) + Self.arguments(brake) + permits.arguments)
+    }
+
+    private static func arguments(_ brake: Budget?) -> Arguments {
+        ["brake_permits": brake?.permits, "brake_per": brake?.per, "brake_burst": brake?.burst]
     }
 
     /// Counts the try, compares, and stores the authorization code when it is right.
@@ -133,11 +139,9 @@ public struct AddressProofStore: Sendable {
     public func prove(
         _ proof: Proof, keyed: [[UInt8]], amr: [String], brake: Budget?, permits: PermitRequest
     ) async throws(StoreError) -> (Proved?, PermitVerdict) {
-        let tried: Arguments = [
-            "keyed": keyed, "amr": amr, "brake_permits": brake?.permits, "brake_per": brake?.per,
-            "brake_burst": brake?.burst,
-        ]
-        return try await database.one(Self.calls.prove, proof.arguments + tried + permits.arguments)
+        try await database.one(
+            Self.calls.prove,
+            proof.arguments + ["keyed": keyed, "amr": amr] + Self.arguments(brake) + permits.arguments)
     }
 
     /// Stores the authorization code for an address that the browser's user has proven lately.
@@ -156,8 +160,11 @@ extension AddressProofStore {
             "begin_address_proof",
             [
                 "realm", "id", "resend_of", "address", "address_key", "sealed", "channel", "region", "client", "app",
-                "source", "locale", "lifetime", "sends", "salt", "keyed", "cookie_hash", "host", "max_age",
-            ] + SealedMail.arguments + PermitRequest.arguments, effect: .once
+                Argument("source", of: ["source", "locale", "page_origin"]) {
+                    "postern.requested_in(\($0[0]), \($0[1]), \($0[2]))"
+                }, "lifetime", "sends", "salt", "keyed", "cookie_hash", "host", "max_age",
+            ] + SealedMail.arguments + PermitRequest.arguments + ["brake_permits", "brake_per", "brake_burst"],
+            effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), id = columns("id", UUIDValue.self)
             return columns.limited { (row) throws(StoreError) in

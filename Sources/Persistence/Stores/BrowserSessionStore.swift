@@ -28,6 +28,8 @@ public struct BrowserSessionStore: Sendable {
         public let emailProvedAt: Double?
         /// When a phone number was last proven in it.
         public let phoneProvedAt: Double?
+        /// When it ends, however much it is used.
+        public let expiresAt: Double
         /// The database clock.
         public let now: Double
     }
@@ -38,6 +40,8 @@ public struct BrowserSessionStore: Sendable {
         public let outcome: PageOutcome
         /// `nil` without a live session.
         public let session: Live?
+        /// Whether the browser is to get its cookie again, for as long as the session lives.
+        public let isCookieDue: Bool
     }
 
     /// Who is signed in in a browser, and the answer to its authorization request, in one statement.
@@ -68,11 +72,10 @@ public struct BrowserSessionStore: Sendable {
     ///   - session: with its ``NewSession/page``.
     public func register(
         realm: UUIDValue, client: UUIDValue, handle: [UInt8], firstName: String?, lastName: String?,
-        acceptsTerms: Bool, session: NewSession
+        session: NewSession
     ) async throws(StoreError) -> SignInOutcome {
         let names: Arguments = [
             "realm": realm, "client": client, "handle": handle, "first": firstName, "last": lastName,
-            "accepts_terms": acceptsTerms,
         ]
         return try await database.one(Self.calls.register, names + session.arguments(in: realm))
     }
@@ -103,15 +106,18 @@ extension BrowserSessionStore {
             effect: .once
         ) { columns in
             let outcome = columns("outcome", PageOutcome.self), session = columns("session", UUIDValue?.self)
+            let isCookieDue = columns("cookie_due", Bool.self)
             let live = columns.record { (row) throws(StoreError) in
                 Live(
                     id: try row("session"), user: try row("user_id"), address: try row("email"),
                     firstName: try row("first_name"), lastName: try row("last_name"), amr: try row("amr"),
                     authTime: try row("auth_time"), emailProvedAt: try row("email_proved_at"),
-                    phoneProvedAt: try row("phone_proved_at"), now: try row("db_now"))
+                    phoneProvedAt: try row("phone_proved_at"), expiresAt: try row("expires_at"), now: try row("db_now"))
             }
             return { (row) throws(StoreError) in
-                Standing(outcome: try row[outcome], session: try row[session] == nil ? nil : try live(row))
+                Standing(
+                    outcome: try row[outcome], session: try row[session] == nil ? nil : try live(row),
+                    isCookieDue: try row[isCookieDue])
             }
         }
         let device = FunctionCall<(user: UUIDValue, session: UUIDValue)?>(
@@ -125,7 +131,7 @@ extension BrowserSessionStore {
         }
         let register = FunctionCall<SignInOutcome>(
             "register_on_page",
-            ["realm", "client", "handle", "first", "last", "accepts_terms"] + NewSession.pageArguments, effect: .once,
+            ["realm", "client", "handle", "first", "last"] + NewSession.pageArguments, effect: .once,
             returns: SignInOutcome.columnsOnPageWithoutSecondFactor)
         let signOut = FunctionCall<(isSignedOut: Bool, user: UUIDValue?)>(
             "sign_out_browser",

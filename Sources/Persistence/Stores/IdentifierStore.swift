@@ -47,8 +47,8 @@ public struct IdentifierStore: Sendable {
                 "realm": request.realm, "user": user, "id": request.id, "resend_of": request.resendOf,
                 "email": request.address, "email_key": request.addressKey, "channel": request.channel?.rawValue,
                 "region": request.region, "client": request.client, "app": request.app, "source": request.source,
-                "locale": request.locale, "lifetime": request.lifetime, "sends": request.sends, "salt": salt,
-                "keyed": keyed,
+                "locale": request.locale, "page_origin": request.pageOrigin, "lifetime": request.lifetime,
+                "sends": request.sends, "salt": salt, "keyed": keyed,
             ] + message.arguments
         }
     }
@@ -127,8 +127,9 @@ public struct IdentifierStore: Sendable {
             "begin_identifier",
             [
                 "realm", "user", "id", "resend_of", "email", "email_key", "channel", "region", "client", "app",
-                Argument("source", of: ["source", "locale"]) { "postern.requested_in(\($0[0]), \($0[1]))" }, "lifetime",
-                "sends", "salt", "keyed",
+                Argument("source", of: ["source", "locale", "page_origin"]) {
+                    "postern.requested_in(\($0[0]), \($0[1]), \($0[2]))"
+                }, "lifetime", "sends", "salt", "keyed",
             ] + SealedMail.arguments + PermitRequest.arguments,
             effect: .once
         ) { columns in

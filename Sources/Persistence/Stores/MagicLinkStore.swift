@@ -7,10 +7,12 @@ public struct MagicLinkStore: Sendable {
         self.database = database
     }
 
-    /// What the page says about the request behind a link, alive or ended. Changes nothing but the limits.
-    public struct Page: Sendable {
-        /// `nil`: the link does not exist.
-        public let origin: RequestOrigin?
+    /// What the page says about a link. Changes nothing but the limits.
+    public enum Page: Sendable {
+        /// It can be confirmed; where its request came from.
+        case open(RequestOrigin)
+        /// It can not, as an answer to the page would tell.
+        case ended(Confirmation)
     }
 
     /// Looks a link up for its page.
@@ -110,8 +112,11 @@ extension MagicLinkStore {
         let page = FunctionCall<(Page?, PermitVerdict)>(
             "link_page", ["realm", "user", "token_hash"] + PermitRequest.arguments, effect: .once
         ) { columns in
-            let origin = RequestOrigin.columns(&columns)
-            return columns.limited { (row) throws(StoreError) in Page(origin: try origin(row)) }
+            let origin = RequestOrigin.columns(&columns), ended = columns("ended", Confirmation?.self)
+            return columns.limited { (row) throws(StoreError) in
+                if let ended = try row[ended] { return .ended(ended) }
+                return .open(try row.some(origin(row)))
+            }
         }
         let confirm = FunctionCall<(Confirmation?, PermitVerdict)>(
             "confirm_link", ["realm", "user", "token_hash", "number", "source"] + PermitRequest.arguments, effect: .once

@@ -28,6 +28,8 @@ public struct PageSignIn: Sendable {
     public let numberHandle: [UInt8]?
     /// The handle under which a number is held that was proven before; this proof may complete it.
     public let heldHandle: [UInt8]?
+    /// Whether the person accepted the terms on the way here.
+    public let acceptsTerms: Bool
     /// `nil`: no client asked for a code.
     public let request: AuthorizationCodeRequest?
     /// The address as the person typed it, and how it was proven; `nil` for a passkey.
@@ -50,10 +52,11 @@ public struct PageSignIn: Sendable {
         cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, locale: String, proves: Proof,
         proven: Address? = nil,
         profileHandle: [UInt8]? = nil, numberHandle: [UInt8]? = nil, heldHandle: [UInt8]? = nil,
-        request: AuthorizationCodeRequest?
+        acceptsTerms: Bool = false, request: AuthorizationCodeRequest?
     ) {
         self.numberHandle = numberHandle
         self.heldHandle = heldHandle
+        self.acceptsTerms = acceptsTerms
         self.proven = proven
         self.cookieHash = cookieHash
         self.formerCookieHash = formerCookieHash
@@ -73,6 +76,7 @@ public struct PageSignIn: Sendable {
         let profileHandle: String?
         let numberHandle: String?
         let heldHandle: String?
+        let acceptsTerms: Bool
         let proofs: [String: Address]?
         let request: AuthorizationCodeRequest?
     }
@@ -84,7 +88,8 @@ public struct PageSignIn: Sendable {
                 cookie: hex(cookieHash), former: formerCookieHash.map(hex), host: host, locale: locale,
                 proves: proves,
                 profileHandle: profileHandle.map(hex), numberHandle: numberHandle.map(hex),
-                heldHandle: heldHandle.map(hex), proofs: proven.map { [proves.rawValue: $0] }, request: request))
+                heldHandle: heldHandle.map(hex), acceptsTerms: acceptsTerms,
+                proofs: proven.map { [proves.rawValue: $0] }, request: request))
     }
 }
 
@@ -215,6 +220,8 @@ public enum PageOutcome: String, Sendable, CaseIterable {
     case profile
     /// The code was right; its number signs in with one more proof of the account.
     case secondProof = "second-proof"
+    /// The code was right; its address has no account, and none is made any more.
+    case registrationClosed = "registration-closed"
     /// Client, permission or pages were closed meanwhile.
     case closed
     /// The pushed request was answered before.

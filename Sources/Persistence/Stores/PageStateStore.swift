@@ -24,10 +24,18 @@ public struct PageStateStore: Sendable {
         _ = try await database.one(Self.calls.giveUp, ["realm": realm, "handle": handle])
     }
 
-    /// The state of the page of this browser that asked for a link; `nil` when another browser did.
+    /// A page that asked for a link.
+    public struct Asking: Sendable {
+        /// The sealed state of the page.
+        public let state: [UInt8]
+        /// Whether the link's number was typed elsewhere: then the handle signs in and no longer the link.
+        public let isConfirmed: Bool
+    }
+
+    /// The page of this browser that asked for a link and can go on with it; `nil` when there is none.
     public func page(
         realm: UUIDValue, user: UUIDValue, tokenHash: [UInt8], browser: [UInt8]
-    ) async throws(StoreError) -> [UInt8]? {
+    ) async throws(StoreError) -> Asking? {
         try await database.one(
             Self.calls.page, ["realm": realm, "user": user, "token_hash": tokenHash, "browser": browser])
     }
@@ -55,8 +63,15 @@ extension PageStateStore {
     struct Calls: Sendable {
         let keep = FunctionCall<Bool?>("keep_page", ["realm", "handle", "browser", "state"], effect: .idempotent)
         let giveUp = FunctionCall<Bool?>("give_up_request", ["realm", "handle"], effect: .idempotent)
-        let page = FunctionCall<[UInt8]?>(
-            "page_of_link", ["realm", "user", "token_hash", "browser"], effect: .readOnly)
+        let page = FunctionCall<Asking?>(
+            "page_of_link", ["realm", "user", "token_hash", "browser"], effect: .readOnly
+        ) { columns in
+            let state = columns("state", [UInt8]?.self), confirmed = columns("confirmed", Bool?.self)
+            return { (row) throws(StoreError) in
+                guard let state = try row[state] else { return nil }
+                return Asking(state: state, isConfirmed: try row[confirmed] ?? false)
+            }
+        }
         let state = FunctionCall<(LinkState?, PermitVerdict)>(
             "link_state", ["realm", "handle"] + PermitRequest.arguments, effect: .once
         ) { columns in

@@ -8,6 +8,8 @@ public enum SignInOutcome: Sendable {
     case profileDue
     /// On a page: the code was right, and its number signs in only with one more proof of the account.
     case secondProofDue
+    /// On a page: the code was right; its address has no account, and none is made any more.
+    case registrationClosed
     /// The reason is for logs.
     case refused(String)
     /// The first factor is right and still live; the account has a second one.
@@ -71,6 +73,7 @@ extension SignInOutcome {
             let page = try row[said].flatMap(PageOutcome.init)
             if page == .profile { return .profileDue }
             if page == .secondProof { return .secondProofDue }
+            if page == .registrationClosed { return .registrationClosed }
             guard case .signedIn(let user, let now, let expiresAt, _) = try decode(row), let page else {
                 return try decode(row)
             }

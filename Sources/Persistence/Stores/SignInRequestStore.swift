@@ -37,6 +37,8 @@ public struct SignInRequestStore: Sendable {
         let hint: (user: UUIDValue, session: UUIDValue)?
         /// The language that was asked for.
         let locale: String?
+        /// Origin of the page that asks; `nil`: an app does.
+        let pageOrigin: String?
         /// The proof that came with it.
         let proof: ProofUse?
 
@@ -44,7 +46,7 @@ public struct SignInRequestStore: Sendable {
         public init(
             realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, address: String, addressKey: String, channel: Channel?,
             region: String?, client: UUIDValue?, app: String?, source: String, lifetime: Int32, sends: Int32,
-            hint: (user: UUIDValue, session: UUIDValue)?, locale: String? = nil,
+            hint: (user: UUIDValue, session: UUIDValue)?, locale: String? = nil, pageOrigin: String? = nil,
             proof: ProofUse? = nil
         ) {
             self.realm = realm
@@ -61,6 +63,7 @@ public struct SignInRequestStore: Sendable {
             self.sends = sends
             self.hint = hint
             self.locale = locale
+            self.pageOrigin = pageOrigin
             self.proof = proof
         }
 
@@ -76,8 +79,8 @@ public struct SignInRequestStore: Sendable {
 
         static let arguments: [Argument] = [
             "realm", "id", "resend_of", "email", "email_key", "channel", "region", "client", "app",
-            Argument("source", of: ["source", "locale", "proof"]) {
-                "postern.with_dpop_proof(postern.requested_in(\($0[0]), \($0[1])), \($0[2]))"
+            Argument("source", of: ["source", "locale", "page_origin", "proof"]) {
+                "postern.with_dpop_proof(postern.requested_in(\($0[0]), \($0[1]), \($0[2])), \($0[3]))"
             }, "lifetime", "sends", "hint_user", "hint_session",
         ]
 
@@ -85,7 +88,8 @@ public struct SignInRequestStore: Sendable {
             [
                 "realm": realm, "id": id, "resend_of": resendOf, "email": address, "email_key": addressKey,
                 "channel": channel?.rawValue, "region": region, "client": client, "app": app, "source": source,
-                "locale": locale, "proof": proof?.asText(in: realm), "lifetime": lifetime, "sends": sends,
+                "locale": locale, "page_origin": pageOrigin, "proof": proof?.asText(in: realm), "lifetime": lifetime,
+                "sends": sends,
                 "hint_user": hint?.user, "hint_session": hint?.session,
             ]
         }
@@ -129,7 +133,7 @@ public struct SignInRequestStore: Sendable {
         public let kind: String
         /// The folded address.
         public let emailKey: String
-        /// The realm's public origin.
+        /// The origin of the page that asked, else the realm's.
         public let publicOrigin: String
         /// Seconds.
         public let otpLifetime: Int32

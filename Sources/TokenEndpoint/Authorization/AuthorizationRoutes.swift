@@ -69,13 +69,16 @@ struct AuthorizationRoutes: Sendable {
     }
 
     private func answer(_ request: AuthorizationRequest, _ exchange: Exchange) async throws -> Answer {
-        let answer = try await authorizations.answer(
+        let (answer, renewed) = try await authorizations.answer(
             request, cookie: exchange.sessionCookie, host: exchange.host, realm: exchange.realm)
-        switch answer {
-        case .response(let found): return response(found, exchange)
-        case .page(let due, let session):
-            return try await pages.begin(request, due: due, session: session, exchange)
-        }
+        var found =
+            switch answer {
+            case .response(let found): response(found, exchange)
+            case .page(let due, let session):
+                try await pages.begin(request, due: due, session: session, exchange)
+            }
+        if let renewed { found.headers.append(HTTPField(name: .setCookie, value: exchange.header(for: renewed))) }
+        return found
     }
 
     /// A cross-site POST comes without the browser's cookies; the GET after it brings them.
@@ -88,7 +91,7 @@ struct AuthorizationRoutes: Sendable {
                 return pages.refused(exchange, status: refusal.answer.status)
             }
             let query = String(decoding: exchange.request.body.readableBytesView, as: UTF8.self)
-            var location = exchange.realm.endpointOrigin + "/connect/authorize" + "?"
+            var location = exchange.realm.origin(ofHost: exchange.host) + "/connect/authorize" + "?"
             if query.utf8.count <= Self.maximumQuery, Self.isQuery(query) {
                 location += query
             } else {

@@ -11,10 +11,16 @@ extension Exchange {
     /// The session cookie that the browser showed; `nil` for none, for two, and for what cannot be one.
     public var sessionCookie: BrowserCookie? { cookie(named: sessionCookieName).flatMap { BrowserCookie($0) } }
 
-    /// `Set-Cookie` that ends the session cookie.
-    public var endedSessionCookie: String {
-        "\(sessionCookieName)=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax" + (hasSecureCookies ? "; Secure" : "")
+    /// `Set-Cookie` of a session.
+    public func header(for session: SessionCookie) -> String {
+        "\(sessionCookieName)=\(session.cookie.text); Max-Age=\(session.seconds)" + cookieAttributes
     }
+
+    /// `Set-Cookie` that ends the session cookie.
+    public var endedSessionCookie: String { "\(sessionCookieName)=; Max-Age=0" + cookieAttributes }
+
+    /// What follows the life of each cookie.
+    public var cookieAttributes: String { "; Path=/; HttpOnly; SameSite=Lax" + (hasSecureCookies ? "; Secure" : "") }
 
     /// The value of a cookie; `nil` when it is missing or there are two of the name.
     public func cookie(named name: String) -> Substring? {

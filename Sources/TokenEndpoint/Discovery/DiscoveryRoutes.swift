@@ -52,10 +52,7 @@ struct DiscoveryRoutes: Sendable {
         let algorithms = SigningKeys.algorithms(of: realm, now: now)
         object.member("id_token_signing_alg_values_supported", algorithms)
         object.member("introspection_signing_alg_values_supported", algorithms)
-        object.member(
-            "acr_values_supported",
-            realm.hosted.isEnabled
-                ? AuthorizationRequest.acrValuesSupported : AuthenticationContext.allCases.map(\.rawValue))
+        object.member("acr_values_supported", realm.reachableContexts)
         object.member("dpop_signing_alg_values_supported", ClientKey.Algorithm.allCases.map(\.rawValue))
         object.member("token_endpoint_auth_methods_supported", ["none"] + authMethods)
         object.member("introspection_endpoint_auth_methods_supported", authMethods)
@@ -68,7 +65,9 @@ struct DiscoveryRoutes: Sendable {
             object.member(endpoint, ClientAuthenticator.algorithms)
         }
         object.member(
-            "scopes_supported", realm.scopes.values.filter { $0.enabled && $0.inDiscovery }.map(\.name).sorted())
+            "scopes_supported",
+            realm.scopes.values.filter { $0.enabled && $0.inDiscovery && realm.canReach(scope: $0.name) }.map(\.name)
+                .sorted())
         object.member(
             "claims_supported",
             [

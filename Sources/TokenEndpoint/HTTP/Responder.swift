@@ -82,7 +82,9 @@ public final class Responder: Sendable {
         } catch {
             logger.warning("realm configuration is not available", metadata: ["error": "\(error)"])
             guard let route else { return .unavailable }
-            return outage(request, peer, host, route, parameter, span) ?? route.unavailable
+            let found = outage(request, peer, host, route, parameter, span) ?? route.unavailable
+            // Which scheme the realm has is not known; over http browsers ignore it (RFC 6797 §8.1).
+            return found.isPage ? found.withStrictTransportSecurity : found
         }
         guard let realm, let route else { return Answer(.notFound) }
         span?.attributes["postern.realm"] = realm.slug

@@ -56,7 +56,7 @@ struct SignOutRoutes: Sendable {
     }
 
     /// The page's form has a `tx`. Any other POST may come from another site, without the browser's cookies: the GET
-    /// after it brings them.
+    /// after it, of the same host, brings them.
     private func submit(_ exchange: Exchange) async throws -> Answer {
         let form = try exchange.form()
         guard form["tx"] == nil else {
@@ -69,7 +69,9 @@ struct SignOutRoutes: Sendable {
         let fits =
             query.utf8.count <= Self.maximumQuery && query.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }
         // What cannot be repeated in a query is asked about.
-        let location = exchange.realm.endpointOrigin + "/connect/logout" + (fits && !query.isEmpty ? "?" + query : "")
+        let location =
+            exchange.realm.origin(ofHost: exchange.host) + "/connect/logout"
+            + (fits && !query.isEmpty ? "?" + query : "")
         return Answer(.seeOther, headers: [.location: location])
     }
 }

@@ -19,6 +19,7 @@ CREATE OR REPLACE FUNCTION postern.origin_host(origin text) RETURNS text
 LANGUAGE sql IMMUTABLE
 RETURN substring(origin FROM '\A[a-z]+://([^:/]+)');
 COMMENT ON FUNCTION postern.origin_host IS 'The host of an origin, without its port';
+GRANT EXECUTE ON FUNCTION postern.origin_host TO postern_app;
 
 -- Quotes a value for a message, so that blanks and NULL are visible.
 CREATE OR REPLACE FUNCTION postern.shown(value text) RETURNS text

@@ -24,9 +24,10 @@ GRANT EXECUTE ON FUNCTION postern.address_proved_at TO postern_app;
 -- rate_limited.
 CREATE OR REPLACE FUNCTION postern.begin_address_proof(
     p_realm uuid, p_id uuid, p_resend_of uuid, p_address text, p_address_key text, p_sealed bytea, p_channel text,
-    p_region text, p_client uuid, p_app text, p_source text, p_locale text, p_lifetime integer, p_sends integer,
+    p_region text, p_client uuid, p_app text, p_source text, p_lifetime integer, p_sends integer,
     p_salt bytea, p_keyed bytea, p_cookie_hash bytea, p_host text, p_max_age integer, p_mail_id uuid, p_payload bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
     OUT outcome text, OUT id uuid, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
@@ -41,10 +42,14 @@ BEGIN
         outcome := 'known';
         RETURN;
     END IF;
-    SELECT p.sends, p.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
+    SELECT p.sends, p.message, p.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
       FROM postern.address_proof AS p JOIN postern.realm AS r ON r.id = p_realm
+      LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
      WHERE p.realm_id = p_realm AND p.id = p_resend_of AND p.client = p_client AND p.proved_at IS NULL
-       AND p.expires_at > now();
+       AND p.expires_at > now()
+       -- One without tries would refuse the right code too: the code gets a proof of its own.
+       AND p.attempts < CASE WHEN postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+                             THEN 1 ELSE r.otp_attempts END;
     id := CASE WHEN v_before.sends IS NULL THEN p_id ELSE p_resend_of END;
     IF v_before.cools THEN
         outcome := 'cooldown';
@@ -60,17 +65,18 @@ BEGIN
     END IF;
     outcome := 'sent';
     INSERT INTO postern.address_proof AS p (realm_id, id, client, expires_at, last_send_at, sends, kind, channel,
-                                            region, source, sealed_address, code_salt, code_mac)
+                                            region, source, sealed_address, code_salt, code_mac, message)
     VALUES (p_realm, id, p_client, now() + make_interval(secs => p_lifetime), now(), 1,
             CASE WHEN p_channel IS NULL THEN 'email' ELSE 'phone' END, p_channel, p_region, p_source, p_sealed, p_salt,
-            sha256(p_salt || p_keyed))
+            sha256(p_salt || p_keyed), p_mail_id)
         ON CONFLICT ON CONSTRAINT address_proof_pkey DO UPDATE
        SET sends = p.sends + 1, last_send_at = now(), channel = excluded.channel, code_salt = excluded.code_salt,
-           code_mac = excluded.code_mac, expires_at = excluded.expires_at;
+           code_mac = excluded.code_mac, expires_at = excluded.expires_at, message = excluded.message;
+    PERFORM postern.supersede_message(p_realm, v_before.message);
     PERFORM postern.queue_message(
         p_realm, p_mail_id, coalesce(p_channel, 'email'), p_address, 'otp', 'verify', p_payload,
         p_expires_at => now() + make_interval(secs => p_lifetime), p_client => p_client, p_app => p_app,
-        p_locale => p_locale);
+        p_locale => NULLIF(current_setting('postern.locale', true), ''));
 END
 $$;
 COMMENT ON FUNCTION postern.begin_address_proof IS

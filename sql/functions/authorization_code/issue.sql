@@ -130,11 +130,14 @@ GRANT EXECUTE ON FUNCTION postern.answer_request TO postern_app;
 -- user_id is NULL without a live session. email: what names the account to its user: the address of the kind that the
 -- request wants proven, the e-mail address, or the phone number. The session's use is noted once a second at most, and
 -- not while another transaction holds the row, so that parallel requests of one browser do not wait for each other.
+-- expires_at: when it ends however much it is used. cookie_due: the browser is to get its cookie again, whose life
+-- would else run from the sign-in; true once an hour at most.
 CREATE OR REPLACE FUNCTION postern.continue_browser_session(
     p_realm uuid, p_cookie_hash bytea, p_host text, p_request jsonb,
     OUT outcome text, OUT session uuid, OUT user_id uuid, OUT email text, OUT first_name text, OUT last_name text,
     OUT amr text[], OUT auth_time double precision, OUT db_now double precision,
-    OUT email_proved_at double precision, OUT phone_proved_at double precision)
+    OUT email_proved_at double precision, OUT phone_proved_at double precision, OUT expires_at double precision,
+    OUT cookie_due boolean)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -144,6 +147,7 @@ DECLARE
 BEGIN
     v_set := set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
+    cookie_due := false;
     SELECT b.* INTO v_session FROM postern.live_browser_session(p_realm, p_cookie_hash, p_host) AS b;
     IF v_session.id IS NULL THEN
         outcome := 'login';
@@ -155,6 +159,7 @@ BEGIN
     auth_time := date_part('epoch', v_session.auth_time);
     email_proved_at := date_part('epoch', v_session.email_proved_at);
     phone_proved_at := date_part('epoch', v_session.phone_proved_at);
+    expires_at := date_part('epoch', v_session.expires_at);
     SELECT u.id,
            coalesce(v_session.proofs -> (p_request ->> 'proof') ->> 'value', u.email,
                     (SELECT i.value FROM postern.user_identifier AS i
@@ -164,12 +169,16 @@ BEGIN
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = v_session.user_id;
     IF outcome = 'issued' AND v_session.last_used_at < now() - interval '1 second' THEN
         UPDATE postern.browser_session AS b
-           SET last_used_at = now(), idle_expires_at = now() + postern.browser_session_idle(r)
+           SET last_used_at = now(), idle_expires_at = now() + postern.browser_session_idle(r),
+               cookie_set_at = CASE WHEN b.cookie_set_at <= now() - interval '1 hour' THEN now()
+                                    ELSE b.cookie_set_at END
           FROM postern.realm AS r
          WHERE b.realm_id = p_realm AND r.id = p_realm
            AND b.id = (SELECT h.id FROM postern.browser_session AS h
                         WHERE h.realm_id = p_realm AND h.id = v_session.id AND h.ended_at IS NULL
-                          FOR NO KEY UPDATE SKIP LOCKED);
+                          FOR NO KEY UPDATE SKIP LOCKED)
+        RETURNING b.cookie_set_at > v_session.cookie_set_at INTO cookie_due;
+        cookie_due := coalesce(cookie_due, false);
     END IF;
 END
 $$;

@@ -113,6 +113,7 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
      '415 555 2671.'),
     ('fault-phone_unsupported', 'No messages are sent to numbers of this country.'),
     ('fault-rate_limited', 'Too many tries. Wait a moment, then try again.'),
+    ('fault-registration_closed', 'Registration is closed. If you have an account, you can sign in.'),
     ('fault-send_limit', 'No more messages can be sent for this sign-in.'),
     ('fault-temporarily_unavailable', 'Something went wrong on our side. Try again in a moment.'),
     ('fault-terms_missing', 'Accept the terms of use to go on.'),

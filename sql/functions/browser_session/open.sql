@@ -10,6 +10,7 @@ SET LOCAL ROLE postern_owner;
 --   profile_handle: of the code, where a new user is asked for names first; or null;
 --   number_handle: of the code of a phone number, which waits there for one more proof if it is stale; or null;
 --   held_handle: of a number that waits for this proof; or null;
+--   accepts_terms: the person accepted the terms on the way here;
 --   request: the authorization request, as postern.answer_request takes it, or null.
 CREATE OR REPLACE FUNCTION postern.opened_on_page(p_source text, p_user_agent text, p_page jsonb) RETURNS text
 LANGUAGE plpgsql
@@ -145,7 +146,8 @@ BEGIN
     END IF;
     IF v_session.id IS NOT NULL THEN
         UPDATE postern.browser_session AS b
-           SET cookie_hash = decode(p_page ->> 'cookie', 'hex'), auth_time = now(), last_used_at = now(),
+           SET cookie_hash = decode(p_page ->> 'cookie', 'hex'), cookie_set_at = now(), auth_time = now(),
+               last_used_at = now(),
                idle_expires_at = now() + postern.browser_session_idle(v_realm),
                amr = postern.proven_methods(b, v_amr, v_request),
                proven_at = postern.proven_at(b, v_amr, v_request),

@@ -31,9 +31,10 @@ GRANT EXECUTE ON FUNCTION postern.asks_profile TO postern_app;
 
 -- Makes the account of a handle whose address was proven, once, and opens the browser session of the statement. A phone
 -- number that another account has not used for long moves to it, where the posture or the client registers.
--- Accepted terms are noted in the audit log. Outcomes: ok, refused (reason is for logs only).
+-- Outcomes: ok, refused (reason is for logs only). When the posture has changed since, postern.page_outcome is
+-- registration-closed.
 CREATE OR REPLACE FUNCTION postern.register_on_page(
-    p_realm uuid, p_client uuid, p_handle bytea, p_first text, p_last text, p_accepts_terms boolean,
+    p_realm uuid, p_client uuid, p_handle bytea, p_first text, p_last text,
     p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
     p_access_lifetime integer, p_refresh_lifetime integer, p_source text, p_server_key bytea,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
@@ -62,6 +63,14 @@ BEGIN
     RETURNING a.email, a.app, a.locale, k.client_id, now() + r.session_lifetime AS session_end INTO v_asked;
     IF NOT FOUND THEN
         reason := 'expired';
+        IF EXISTS (SELECT FROM postern.auth_session AS a
+                    WHERE a.realm_id = p_realm AND a.id = p_handle AND a.proved_at IS NOT NULL
+                      AND a.expires_at > now() AND a.client = p_client
+                      AND NOT EXISTS (SELECT FROM postern.app AS p
+                                       WHERE p.realm_id = p_realm AND p.slug = a.app AND p.registration <> 'Off')) THEN
+            reason := 'registration closed';
+            PERFORM set_config('postern.page_outcome', 'registration-closed', true);
+        END IF;
         RETURN;
     END IF;
     -- Apart from the next statement, which would not see the row.
@@ -73,10 +82,6 @@ BEGIN
     IF v_user.id IS NULL OR v_user.has_totp THEN
         reason := 'exists';
         RETURN;
-    END IF;
-    IF p_accepts_terms THEN
-        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source)
-        VALUES (p_realm, 'terms_accepted', p_client, v_user.id, p_source);
     END IF;
     v_opened := postern.open_session(
         p_realm, p_client, v_asked.client_id, v_user.id, v_user.security_stamp, v_asked.session_end,

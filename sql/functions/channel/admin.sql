@@ -14,13 +14,14 @@ END
 $$;
 COMMENT ON FUNCTION postern.check_call_url IS 'Refuses a URL that the server may not call; NULL passes';
 
--- Placeholders stand in values, at any depth; a value of a form is text.
+-- Placeholders stand in values, at any depth; in a key they would be sent as they are. A value of a form is text.
 CREATE OR REPLACE FUNCTION postern.check_fields(fields jsonb, body text) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_allowed text[] := '{to,to_digits,from,text,code,spaced_code,link,id,locale}';
     v_name text;
+    v_key text;
 BEGIN
     IF jsonb_typeof(fields) <> 'object' OR fields = '{}' OR octet_length(fields::text) > 8192 THEN
         PERFORM postern.refuse('fields is not an object of 1 to 8,192 bytes',
@@ -37,6 +38,14 @@ BEGIN
     IF FOUND THEN
         PERFORM postern.refuse(format('fields has the unknown placeholder {%s}', left(v_name, 50)),
             format('Placeholders are: {%s}.', array_to_string(v_allowed, '} {')));
+    END IF;
+    SELECT k.key INTO v_key
+      FROM jsonb_path_query(fields, 'lax $.** ? (@.type() == "object")') AS o (value),
+           jsonb_object_keys(o.value) AS k (key)
+     WHERE k.key ~ '\{[^{}]*\}' LIMIT 1;
+    IF FOUND THEN
+        PERFORM postern.refuse(format('fields has a placeholder in the name %s', postern.shown(v_key)),
+            'Names are sent as they are. Put the placeholder into a value, for example ''{"To": "{to}"}''.');
     END IF;
 END
 $$;

@@ -27,7 +27,7 @@ BEGIN
         RETURN v_added.outcome;
     END IF;
     UPDATE postern.browser_session AS b
-       SET cookie_hash = p_new_cookie_hash,
+       SET cookie_hash = p_new_cookie_hash, cookie_set_at = now(),
            auth_time = CASE WHEN i.added_at < b.auth_time THEN now() ELSE b.auth_time END, last_used_at = now(),
            idle_expires_at = now() + postern.browser_session_idle(r),
            amr = postern.proven_methods(b, p_amr, p_request),

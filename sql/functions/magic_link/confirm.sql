@@ -11,13 +11,31 @@ AS $$ SELECT 10 + (get_byte(h, 0) * 256 + get_byte(h, 1)) % 90 FROM sha256('matc
 COMMENT ON FUNCTION postern.match_number IS 'The number of a handle, 10 to 99';
 GRANT EXECUTE ON FUNCTION postern.match_number TO postern_app;
 
--- What the page shows about the request, also for a link that has ended: only the POST of the page reveals whether a
--- link is valid. Changes nothing but the limits. Outcomes: shown, rate_limited. asked_by is NULL when the link does not
--- exist.
+-- Why a link can be neither confirmed nor opened: answered (confirmed or denied before), redeemed, superseded (ended by
+-- another sign-in, a new security stamp or another address), expired, unknown (its account or its realm is closed).
+-- NULL: it can. Whoever has the token may know.
+CREATE OR REPLACE FUNCTION postern.link_end(l postern.login_link) RETURNS text
+LANGUAGE sql STABLE
+AS $$
+    SELECT CASE WHEN u.id IS NULL OR NOT r.enabled OR NOT (r.native_grants_enabled OR r.hosted_enabled) THEN 'unknown'
+                WHEN l.ended IN ('confirmed', 'denied', 'disowned') THEN 'answered'
+                WHEN l.ended IS NOT NULL THEN l.ended
+                WHEN l.security_stamp IS DISTINCT FROM u.security_stamp THEN 'superseded'
+                WHEN l.expires_at <= now() THEN 'expired' END
+      FROM postern.realm AS r
+      LEFT JOIN postern.user_account AS u ON u.realm_id = r.id AND u.id = l.user_id AND u.enabled
+          AND postern.has_identifier(r.id, u.id, l.email_key)
+     WHERE r.id = l.realm_id
+$$;
+COMMENT ON FUNCTION postern.link_end IS 'Why a link can no longer be used; NULL while it can';
+GRANT EXECUTE ON FUNCTION postern.link_end TO postern_app;
+
+-- What the page shows about the request of a link, or why the link can no longer be used (postern.link_end). Changes
+-- nothing but the limits. Outcomes: shown, rate_limited. asked_by is NULL when the link does not exist.
 CREATE OR REPLACE FUNCTION postern.link_page(
     p_realm uuid, p_user uuid, p_token_hash bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    OUT outcome text, OUT asked_by text, OUT asked_at double precision, OUT source text,
+    OUT outcome text, OUT asked_by text, OUT asked_at double precision, OUT source text, OUT ended text,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
@@ -30,16 +48,19 @@ BEGIN
     END IF;
     outcome := 'shown';
     SELECT coalesce(p.display_name, k.display_name, r.display_name),
-           date_part('epoch', coalesce(l.asked_at, l.created_at)), l.source
-      INTO asked_by, asked_at, source
+           date_part('epoch', coalesce(l.asked_at, l.created_at)), l.source, postern.link_end(l)
+      INTO asked_by, asked_at, source, ended
       FROM postern.login_link AS l JOIN postern.realm AS r ON r.id = l.realm_id
       LEFT JOIN postern.app AS p ON p.realm_id = l.realm_id AND p.slug = l.app
       LEFT JOIN postern.client AS k ON k.realm_id = l.realm_id AND k.id = l.client
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash;
+    IF NOT FOUND THEN
+        ended := 'unknown';
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION postern.link_page IS
-    'Who requested a link, when and from where; changes nothing but the rate limits';
+    'Who requested a link, when and from where, and whether it has ended; changes nothing but the rate limits';
 GRANT EXECUTE ON FUNCTION postern.link_page TO postern_app;
 
 -- The answer of the page's form. p_number NULL: the owner says that the request is not theirs. Outcomes: confirmed,
@@ -69,18 +90,10 @@ BEGIN
         outcome := 'busy';
         RETURN;
     END IF;
-    SELECT l.handle, l.client, l.expires_at > now() AS live, u.security_stamp,
-           CASE WHEN l.ended IN ('confirmed', 'denied', 'disowned') THEN 'answered'
-                WHEN l.ended IS NULL AND l.security_stamp IS DISTINCT FROM u.security_stamp THEN 'superseded'
-                ELSE l.ended END AS ended,
-           u.id IS NOT NULL AND r.enabled AND (r.native_grants_enabled OR r.hosted_enabled) AS usable
-      INTO v_link
-      FROM postern.login_link AS l JOIN postern.realm AS r ON r.id = l.realm_id
-      LEFT JOIN postern.user_account AS u ON u.realm_id = l.realm_id AND u.id = l.user_id AND u.enabled
-          AND postern.has_identifier(p_realm, u.id, l.email_key)
+    SELECT l.handle, l.client, l.security_stamp, postern.link_end(l) AS ended INTO v_link
+      FROM postern.login_link AS l
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash;
-    outcome := CASE WHEN NOT FOUND OR NOT v_link.usable THEN 'unknown' WHEN v_link.ended IS NOT NULL THEN v_link.ended
-                    WHEN NOT v_link.live THEN 'expired'
+    outcome := CASE WHEN NOT FOUND THEN 'unknown' WHEN v_link.ended IS NOT NULL THEN v_link.ended
                     WHEN NOT postern.try_hold_handle(p_realm, v_link.handle)
                         OR NOT postern.try_hold_user(p_realm, p_user)
                          THEN 'busy' END;

@@ -60,7 +60,8 @@ BEGIN
         RETURN false;
     END IF;
     SELECT c.id, c.email, c.app, c.locale, postern.person_name(c.first_name) AS first_name,
-           postern.person_name(c.last_name) AS last_name
+           postern.person_name(c.last_name) AS last_name,
+           coalesce(a.registration <> 'Off', false) OR postern.speaks_cotter(k) AS is_open
       INTO v_code
       FROM postern.login_code AS c
       LEFT JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app
@@ -70,12 +71,16 @@ BEGIN
           AND postern.is_switched_on(p_permission,
                                      r.native_grants_enabled AND coalesce(a.native_grants_enabled, c.app IS NULL),
                                      r.hosted_enabled AND coalesce(a.hosted_enabled, c.app IS NULL))
-          AND (coalesce(a.registration <> 'Off', false) OR postern.speaks_cotter(k))
      WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.email IS NOT NULL AND c.user_id IS NULL
        AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
      LIMIT 1;
     IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    -- A page says so to the person whose code was right, and to no other.
+    IF NOT v_code.is_open THEN
+        PERFORM set_config('postern.page_outcome', 'registration-closed', true);
         RETURN false;
     END IF;
     IF postern.asks_profile(p_realm, p_email_key, v_code.id) THEN

@@ -215,6 +215,21 @@ COMMENT ON FUNCTION postern.queue_figures IS
     'and of logout tokens, per realm';
 GRANT EXECUTE ON FUNCTION postern.queue_figures TO postern_app;
 
+-- A newer message was queued for the same request. The older one does not leave any more, unless a sender holds its row
+-- now: then both leave. NULL passes.
+CREATE OR REPLACE FUNCTION postern.supersede_message(p_realm uuid, p_id uuid) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
+AS $$
+    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL, last_error = 'superseded'
+     WHERE (m.realm_id, m.id) IN (
+        SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
+         WHERE d.realm_id = p_realm AND d.id = p_id AND d.state IS NOT DISTINCT FROM 'queued'
+           FOR NO KEY UPDATE OF d SKIP LOCKED)
+$$;
+COMMENT ON FUNCTION postern.supersede_message IS
+    'Ends a queued message in whose place a newer one was queued; no sender takes it any more';
+GRANT EXECUTE ON FUNCTION postern.supersede_message TO postern_app;
+
 CREATE OR REPLACE VIEW admin.outbox AS
 SELECT r.slug AS realm, m.id, m.recipient, m.template, m.state, m.attempts, m.last_error, m.created_at, m.not_before,
        m.expires_at, m.sent_at

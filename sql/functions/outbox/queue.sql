@@ -12,7 +12,8 @@ SET LOCAL ROLE postern_owner;
 --   p_purpose    sign-in, register, verify, identifier, possession, notice or approval. register, verify, identifier
 --                and possession are for addresses that are not proven: they leave after all others and fill 4/5 of
 --                the queue at most.
---   p_request    the handle (auth_session.id) that asked: gives client, App and locale, unless they are given.
+--   p_request    the handle (auth_session.id) that asked: gives client, App and locale, unless they are given, and the
+--                page. What was queued for it before and has not left does not leave any more: people use the newest.
 --   p_expires_at when the message is useless, by the database clock; NULL: 24 hours. A code or link always
 --                ends with the realm's lifetime of codes or links.
 --   p_client, p_app  who asked: the client's key, the App's slug. The text names them.
@@ -28,25 +29,35 @@ AS $$
 DECLARE
     v_request record;
 BEGIN
-    SELECT a.client, a.app, a.locale INTO v_request
+    SELECT a.client, a.app, a.locale, a.page_origin, a.message INTO v_request
       FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_request;
     INSERT INTO postern.mail_outbox (realm_id, id, channel, recipient, template, purpose, payload, detail, expires_at,
-                                     client, app, locale)
+                                     client, app, locale, page_host)
     VALUES (p_realm, p_id, p_channel, p_recipient, p_template, p_purpose, p_payload, p_detail,
             coalesce(p_expires_at, now() + interval '24 hours'), coalesce(p_client, v_request.client),
-            coalesce(p_app, v_request.app), coalesce(p_locale, v_request.locale));
+            coalesce(p_app, v_request.app), coalesce(p_locale, v_request.locale),
+            postern.origin_host(coalesce(v_request.page_origin,
+                                         NULLIF(current_setting('postern.page_origin', true), ''))));
+    -- FOUND: the queue was not full.
+    IF FOUND AND p_request IS NOT NULL THEN
+        PERFORM postern.supersede_message(p_realm, v_request.message);
+        UPDATE postern.auth_session AS a SET message = p_id WHERE a.realm_id = p_realm AND a.id = p_request;
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION postern.queue_message IS 'Queues a message of any channel, sealed or a notice';
 GRANT EXECUTE ON FUNCTION postern.queue_message TO postern_app;
 
--- Used in place of p_source in a statement that records a request. It puts the language into a setting that the
--- column's default reads, so that no function that records a request needs a parameter for it.
-CREATE OR REPLACE FUNCTION postern.requested_in(p_source text, p_locale text) RETURNS text
+-- Used in place of p_source in a statement that records a request. It puts the language, and the origin of the page
+-- that asks, into settings that the defaults of the columns read, so that no function that records a request needs
+-- parameters for them. One expression, as with_dpop_proof is.
+CREATE OR REPLACE FUNCTION postern.requested_in(p_source text, p_locale text, p_page_origin text) RETURNS text
 LANGUAGE sql
-RETURN CASE WHEN set_config('postern.locale', coalesce(p_locale, ''), true) IS NOT NULL THEN p_source END;
+RETURN CASE WHEN (set_config('postern.locale', coalesce(p_locale, ''), true)
+                  || set_config('postern.page_origin', coalesce(p_page_origin, ''), true)) IS NOT NULL
+            THEN p_source END;
 COMMENT ON FUNCTION postern.requested_in IS
-    'The source as it is; the request recorded by this statement notes the language';
+    'The source as it is; the request recorded by this statement notes the language and the page';
 GRANT EXECUTE ON FUNCTION postern.requested_in TO postern_app;
 
 RESET ROLE;

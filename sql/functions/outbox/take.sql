@@ -4,7 +4,8 @@ SET LOCAL ROLE postern_owner;
 -- Leases due messages (lease_messages). Per channel: how many, and the realm served last. p_held_…: one entry for
 -- each message that the caller has in hand. Commit before sending.
 -- recipient: mail address, number, or handle of a device. payload: sealed; NULL for a notice, which has detail.
--- realm_name: the App or realm as people know it; asked_by: the client. page_host: the host of the App or realm.
+-- realm_name: the App or realm as people know it; asked_by: the client. page_host: of the page where a code
+-- is typed, else of the App or realm.
 -- provider, provider_failures, refused_by: how the message fared so far. providers: who carries the channel now, in
 -- order; NULL for mail. hook: what to ask before sending; NULL: nothing, or it was allowed. texts: what the App or
 -- realm puts in the place of our texts, by key. accent, logo: of its brand; the address of a picture that mail programs
@@ -43,7 +44,8 @@ BEGIN
                m.payload, m.detail, m.attempts, m.created_at, m.expires_at, m.last_error, m.priority,
                coalesce(m.locale, p.default_locale, r.default_locale), r.slug,
                coalesce(s.product_name, p.display_name, r.display_name), p.slug, k.client_id, k.display_name,
-               coalesce(p.subdomain, postern.origin_host(postern.issuer(r.public_origin, r.primary_domain))),
+               coalesce(m.page_host, p.subdomain,
+                        postern.origin_host(postern.issuer(r.public_origin, r.primary_domain))),
                (SELECT a.sms_hash FROM postern.client_android_app AS a
                  WHERE a.realm_id = m.realm_id AND a.client = m.client AND a.sms_hash IS NOT NULL
                  ORDER BY a.package_name LIMIT 1),

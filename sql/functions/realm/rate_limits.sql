@@ -59,12 +59,13 @@ $$;
 COMMENT ON FUNCTION admin.set_rate_limit IS
 'Overrides a rate limit of a realm (GCRA: permits per span sustained, burst at once; burst defaults to permits). NULL
 leaves a setting as it is.
-policy: native-otp, magic-link, passkey-begin, token, refused (calls of other endpoints that were refused; by source
-only).
-dimension: target (address and source), target-total (address), source, client, app, failures (account; policy token
-only),
-registrations (unknown addresses of a source; policy native-otp only), wrong-codes (compared and wrong codes of the
-realm; policy token only).
+policy: native-otp (codes by mail), magic-link (links by mail, and their pages), phone-otp (all messages to phones),
+passkey-begin, token, authorize (pages, counted in each process), par (pushed and long authorization requests),
+approval, trusted-device, possession (transactions of a backend), refused (calls of other endpoints that were refused).
+dimension: target (address or user, and source), target-total (address or user), source, client, app, failures
+(account; policy token only), registrations (unknown addresses of a source; policy native-otp only), wrong-codes
+(compared and wrong codes of the realm; policy token only); of policy phone-otp only: prefix (numbers without their last
+four digits), country, spend (cost of messages a day). Not each policy has each dimension.
 mode: enforce (default) or log-only. At most 1,000,000 per minute. SELECT * FROM admin.rate_limits shows what is in
 force.
 Example: SELECT admin.set_rate_limit(''acme'', ''native-otp'', ''source'', 600, ''10 minutes'', burst => 100);';

@@ -31,6 +31,10 @@ BEGIN
       -- By its cookie: an extended session keeps its id.
       FROM postern.browser_session AS b
      WHERE b.realm_id = p_realm AND b.cookie_hash = decode(v_page ->> 'cookie', 'hex');
+    IF (v_page ->> 'accepts_terms')::boolean THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source)
+        VALUES (p_realm, 'terms_accepted', p_client, p_user, p_new.source);
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION postern.open_session IS

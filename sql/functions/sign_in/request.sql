@@ -41,9 +41,14 @@ BEGIN
     END IF;
     INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, first_name, last_name, source,
                                       hint_user, hint_session, expires_at)
-    VALUES (p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_app, postern.person_name(p_first),
-            postern.person_name(p_last), p_source, p_hint_user, p_hint_session,
-            now() + make_interval(secs => p_lifetime));
+    SELECT p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_app,
+           -- The new handle of a resend is for the person who gave the names to the former one.
+           coalesce(postern.person_name(p_first), a.first_name), coalesce(postern.person_name(p_last), a.last_name),
+           p_source, p_hint_user, p_hint_session, now() + make_interval(secs => p_lifetime)
+      FROM (VALUES (p_resend_of)) AS f (id)
+      LEFT JOIN postern.auth_session AS a
+             ON a.realm_id = p_realm AND a.id = f.id AND a.email_key = p_email_key AND a.kind = p_kind
+            AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app;
     RETURN p_id;
 END
 $$;

@@ -40,7 +40,8 @@ COMMENT ON FUNCTION postern.request_turns IS 'The realms with undecided requests
 -- Undecided requests, locked for the caller's transaction. Realms take turns, beginning after p_after: each gets an
 -- equal share of the batch, and what the others leave of theirs. Within a realm the oldest first. The caller begins its
 -- next batch after the realm of the last row. p_age: how old a request is at least: its answer has left by
--- then, and the work for it delays no answer that depends on whether there is an account.
+-- then, and the work for it delays no answer that depends on whether there is an account. public_origin: of the page
+-- that asked, else the issuer.
 CREATE OR REPLACE FUNCTION postern.take_undecided(p_limit integer, p_after uuid, p_age interval DEFAULT '0')
 RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text,
                client uuid, display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer,
@@ -64,8 +65,8 @@ BEGIN
             FOR realm_id, id, kind, email, email_key, first_name, last_name, client, display_name, public_origin,
                 otp_lifetime, magic_link_lifetime, otp_digits IN
                 SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client,
-                       coalesce(p.display_name, r.display_name), coalesce(r.public_origin,
-                           'https://' || r.primary_domain),
+                       coalesce(p.display_name, r.display_name),
+                       coalesce(a.page_origin, postern.issuer(r.public_origin, r.primary_domain)),
                        postern.seconds(r.otp_lifetime), postern.seconds(r.magic_link_lifetime), r.otp_digits
                   FROM (SELECT s.*
                           FROM postern.auth_session AS s

@@ -11,10 +11,10 @@ RETURNS text LANGUAGE sql AS $$
         pg_temp.realm(), pg_temp.uu(CASE WHEN resend THEN 'fresh ' ELSE '' END || id), CASE WHEN resend THEN pg_temp.uu(id) END,
         address, lower(address), '\xaa',
         CASE WHEN address LIKE '+%' THEN 'sms' END, CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(client), NULL,
-        '192.0.2.1', 'de', 600, 2, pg_temp.b16('salt'), pg_temp.h(code), pg_temp.h(cookie), 'a.example', max_age,
+        postern.requested_in('192.0.2.1', 'de', NULL), 600, 2, pg_temp.b16('salt'), pg_temp.h(code), pg_temp.h(cookie), 'a.example', max_age,
         gen_random_uuid(), '\x01', budget, array_remove(ARRAY[cardinality(budget)], 0),
         array_remove(ARRAY[cardinality(budget)], 0), CASE WHEN budget <> '{}' THEN '{3600}'::float8[] ELSE '{}' END,
-        array_remove(ARRAY[cardinality(budget)], 0)) $$;
+        array_remove(ARRAY[cardinality(budget)], 0), NULL, NULL, NULL) $$;
 CREATE FUNCTION pg_temp.asked(code text, VARIADIC more jsonb[] DEFAULT '{}') RETURNS jsonb LANGUAGE sql AS $$
     SELECT pg_temp.wanted(code, VARIADIC more || '{"scope":["openid","verify:email"]}'::jsonb) $$;
 CREATE FUNCTION pg_temp.proves(
@@ -69,6 +69,12 @@ SELECT is(pg_temp.begins('p2', code => '222222', resend => true), 'sent', 'again
 SELECT is(pg_temp.begins('p2', code => '333333', resend => true), 'send_limit', 'no third');
 SELECT is(pg_temp.proves('p2', '111111'), 'refused wrong', 'the former code is dead') FROM generate_series(1, 5);
 SELECT is(pg_temp.proves('p2', '222222'), 'refused attempts', 'no tries are left');
+SELECT is(pg_temp.begins('p2', code => '444444', resend => true), 'sent', 'then a new code gets a proof of its own');
+SELECT is(pg_temp.proves('fresh p2', '444444'), 'issued', 'which takes it');
+SELECT is(pg_temp.begins('p20', 'twice@example.com'), 'sent', 'a message that waits');
+SELECT is(pg_temp.begins('p20', 'twice@example.com', '222222', resend => true), 'sent', 'and the next');
+SELECT is(pg_temp.sql($$SELECT string_agg(state, ',' ORDER BY state) FROM postern.mail_outbox
+                         WHERE recipient = 'twice@example.com'$$), 'dead,queued', 'in its place');
 RESET ROLE;
 SELECT admin.set_code_policy('a', resend_cooldown => '60 seconds') \g /dev/null
 SET LOCAL ROLE app_login;

@@ -2,22 +2,24 @@
 \ir ../helpers/browsers.psql
 -- Every statement that redeems a factor opens a browser session on a page, also while native grants are off.
 SELECT no_plan();
-SELECT admin.put_app('a', 'jit', 'Jit', 'jit.a.example'), admin.set_native_grants('a', false) \g /dev/null
+SELECT admin.put_app('a', 'jit', 'Jit', 'jit.a.example'),
+       admin.put_app('a', 'explicit', 'Explicit', 'explicit.a.example', registration => 'ExplicitEndpoint'), admin.set_native_grants('a', false) \g /dev/null
 -- What the statement opens; cookie is a name. Returns the source, as its argument.
-CREATE FUNCTION pg_temp.on_page(cookie text, proves text DEFAULT 'email', profile text DEFAULT NULL) RETURNS text
-LANGUAGE sql AS $$
+CREATE FUNCTION pg_temp.on_page(cookie text, proves text DEFAULT 'email', profile text DEFAULT NULL,
+                                terms boolean DEFAULT false) RETURNS text LANGUAGE sql AS $$
     SELECT postern.opened_on_page('192.0.2.1', 'Browser/1', jsonb_build_object(
         'cookie', encode(pg_temp.h(cookie), 'hex'), 'host', 'a.example', 'proves', proves,
-        'profile_handle', encode(pg_temp.b16(profile), 'hex'), 'request', pg_temp.wanted('code of ' || cookie))) $$;
+        'profile_handle', encode(pg_temp.b16(profile), 'hex'), 'accepts_terms', terms, 'request', pg_temp.wanted('code of ' || cookie))) $$;
 CREATE FUNCTION pg_temp.said() RETURNS text LANGUAGE sql AS $$ SELECT current_setting('postern.page_outcome', true) $$;
 -- The next statement is a native grant's again.
 CREATE FUNCTION pg_temp.off() RETURNS text LANGUAGE sql AS $$ SELECT set_config('postern.page', '', true) $$;
 CREATE FUNCTION pg_temp.type_in(address text, handle text, code text, cookie text, profile text DEFAULT NULL,
-                                permission text DEFAULT 'gt:authorization_code') RETURNS text LANGUAGE sql AS $$
+                                permission text DEFAULT 'gt:authorization_code', terms boolean DEFAULT false)
+RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_code(
         pg_temp.realm(), pg_temp.client(), permission, address, pg_temp.b16(handle), ARRAY[pg_temp.h(code)],
-        pg_temp.uu(cookie), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 0, 0, pg_temp.on_page(cookie, profile => profile),
-        '\x01020304', '{}', '{}', '{}', '{}', '{}', 5, 600, 5, 3000, 3600, 1000) $$;
+        pg_temp.uu(cookie), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 0, 0,
+        pg_temp.on_page(cookie, profile => profile, terms => terms), '\x01020304', '{}', '{}', '{}', '{}', '{}', 5, 600, 5, 3000, 3600, 1000) $$;
 SET LOCAL ROLE app_login;
 -- A code.
 SELECT is(pg_temp.ask('h1', 'ada@example.com', '111111', pg_temp.client()), 'sent', 'a code is sent for a page');
@@ -94,8 +96,8 @@ SELECT is(pg_temp.type_in('new@example.com', 'n1', '333333', 'c6', 'n1'), 'refus
 CREATE FUNCTION pg_temp.register(handle text, cookie text, first text, client text DEFAULT 'app') RETURNS text
 LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, reason) FROM postern.register_on_page(
-        pg_temp.realm(), pg_temp.client(client), pg_temp.b16(handle), first, NULL, true, pg_temp.uu(cookie),
-        pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 0, 0, pg_temp.on_page(cookie), '\x01020304') $$;
+        pg_temp.realm(), pg_temp.client(client), pg_temp.b16(handle), first, NULL, pg_temp.uu(cookie),
+        pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 0, 0, pg_temp.on_page(cookie, terms => true), '\x01020304') $$;
 SELECT is(pg_temp.register('h1', 'c6', 'Eve'), 'refused expired', 'a handle without a proof makes no account');
 SELECT is(pg_temp.register('n1', 'c6', 'Eve', 'second'), 'refused expired', 'nor does another client');
 SELECT is(pg_temp.register('n1', 'c6', 'Eve'), 'ok', 'with the names it does');
@@ -104,8 +106,30 @@ SELECT is(pg_temp.register('n1', 'c7', 'Mallory'), 'refused expired', 'once');
 SELECT is(pg_temp.sql($$SELECT email || ' ' || first_name || ' ' || email_verified FROM postern.user_account
                          WHERE email_key = 'new@example.com'$$), 'New@example.com Eve true', 'as it was asked for');
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
-                         WHERE user_id = pg_temp.sub('new@example.com')$$), 'user_registered,terms_accepted,sign_in',
+                         WHERE user_id = pg_temp.sub('new@example.com')$$), 'user_registered,sign_in,terms_accepted',
           'all of it is audited');
+-- Terms that were accepted before the code was asked for.
+SELECT pg_temp.off() \g /dev/null
+SELECT is(pg_temp.ask('n3', 'Early@example.com', '555555', pg_temp.client(), kind => 'register', app => 'explicit'), 'sent',
+          'a registration on a page of its own');
+SELECT is(pg_temp.type_in('early@example.com', 'n3', '555555', 'c9', terms => true), 'ok', 'its code makes the account');
+SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
+                         WHERE user_id = pg_temp.sub('early@example.com') AND event <> 'registration_requested'$$),
+          'user_registered,sign_in,terms_accepted', 'and the terms are audited with it');
+-- Registration was closed in the meantime.
+SELECT pg_temp.off() \g /dev/null
+SELECT pg_temp.ask('n4', 'late@example.com', '666666', pg_temp.client(), app => 'jit'),
+       pg_temp.ask('n5', 'later@example.com', '777777', pg_temp.client(), app => 'jit') \g /dev/null
+SELECT is(pg_temp.type_in('later@example.com', 'n5', '777777', 'c11', 'n5') || ' ' || pg_temp.said(),
+          'refused unknown profile', 'one was at the page of names');
+SELECT pg_temp.sql($$UPDATE postern.app SET registration = 'Off' WHERE slug = 'jit' RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.type_in('late@example.com', 'n4', '999999', 'c10') || ' ' || pg_temp.said(), 'refused wrong ',
+          'a wrong code is told nothing');
+SELECT is(pg_temp.type_in('late@example.com', 'n4', '666666', 'c10') || ' ' || pg_temp.said(),
+          'refused disabled registration-closed', 'a right one is');
+SELECT is(pg_temp.register('n5', 'c11', 'Eve') || ' ' || pg_temp.said(), 'refused registration closed registration-closed',
+          'and so is who has given names');
+SELECT is(pg_temp.sub('late@example.com')::text || pg_temp.sub('later@example.com'), NULL, 'no account was made');
 SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.session$$), '1', 'pages opened no session of a client');
 SELECT * FROM finish();
 ROLLBACK;

@@ -70,13 +70,14 @@ SELECT is(pg_temp.type_in('ada@example.com', 'e3', '444444', pg_temp.on_page('c4
 -- A new account takes the number.
 CREATE FUNCTION pg_temp.register(handle text, cookie text) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, reason) FROM postern.register_on_page(
-        pg_temp.realm(), pg_temp.client(), pg_temp.b16(handle), NULL, NULL, false, pg_temp.uu(cookie), pg_temp.b16('s'),
+        pg_temp.realm(), pg_temp.client(), pg_temp.b16(handle), NULL, NULL, pg_temp.uu(cookie), pg_temp.b16('s'),
         NULL, '{}', '{}', '{otp,sms}', 0, 0, pg_temp.on_page(cookie, 'phone'), '\x01020304') $$;
 SELECT set_config('postern.page', '', true), pg_temp.text_me('h2', '555555') \g /dev/null
 SELECT is(pg_temp.register('h2', 'c5'), 'refused expired', 'not before the code');
 SELECT is(pg_temp.type_in('+4366412345678', 'h2', '555555', pg_temp.on_page('c5', 'phone', 'h2')),
           'refused unknown second-proof', 'where registration is closed');
-SELECT is(pg_temp.register('h2', 'c5'), 'refused expired', 'a number makes no account');
+SELECT is(pg_temp.register('h2', 'c5'), 'refused registration closed', 'a number makes no account');
+SELECT is(current_setting('postern.page_outcome'), 'registration-closed', 'and the page can say why');
 SELECT set_config('postern.page', '', true), pg_temp.text_me('h3', '666666', 'jit') \g /dev/null
 SELECT is(pg_temp.type_in('+4366412345678', 'h3', '666666', pg_temp.on_page('c6', 'phone', 'h3')),
           'refused unknown second-proof', 'where one may register it asks as well');

@@ -65,6 +65,22 @@ SELECT is(pg_temp.sql($$SELECT (idle_expires_at = now() + interval '9 s')::text 
 SELECT is(pg_temp.answered('c3', pg_temp.wanted('used')), 'issued', 'a code');
 SELECT is(pg_temp.sql($$SELECT (idle_expires_at = now() + interval '30 days' AND last_used_at = now())::text
                           FROM postern.browser_session WHERE id = pg_temp.uu('c3')$$), 'true', 'is a use');
+-- The cookie's life is counted from the last use: a browser that has not had it for an hour gets it again.
+CREATE FUNCTION pg_temp.is_due(code text) RETURNS boolean LANGUAGE sql AS $$
+    SELECT cookie_due FROM postern.continue_browser_session(pg_temp.realm(), pg_temp.h('c3'), 'a.example', pg_temp.wanted(code)) $$;
+CREATE FUNCTION pg_temp.cookie_of(age interval) RETURNS text LANGUAGE sql AS $$
+    SELECT pg_temp.sql(format('UPDATE postern.browser_session SET last_used_at = now() - interval ''1 minute'',
+                                   cookie_set_at = now() - interval %L WHERE id = pg_temp.uu(''c3'') RETURNING 1', age)) $$;
+SELECT pg_temp.cookie_of('59 minutes') \g /dev/null
+SELECT ok(NOT pg_temp.is_due('due 1'), 'a cookie of less than an hour is not given again');
+SELECT pg_temp.cookie_of('61 minutes') \g /dev/null
+SELECT ok(NOT pg_temp.is_due(NULL), 'nor is an older one where the session was not used');
+SELECT ok(pg_temp.is_due('due 2'), 'where it was, it is');
+SELECT pg_temp.sql($$UPDATE postern.browser_session SET last_used_at = now() - interval '1 minute'
+                      WHERE id = pg_temp.uu('c3') RETURNING 1$$) \g /dev/null
+SELECT ok(NOT pg_temp.is_due('due 3'), 'once');
+SELECT is((SELECT expires_at - db_now FROM postern.continue_browser_session(pg_temp.realm(), pg_temp.h('c3'), 'a.example', NULL)),
+          extract(epoch FROM interval '180 days')::double precision, 'for as long as the session can live at most');
 -- Ends.
 SELECT pg_temp.sql($$UPDATE postern.browser_session SET idle_expires_at = now()
                       WHERE id = pg_temp.uu('c3') RETURNING 1$$) \g /dev/null

@@ -46,6 +46,10 @@ SELECT is(pg_temp.put(v.arguments), v.message, replace(v.message, E'\n', ' ')) F
      'fields has the unknown placeholder {phone}'),
     ($$'sms', 'x', 'http', 'https://a.example', body => 'json', fields => '{"a": [{"b": "{text} {{x}"}]}'$$,
      'fields has the unknown placeholder {x}'),
+    ($$'sms', 'x', 'http', 'https://a.example', fields => '{"{to}": "x"}'$$,
+     'fields has a placeholder in the name "{to}"'),
+    ($$'sms', 'x', 'http', 'https://a.example', body => 'json', fields => '{"a": [{"b{text}": "{text}"}]}'$$,
+     'fields has a placeholder in the name "b{text}"'),
     ($$'sms', 'x', 'http', 'https://a.example', fields => '{"a": {"b": "c"}}'$$,
      'fields holds a value that is not text'),
     ($$'sms', 'x', 'http', 'https://a.example', fields => '{}'$$, 'fields is not an object of 1 to 8,192 bytes'),
@@ -220,7 +224,7 @@ SELECT results_eq($$SELECT recipient, kind, expires_at - created_at FROM admin.m
 
 -- The language of a request is that of its message.
 SET LOCAL ROLE app_login;
-SELECT is(postern.requested_in('192.0.2.1', 'tr'), '192.0.2.1', 'said beside the source');
+SELECT is(postern.requested_in('192.0.2.1', 'tr', NULL), '192.0.2.1', 'said beside the source');
 SELECT is(pg_temp.ask('h', 'ada@example.com', '123456'), 'sent', 'a code is asked for');
 RESET ROLE;
 SELECT results_eq($$SELECT a.locale, m.locale, m.purpose FROM postern.auth_session AS a

@@ -68,7 +68,7 @@ SELECT is(pg_temp.page('ada@example.com', 'tc1'), 'shown a -61 192.0.2.1',
           'the page says who asked, when and from where');
 SELECT is(pg_temp.page('ada@example.com', 'tc4'), 'shown a 0 203.0.113.9', 'of each link');
 SELECT is(pg_temp.page('ada@example.com', 'tc3'), 'shown app -61 192.0.2.1', 'the client that the request named');
-SELECT is(pg_temp.page('ada@example.com', 'other'), 'shown', 'nothing of a link that was never sent');
+SELECT is(pg_temp.page('ada@example.com', 'other'), 'shown unknown', 'nothing of a link that was never sent');
 SELECT is(pg_temp.open('ada@example.com', 'tc3', 'second'), 'refused client', 'a link of another client');
 SELECT is(pg_temp.open('ada@example.com', 'tc4', handle => 'c2'), 'refused handle',
           'a link that belongs to another request than the one named');

@@ -12,7 +12,8 @@ SET LOCAL ROLE app_login;
 CREATE FUNCTION pg_temp.state(n text) RETURNS text LANGUAGE sql AS $$
     SELECT s.state FROM postern.link_state(pg_temp.realm(), pg_temp.b16(n), '{}', '{}', '{}', '{}', '{}') AS s $$;
 CREATE FUNCTION pg_temp.page(browser text, token text DEFAULT 'token') RETURNS bytea LANGUAGE sql AS $$
-    SELECT postern.page_of_link(pg_temp.realm(), pg_temp.sub('ada@example.com'), pg_temp.h(token), pg_temp.h(browser))
+    SELECT p.state FROM postern.page_of_link(pg_temp.realm(), pg_temp.sub('ada@example.com'), pg_temp.h(token),
+                                             pg_temp.h(browser)) AS p
     $$;
 SELECT ok(postern.keep_page(pg_temp.realm(), pg_temp.b16('a'), pg_temp.h('browser'), '\x01'), 'a page is kept');
 SELECT ok(NOT postern.keep_page(pg_temp.realm(), pg_temp.b16('b'), pg_temp.h('browser'), '\x01'),
@@ -28,6 +29,11 @@ SELECT is(pg_temp.state('c'), 'expired', 'and so has one that there never was');
 RESET ROLE;
 UPDATE postern.auth_session SET confirmed_user = pg_temp.sub('ada@example.com') WHERE id = pg_temp.b16('a');
 SELECT is(pg_temp.state('a'), 'confirmed', 'a link that was opened is confirmed');
+UPDATE postern.login_link SET ended = 'confirmed' WHERE handle = pg_temp.b16('a');
+SELECT is((SELECT concat_ws(' ', p.state, p.confirmed) FROM postern.page_of_link(
+               pg_temp.realm(), pg_temp.sub('ada@example.com'), pg_temp.h('token'), pg_temp.h('browser')) AS p), '\x01 t',
+          'one whose number was typed elsewhere leads on in the browser that asked');
+SELECT is(pg_temp.page('other'), NULL, 'and in no other');
 UPDATE postern.auth_session SET denied = true WHERE id = pg_temp.b16('a');
 SELECT is(pg_temp.state('a'), 'denied', 'one that was refused is denied');
 UPDATE postern.login_link SET ended = 'redeemed' WHERE handle = pg_temp.b16('a');
