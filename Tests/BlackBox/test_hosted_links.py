@@ -50,7 +50,7 @@ def test_a_link_of_somebody_else_replaces_who_is_signed_in(realm):
     session.browser.open(path)
     assert session.browser.page.step == "continue-link"
     shown = session.browser.answer.body.decode()
-    assert f"<bdi>{second}</bdi>" in shown and first not in shown, shown
+    assert second in shown.replace("<wbr>", "") and first not in shown.replace("<wbr>", ""), shown
     session.browser.submit("continue")
     tokens = session.flow.exchange(session.browser.members["code"]).json()
     assert session.flow.app.userinfo(tokens["access_token"]).json()["email"] == second
@@ -80,10 +80,11 @@ def test_a_refused_link_ends_the_request(realm):
     other.submit("deny")
     assert other.page.step == "done" and not other.cookies
     other.page = asked
+    waiting = {**session.browser.page.fields, "action": "continue"}
     assert session.browser.submit("continue").page.step == "link"
     fields = {**asked.fields, "number": number, "action": "confirm"}
     assert other.submit("confirm", fields=fields).answer.status == 400 and other.open(path).page.error == "used"
-    assert session.browser.submit("continue").left_for is None
+    assert session.browser.submit("continue", fields=waiting).left_for is None
     session.browser.submit("code")
     assert session.browser.page.step == "code"
 

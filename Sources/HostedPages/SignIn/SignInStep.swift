@@ -113,9 +113,7 @@ extension InputFault {
         case .addressInvalid, .addressRefused, .phoneInvalid, .phoneUnsupported: .address
         case .wrongCode: .code
         case .wrongSecondFactor: .totpCode
-        case .noTries, .sendLimit, .fieldMissing, .passkeyFailed, .rateLimited, .unavailable,
-            .registrationClosed:
-            nil
+        case .noTries, .sendLimit, .fieldMissing, .passkeyFailed, .rateLimited, .unavailable, .registrationClosed: nil
         }
     }
 
