@@ -16,7 +16,8 @@ struct DeviceRoutes: Sendable {
             Route(
                 "/connect/devices",
                 [
-                    .post: .account(bearer, for: .devices, signedInWithin: recently) { try await add($0, $1) },
+                    .post: .account(bearer, for: .devices, signedInWithin: recently) { try await add($0, $1) }
+                        .requiring(.approvals),
                     .get: .account(bearer) { try await list($0, $1) },
                 ]
             ).requiring(.deviceKeys),
@@ -35,7 +36,8 @@ struct DeviceRoutes: Sendable {
                 [
                     .patch: .accountOrDevice(
                         bearer, door, account: { try await change($0, $1) },
-                        device: { try await changeItself($0, $1) }),
+                        device: { try await changeItself($0, $1) }
+                    ).requiring(.approvals),
                     .delete: .accountOrDevice(
                         bearer, signedInWithin: recently, door, account: { try await remove($0, $1) },
                         device: { try await own(.remove, $0, $1) }),
@@ -49,7 +51,6 @@ struct DeviceRoutes: Sendable {
     // MARK: With an access token
 
     private func add(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
-        try Requirement.approvals.require(in: exchange.realm)
         let body = try await exchange.json()
         let change = try Self.change(body)
         let proof = try door.proofs.verify(

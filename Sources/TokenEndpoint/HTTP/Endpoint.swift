@@ -33,4 +33,12 @@ public struct Endpoint: Sendable {
     ) -> Endpoint {
         Endpoint { try await handler($0, authenticate($0)) }
     }
+
+    /// One method of a part of the product that a realm may lack, where the route's other methods may be there.
+    func requiring(_ requirement: Requirement) -> Endpoint {
+        Endpoint { exchange in
+            try requirement.require(in: exchange.realm)
+            return try await answer(exchange)
+        }
+    }
 }
