@@ -158,6 +158,7 @@ struct DeviceRoutes: Sendable {
     private func own(
         _ wanted: Devices.OwnCall, _ exchange: Exchange, _ caller: DeviceCaller
     ) async throws -> Answer {
+        try Requirement.approvals.require(in: exchange.realm)
         // A device of no such name is no device of this proof.
         let id = UUIDValue(exchange.pathParameter) ?? UUIDValue.random()
         return switch try await call(wanted, exchange, caller, id) {
