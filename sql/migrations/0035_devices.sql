@@ -134,6 +134,9 @@ CREATE TRIGGER user_identifier_changes AFTER UPDATE OF user_id, proved_at, value
 CREATE TRIGGER user_identifier_leaves AFTER DELETE ON postern.user_identifier
     FOR EACH ROW WHEN (OLD.proven_key IS NOT NULL) EXECUTE FUNCTION postern.user_identifier_hands();
 
+ALTER TABLE postern.session ADD COLUMN device uuid;
+COMMENT ON COLUMN postern.session.device IS 'The trusted device that opened it; NULL: another proof did';
+
 -- No foreign keys to the realm, client or user: rows go in batches.
 DO $do$
 BEGIN

@@ -20,6 +20,7 @@ struct MailNotice: Sendable {
         case deviceRemoved = "device-removed"
         case phoneKeyAdded = "phone-key-added"
         case approvalReported = "approval-reported"
+        case accountSecured = "account-secured"
     }
 
     /// The members of `mail_outbox.detail` that a text is made from; others are ignored.
@@ -53,7 +54,7 @@ struct MailNotice: Sendable {
     /// The device that the notice is about.
     var device: Device?
 
-    /// What takes the added factor away again; `nil` where nothing was added.
+    /// What undoes the change again; `nil` where its recipient cannot.
     var undo: UndoLink?
 
     init(_ template: Template, aaguid: UUIDValue? = nil, identifier: String? = nil) {

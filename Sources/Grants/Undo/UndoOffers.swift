@@ -1,7 +1,7 @@
 import Encoding
 public import Persistence
 
-/// `/undo/<token>`: what the page shows about an added factor, and taking it away. Only the answer changes something.
+/// `/undo/<token>`: what the page shows about a change of an account, and undoing it. Only the answer changes something.
 public struct UndoOffers: Sendable {
     private let store: UndoStore
     private let limiter: RateLimiter
@@ -14,7 +14,7 @@ public struct UndoOffers: Sendable {
         self.keyring = keyring
     }
 
-    /// What the token of a link offers to take away; `nil` when there is nothing (more) to take.
+    /// What the token of a link offers to undo; `nil` when there is nothing (more) to undo.
     /// - Throws: `rate_limited` (policy `magic-link`), or what the database threw.
     public func offer(_ token: String, realm: Realm, source: String) async throws -> UndoStore.Offer? {
         guard let token = open(token, realm) else {
@@ -27,12 +27,12 @@ public struct UndoOffers: Sendable {
         return if case .shown(let offer) = looked { offer } else { nil }
     }
 
-    /// Takes the factor away and ends every session. - Returns: `true` exactly once.
+    /// Undoes the change and ends every session, once.
     /// - Throws: `rate_limited` (policy `magic-link`), or what the database threw.
-    public func undo(_ token: String, realm: Realm, source: String) async throws -> Bool {
+    public func undo(_ token: String, realm: Realm, source: String) async throws -> UndoStore.Undone {
         guard let token = open(token, realm) else {
             try await limiter.count(.magicLink, [.init(.source, source)], realm: realm)
-            return false
+            return .gone
         }
         return try await limiter.admitting(.magicLink, [.init(.source, source)], realm: realm) { permits in
             try await store.undo(token, realm: realm.id, source: source, permits: permits)

@@ -5,8 +5,8 @@ import Persistence
 import Texts
 import TokenEndpoint
 
-/// `/undo/<token>`: the page behind the link in a notice of an added factor. GET changes nothing, so that mail scanners
-/// do no harm; the POST of its form takes the factor away. The token is the page's only state: no cookie.
+/// `/undo/<token>`: the page behind the link in a notice of an added factor or a removed address. GET changes nothing, so
+/// that mail scanners do no harm; the POST of its form undoes the change. The token is the page's only state: no cookie.
 struct UndoRoutes: Sendable {
     let pages: SignInPages
     let offers: UndoOffers
@@ -27,11 +27,13 @@ struct UndoRoutes: Sendable {
         }
         guard let offer else { return result(.gone, exchange) }
         let look = pages.looks.look(exchange.realm, exchange)
-        // Where it was added from, as mails and pages about links show it.
+        // Where it was done from, as mails and pages about links show it.
         let origin = RequestOrigin(application: "", time: offer.addedAt, source: offer.source)
+        let texts = offer.kind == .removal ? "undo-removed" : "undo"
         return pages.renderer.page(
             "undo", step: "undo", title: "undo-title",
             [
+                "change": .text("\(texts)-what"), "note": .text("\(texts)-note"), "button": .text("\(texts)-button"),
                 "what": .value(Self.name(of: offer, look.texts)),
                 "time": .value(look.texts.time(offer.addedAt)),
                 "source": origin.address.map { .value($0) } ?? .text("link-page-unknown"),
@@ -52,11 +54,11 @@ struct UndoRoutes: Sendable {
         default: return try await ask(exchange)
         }
         do {
-            let isUndone = try await offers.undo(
-                exchange.pathParameter, realm: exchange.realm, source: exchange.source)
+            let outcome = try await offers.undo(exchange.pathParameter, realm: exchange.realm, source: exchange.source)
             exchange.logger.info(
-                "factor undone", metadata: ["realm": "\(exchange.realm.slug)", "undone": "\(isUndone)"])
-            return result(isUndone ? .undone : .gone, exchange)
+                "factor undone", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
+            let results: [UndoStore.Undone: UndoResult] = [.undone: .undone, .restored: .restored]
+            return result(results[outcome] ?? .gone, exchange)
         } catch {
             throw refusal(error, exchange)
         }
@@ -68,7 +70,7 @@ struct UndoRoutes: Sendable {
             [texts["undo-passkey"], AuthenticatorNames.known(UUIDValue(offer.label))].compactMap(\.self)
                 .joined(separator: ": ")
         case .totp: texts["undo-totp"]
-        case .identifier: offer.label
+        case .identifier, .removal: offer.label
         case .device: texts["undo-device"]
         case nil: texts["undo-other"]
         }
@@ -93,11 +95,11 @@ struct UndoRoutes: Sendable {
 
 /// What the page of an undo link says after an answer: a key of the texts.
 enum UndoResult: String, Sendable, CaseIterable {
-    case undone, kept, gone, limited, unavailable
+    case undone, restored, kept, gone, limited, unavailable
 
     var status: HTTPResponse.Status {
         switch self {
-        case .undone, .kept: .ok
+        case .undone, .restored, .kept: .ok
         case .gone: .badRequest
         case .limited: .tooManyRequests
         case .unavailable: .serviceUnavailable

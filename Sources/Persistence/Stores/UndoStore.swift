@@ -1,4 +1,4 @@
-/// Offers to take an added factor away (`/undo/<token>`).
+/// Offers to undo a change of an account (`/undo/<token>`).
 public struct UndoStore: Sendable {
     private let database: Database
 
@@ -7,44 +7,56 @@ public struct UndoStore: Sendable {
         self.database = database
     }
 
-    /// What was added.
+    /// What was added or removed.
     public struct Offer: Sendable, Equatable {
-        /// Which factor.
+        /// Which factor was added.
         public enum Kind: String, Sendable {
             case passkey
             case totp
             case identifier
             case device
+            /// None: an identifier was removed.
+            case removal
         }
 
         /// Which factor; `nil` for one of a newer schema.
         public let kind: Kind?
         /// The AAGUID of a passkey, an identifier (a number without its middle), or empty.
         public let label: String
-        /// When, in seconds since 1970.
+        /// When it was done, in seconds since 1970.
         public let addedAt: Double
-        /// The whole address where it was added from; `nil` when unknown.
+        /// The whole address where it was done from; `nil` when unknown.
         public let source: String?
     }
 
     /// The outcome of a look at an offer.
     public enum Looked: Sendable {
         case shown(Offer)
-        /// It was used, has ended, or the factor is gone.
+        /// It was used, has ended, or there is nothing to undo any more.
         case gone
     }
 
-    /// What an offer would take away. - Returns: no outcome when a limit refused it.
+    /// What an answer did.
+    public enum Undone: String, Sendable {
+        /// What was added is gone.
+        case undone
+        /// What was removed is back.
+        case restored
+        /// Nothing: see ``Looked/gone``.
+        case gone
+    }
+
+    /// What an offer would undo. - Returns: no outcome when a limit refused it.
     public func look(
         at token: UndoToken, realm: UUIDValue, permits: PermitRequest
     ) async throws(StoreError) -> (Looked?, PermitVerdict) {
         try await database.one(Self.calls.page, ["realm": realm, "id": token.id] + permits.arguments)
     }
 
-    /// Takes the factor away and ends all access of the account. - Returns: `true` exactly once.
+    /// Undoes the change and ends all access of the account, once.
     public func undo(
         _ token: UndoToken, realm: UUIDValue, source: String, permits: PermitRequest
-    ) async throws(StoreError) -> (Bool?, PermitVerdict) {
+    ) async throws(StoreError) -> (Undone?, PermitVerdict) {
         try await database.one(
             Self.calls.undo, ["realm": realm, "id": token.id, "source": source] + permits.arguments)
     }
@@ -63,11 +75,11 @@ public struct UndoStore: Sendable {
                 try row[outcome] == "shown" ? .shown(try offer(row)) : .gone
             }
         }
-        let undo = FunctionCall<(Bool?, PermitVerdict)>(
+        let undo = FunctionCall<(Undone?, PermitVerdict)>(
             "undo_factor", ["realm", "id", "source"] + PermitRequest.arguments, effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self)
-            return columns.limited { (row) throws(StoreError) in try row[outcome] == "undone" }
+            return columns.limited { (row) throws(StoreError) in Undone(rawValue: try row[outcome]) ?? .gone }
         }
     }
     static let calls = Calls()

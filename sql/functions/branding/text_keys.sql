@@ -64,6 +64,10 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
      'It was used, is too old, or a newer one was sent. Go back to your app and ask for a '
      'new one.'),
     ('done-possession-gone-title', 'This link no longer works'),
+    ('done-restored',
+     'It signs in to your account again, and every session has ended. Sign in, and look at '
+     'what else your account has.'),
+    ('done-restored-title', 'It is back'),
     ('done-superseded',
      'Another link of your account was used first, or your account was signed out '
      'everywhere. Ask for a new link in your app.'),
@@ -202,6 +206,11 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('undo-note', 'If it was not you, take it away. Every session of your account ends, and you sign in again.'),
     ('undo-other', 'A way to sign in'),
     ('undo-passkey', 'Passkey'),
+    ('undo-removed-button', 'Take it back'),
+    ('undo-removed-note',
+     'If it was not you, take it back. Every session of your account ends, and you sign in '
+     'again.'),
+    ('undo-removed-what', 'Removed from your account'),
     ('undo-title', 'Was this you?'),
     ('undo-totp', 'Authenticator app'),
     ('undo-what', 'Added to your account'),

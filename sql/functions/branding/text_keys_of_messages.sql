@@ -8,6 +8,14 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('mail-account-deleted-lead', 'Your {name} account was deleted, with its passkeys and sessions.'),
     ('mail-account-deleted-not-you', 'Ask {name} for help at once, and make sure that nobody else reads your mail.'),
     ('mail-account-deleted-subject', 'Your {name} account was deleted'),
+    ('mail-account-secured-effect', 'What is older still works. Sign in again as you did before.'),
+    ('mail-account-secured-lead',
+     '{name} has ended every session of your account and removed what was added to it '
+     'lately: ways to sign in, addresses, devices.'),
+    ('mail-account-secured-next',
+     'Look at the addresses, passkeys and devices of your account. If something is missing '
+     'or is not yours, ask {name} for help.'),
+    ('mail-account-secured-subject', 'Your {name} account was secured'),
     ('mail-address-changed-effect',
      'Codes, links and notices go to the new address. The old address no longer signs in.'),
     ('mail-address-changed-lead', 'The e-mail address of your {name} account was changed.'),
@@ -117,6 +125,9 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
     ('mail-undo-button', 'Undo and end all sessions'),
     ('mail-unknown-address', 'an unknown address'),
     ('sms-account-deleted', 'Your {name} account was deleted.'),
+    ('sms-account-secured',
+     'Your {name} account was secured: all sessions ended, recent additions removed. Sign '
+     'in again.'),
     ('sms-address-changed', 'The address of your {name} account was changed. Not you? Contact support.'),
     ('sms-approval-reported', 'A sign-in request for your account at {name} was reported. Not you? Sign in.'),
     ('sms-code', '{code} is your code for {name}. Never share it.'),

@@ -162,18 +162,21 @@ was the primary one, the oldest verified one of its kind takes its place. Sessio
 Example: SELECT admin.delete_identifier(''acme'', id, ''phone'', ''+4366412345678'') FROM admin.users
     WHERE realm = ''acme'' AND email = ''ada@example.com'';';
 
--- The address that went is told too, so that its owner hears of it if somebody else removed it.
+-- What went is told too, so that its owner hears of it if somebody else removed it. p_offer: as postern.offer_undo makes
+-- it; then a number is told as well.
 CREATE OR REPLACE FUNCTION postern.tell_of_removed_identifier(
-    p_realm uuid, p_user uuid, p_kind text, p_value text, p_proven boolean)
+    p_realm uuid, p_user uuid, p_kind text, p_value text, p_proven boolean, p_offer jsonb DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_detail jsonb := jsonb_build_object('identifier', postern.masked_identifier(p_value));
+    v_detail jsonb := jsonb_build_object('identifier', postern.masked_identifier(p_value)) || coalesce(p_offer, '{}');
 BEGIN
     PERFORM postern.queue_notice(p_realm, p_user, 'identifier-removed', v_detail);
     IF p_kind = 'email' AND p_proven THEN
         PERFORM postern.queue_notice(p_realm, p_user, 'identifier-removed', v_detail, p_value);
+    ELSIF p_proven AND p_offer IS NOT NULL THEN
+        PERFORM postern.queue_notice_by_sms(p_realm, p_user, p_value, 'identifier-removed', v_detail);
     END IF;
 END
 $$;

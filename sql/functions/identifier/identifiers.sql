@@ -123,7 +123,9 @@ BEGIN
                                               WHERE o.realm_id = p_realm AND o.user_id = p_user
                                                 AND o.primary_kind = p_kind),
             now())
-        ON CONFLICT (realm_id, user_id, key) DO UPDATE SET proved_at = excluded.proved_at
+        ON CONFLICT (realm_id, user_id, key) DO UPDATE
+       SET proved_at = CASE WHEN i.kind = 'email' THEN coalesce(i.proved_at, excluded.proved_at)
+                            ELSE excluded.proved_at END
     RETURNING i.id INTO v_id;
     RETURN v_id;
 END

@@ -218,12 +218,13 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
     v_old record;
+    v_offer jsonb;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     IF NOT postern.hold_user(p_realm, p_user) THEN
         RETURN 'unknown';
     END IF;
-    SELECT i.kind, i.value, i.added_at, i.proved_at INTO v_old FROM postern.user_identifier AS i
+    SELECT i.kind, i.value INTO v_old FROM postern.user_identifier AS i
      WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.id = p_id AND i.proven_key IS NOT NULL;
     IF NOT FOUND THEN
         RETURN 'unknown';
@@ -235,18 +236,20 @@ BEGIN
                                        WHERE p.realm_id = p_realm AND p.user_id = p_user))) THEN
         RETURN 'last_way_in';
     END IF;
+    -- A session that has proven an address alone may be a thief's: then the account can take the address back. Otherwise
+    -- a person who reads the removed mailbox must not be able to.
+    IF NOT coalesce((SELECT postern.proved_more_than_an_address(s) FROM postern.session AS s
+                      WHERE s.realm_id = p_realm AND s.id = p_session), false) THEN
+        PERFORM postern.contest_removal(p_realm, p_id);
+        v_offer := postern.offer_undo(p_realm, p_user, 'removal', p_id, postern.masked_identifier(v_old.value),
+                                      p_source);
+    END IF;
     PERFORM postern.remove_identifier(p_realm, p_id);
-    -- A thief who adds an address and removes the owner's must not leave the owner an undo that locks both out.
-    UPDATE postern.undo_link AS l
-       SET removed = l.removed || jsonb_build_object('value', v_old.value, 'proved_at', v_old.proved_at)
-     WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.kind = 'identifier' AND l.used_at IS NULL
-       AND l.expires_at > now() AND l.created_at > v_old.added_at AND l.target <> p_id
-       AND jsonb_array_length(l.removed) < 10;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     SELECT p_realm, 'identifier_removed', s.client, p_user, p_session, p_source,
            jsonb_build_object('identifier', p_id, 'kind', v_old.kind)
       FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
-    PERFORM postern.tell_of_removed_identifier(p_realm, p_user, v_old.kind, v_old.value, true);
+    PERFORM postern.tell_of_removed_identifier(p_realm, p_user, v_old.kind, v_old.value, true, v_offer);
     RETURN 'removed';
 END
 $$;

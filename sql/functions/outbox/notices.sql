@@ -9,7 +9,7 @@ SET LOCAL ROLE postern_owner;
 -- but for the address p_detail ->> 'identifier', which needs no notice of itself; without any, the primary phone.
 -- The language is the account's own, never that of a request: a stranger may have made it. p_locale: that of an account
 -- which is gone.
--- undo, origin: of an undo_link, for the link in a notice of an added factor.
+-- offer: as postern.offer_undo makes it; each address gets a link of its own to undo the change.
 -- Nothing is sent to a test identity, nor to an unconfirmed address of the account, except the notice that it became
 -- the address.
 CREATE OR REPLACE FUNCTION postern.queue_notice(
@@ -24,7 +24,7 @@ BEGIN
     IF p_template NOT IN ('passkey-added', 'passkey-removed', 'totp-added', 'totp-removed', 'recovery-codes-used-up',
                           'address-changed', 'account-deleted', 'identifier-added', 'identifier-removed',
                           'identifier-moved', 'device-added', 'device-removed', 'phone-key-added',
-                          'approval-reported') THEN
+                          'approval-reported', 'account-secured') THEN
         RAISE EXCEPTION 'there is no notice %', p_template;
     END IF;
     PERFORM set_config('postern.realm', p_realm::text, true);
@@ -34,7 +34,9 @@ BEGIN
     SELECT u.locale INTO v_locale FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
     v_locale := coalesce(v_locale, p_locale);
     INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail, locale)
-    SELECT p_realm, gen_random_uuid(), t.recipient, p_template, coalesce(p_detail, '{}'), v_locale
+    SELECT p_realm, gen_random_uuid(), t.recipient, p_template,
+           coalesce(p_detail, '{}') - 'offer'
+               || postern.undo_link_for(p_realm, p_user, p_detail -> 'offer', t.recipient), v_locale
       FROM (SELECT p_recipient AS recipient
              WHERE p_template = 'address-changed'
                 OR NOT EXISTS (SELECT FROM postern.user_identifier AS i
@@ -49,7 +51,7 @@ BEGIN
     IF p_recipient IS NULL AND NOT EXISTS (SELECT FROM postern.user_identifier AS i
                                             WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
                                               AND i.proven_key IS NOT NULL) THEN
-        PERFORM postern.queue_notice_by_sms(p_realm, i.value, p_template, p_detail, v_locale)
+        PERFORM postern.queue_notice_by_sms(p_realm, p_user, i.value, p_template, p_detail, v_locale)
            FROM postern.user_identifier AS i
           WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.primary_kind = 'phone' AND i.proven_key IS NOT NULL
             -- An identifier that was just added gets no notice of itself.
@@ -63,7 +65,7 @@ GRANT EXECUTE ON FUNCTION postern.queue_notice TO postern_app;
 
 -- For a user without an address. It takes a unit of the day's budget, no other limit.
 CREATE OR REPLACE FUNCTION postern.queue_notice_by_sms(
-    p_realm uuid, p_phone text, p_template text, p_detail jsonb, p_locale text)
+    p_realm uuid, p_user uuid, p_phone text, p_template text, p_detail jsonb, p_locale text)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -72,7 +74,9 @@ BEGIN
         RETURN;
     END IF;
     PERFORM postern.queue_message(p_realm, gen_random_uuid(), 'sms', p_phone, p_template, 'notice', NULL,
-                                  p_detail => coalesce(p_detail, '{}'), p_locale => p_locale)
+                                  p_detail => coalesce(p_detail, '{}') - 'offer'
+                                      || postern.undo_link_for(p_realm, p_user, p_detail -> 'offer', p_phone),
+                                  p_locale => p_locale)
        FROM (SELECT array_agg('phone-otp|spend|all'::text) AS keys,
                     array_agg(CASE WHEN l.mode = 'enforce' THEN 1 ELSE -1 END) AS wanted,
                     array_agg(l.permits) AS permits,

@@ -62,11 +62,11 @@ BEGIN
     END IF;
     INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at,
                                  refresh_expires_at, token_salt, current_hash, scope, resource, amr, server_key,
-                                 browser_session, acr)
+                                 browser_session, acr, device)
     VALUES (p_realm, p_new.id, p_user, p_client, p_client_id, p_stamp, p_auth_time, v_expires_at,
             v_refresh_expires_at, p_new.token_salt, p_new.refresh_hash, p_new.scope, p_new.resource, p_new.amr,
             p_new.server_key, p_browser_session,
-            coalesce(p_acr, NULLIF(current_setting('postern.acr', true), '')))
+            coalesce(p_acr, NULLIF(current_setting('postern.acr', true), '')), (p_detail ->> 'device')::uuid)
     RETURNING acr INTO v_acr;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source,

@@ -94,8 +94,11 @@ INSERT INTO postern.webhook_subject (realm_id, webhook, subject) SELECT realm_id
 INSERT INTO postern.webhook_delivery (realm_id, webhook, event, xid, event_at, subject)
 SELECT realm_id, id, 1, '1', now(), 's' FROM postern.webhook;
 
-INSERT INTO postern.undo_link (realm_id, user_id, target, kind, label)
-SELECT realm_id, id, id, 'totp', '' FROM postern.user_account WHERE email_key = 'ada@example.com';
+INSERT INTO postern.undo_link (realm_id, user_id, target, kind, label, sent_to, proven_at)
+SELECT realm_id, id, id, 'totp', '', email_key, now() FROM postern.user_account WHERE email_key = 'ada@example.com';
+INSERT INTO postern.removed_identifier (realm_id, id, user_id, added_at, proved_at, was_primary, kind, value)
+SELECT realm_id, id, id, now(), now(), false, 'email', 'old@example.com' FROM postern.user_account
+ WHERE email_key = 'ada@example.com';
 
 CREATE TEMP TABLE tenant_table ON COMMIT DROP AS
 SELECT c.oid::regclass::text AS name, CASE c.relname WHEN 'realm' THEN 'id' ELSE 'realm_id' END AS key

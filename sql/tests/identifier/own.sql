@@ -98,8 +98,10 @@ SELECT ok(NOT pg_temp.alive('bob'), 'so is every session');
 SELECT is(pg_temp.undo(current_setting('test.undo')), 'gone', 'once');
 SELECT is(pg_temp.undo(gen_random_uuid()::text), 'gone', 'an unknown one');
 SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.audit_event WHERE event = 'factor_undone'$$), '1', 'audited');
-SELECT is(postern.offer_undo(pg_temp.realm(), pg_temp.who('bob@example.com'), 'identifier',
-    (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who('bob@example.com'), NULL)), 'x', NULL) ? 'undo', true, 'an old offer');
+-- A link that has ended.
+SELECT postern.queue_notice(pg_temp.realm(), pg_temp.who('bob@example.com'), 'identifier-added', postern.offer_undo(
+    pg_temp.realm(), pg_temp.who('bob@example.com'), 'identifier',
+    (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who('bob@example.com'), NULL)), 'x', NULL)) \g /dev/null
 SELECT is(pg_temp.undo(pg_temp.sql($$UPDATE postern.undo_link SET expires_at = now() WHERE used_at IS NULL AND label = 'x' RETURNING id::text$$)), 'gone', 'has ended');
 -- A thief adds an address and removes the owner's: the undo gives it back.
 SELECT set_config('test.bob', pg_temp.who('bob@example.com')::text, true) \g /dev/null
@@ -111,7 +113,7 @@ SELECT pg_temp.sql($$UPDATE postern.user_identifier SET added_at = now() - inter
 SELECT is(postern.remove_own_identifier(pg_temp.realm(), current_setting('test.bob')::uuid, pg_temp.uu('bob2'),
     (SELECT id FROM postern.own_identifiers(pg_temp.realm(), current_setting('test.bob')::uuid, NULL) WHERE value = 'bob@example.com'),
     '192.0.2.1'), 'removed', 'and removes the owner''s');
-SELECT is(pg_temp.undo(pg_temp.sql($$SELECT id::text FROM postern.undo_link WHERE label LIKE 'thief%'$$)), 'undone', 'the owner undoes it');
+SELECT is(pg_temp.undo(pg_temp.sql($$SELECT id::text FROM postern.undo_link WHERE label LIKE 'thief%' AND sent_to = 'bob@example.com'$$)), 'undone', 'the owner undoes it');
 SELECT results_eq($$SELECT value, is_primary, proved_at < date_part('epoch', now())
                       FROM postern.own_identifiers(pg_temp.realm(), current_setting('test.bob')::uuid, NULL)$$,
                   $$VALUES ('bob@example.com', true, true)$$, 'and has the address again, proven when it was');

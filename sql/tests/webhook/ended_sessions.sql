@@ -90,8 +90,9 @@ INSERT INTO postern.passkey (realm_id, id, user_id, rp_id, credential_id, public
                              uv_initialized, transports)
 VALUES (pg_temp.realm(), pg_temp.uu('p'), pg_temp.sub('ada@example.com'), 'a.example', '\x01', '\x02', false, false,
         true, '{usb,nfc}');
-SELECT postern.offer_undo(pg_temp.realm(), pg_temp.sub('ada@example.com'), 'passkey', pg_temp.uu('p'), NULL,
-                          '192.0.2.1') ->> 'undo' AS link \gset
+SELECT postern.undo_link_for(pg_temp.realm(), pg_temp.sub('ada@example.com'),
+           postern.offer_undo(pg_temp.realm(), pg_temp.sub('ada@example.com'), 'passkey', pg_temp.uu('p'), NULL,
+                              '192.0.2.1') -> 'offer', 'ada@example.com') ->> 'undo' AS link \gset
 SELECT pg_temp.sign_in('s2') \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT is((SELECT outcome FROM postern.undo_factor(pg_temp.realm(), :'link', '192.0.2.1', '{}', '{}', '{}', '{}', '{}')),
