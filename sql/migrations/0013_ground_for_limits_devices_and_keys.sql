@@ -12,6 +12,9 @@ ALTER TABLE postern.auth_session
 COMMENT ON COLUMN postern.auth_session.hint_user IS
     'sub of the ID-token hint that came with the request; whether it is the account asked for, the worker decides';
 COMMENT ON COLUMN postern.auth_session.hint_session IS 'sid of the ID-token hint: names the known device';
+ALTER TABLE postern.user_account ADD COLUMN known_since timestamptz;
+COMMENT ON COLUMN postern.user_account.known_since IS
+    'Devices of earlier sign-ins are no known devices any more (admin.secure_user); NULL: all are';
 
 -- Limits added since: registrations (unknown addresses), wrong-codes (compared and wrong, per realm), policy refused.
 ALTER TABLE postern.rate_limit

@@ -27,7 +27,9 @@ enum SecurityEvent {
         case "credential-change":
             isCAEP(due, &object)
             object.member("credential_type", credential(due, detail))
-            object.member("change_type", ["passkey_added", "totp_enrolled"].contains(due.event) ? "create" : "delete")
+            // The undo of a removal gives something back.
+            let isNew = ["passkey_added", "totp_enrolled"].contains(due.event) || detail.text("kind") == "removal"
+            object.member("change_type", isNew ? "create" : "delete")
             reason(due.event, &object)
         case "identifier-changed":
             object.member("change", due.event.split(separator: "_").last.map(String.init))

@@ -57,8 +57,7 @@ struct UndoRoutes: Sendable {
             let outcome = try await offers.undo(exchange.pathParameter, realm: exchange.realm, source: exchange.source)
             exchange.logger.info(
                 "factor undone", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
-            let results: [UndoStore.Undone: UndoResult] = [.undone: .undone, .restored: .restored]
-            return result(results[outcome] ?? .gone, exchange)
+            return result(UndoResult(rawValue: outcome.rawValue) ?? .gone, exchange)
         } catch {
             throw refusal(error, exchange)
         }

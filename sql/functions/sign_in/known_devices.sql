@@ -27,7 +27,8 @@ BEGIN
     IF v_request.hint_user IS NULL THEN
         RETURN;
     END IF;
-    v_fits := coalesce(v_request.hint_user = p_user, false);
+    v_fits := coalesce(v_request.hint_user = p_user AND postern.knows_device(p_realm, p_user, v_request.hint_session),
+                       false);
     IF v_fits THEN
         device := v_request.hint_session;
         UPDATE postern.auth_session AS a SET device = v_request.hint_session
@@ -53,5 +54,19 @@ COMMENT ON FUNCTION postern.admit_request IS
     'Whether a recorded request may send a mail, and the known device it came from; decided by the worker, never '
     'shown to the caller';
 GRANT EXECUTE ON FUNCTION postern.admit_request TO postern_app;
+
+-- Rows of sessions go with time, so an account that was secured knows devices only while their sessions are kept.
+CREATE OR REPLACE FUNCTION postern.knows_device(p_realm uuid, p_user uuid, p_session uuid) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT u.known_since IS NULL
+        OR EXISTS (SELECT FROM postern.session AS s
+                    WHERE s.realm_id = p_realm AND s.id = p_session AND s.created_at >= u.known_since)
+        OR EXISTS (SELECT FROM postern.browser_session AS b
+                    WHERE b.realm_id = p_realm AND b.id = p_session AND b.created_at >= u.known_since)
+      FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user
+$$;
+COMMENT ON FUNCTION postern.knows_device IS 'Whether the device of a session of an account still is a known one';
+GRANT EXECUTE ON FUNCTION postern.knows_device TO postern_app;
 
 RESET ROLE;

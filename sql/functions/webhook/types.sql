@@ -23,7 +23,8 @@ SELECT t.event, t.type || t.name FROM (
     UNION ALL
     SELECT e.name, 'urn:postern:event:', e.name FROM (VALUES
         ('refresh_key_mismatch'), ('code_lockout'), ('passkey_sign_count_regressed'),
-        ('device_added'), ('device_adopted'), ('device_removed')) AS e (name)
+        ('device_added'), ('device_adopted'), ('device_removed'), ('user_secured'),
+        ('realm_deletion_scheduled'), ('realm_undeleted')) AS e (name)
     ) AS t (event, type, name)
     ON CONFLICT (event) DO UPDATE SET type = excluded.type;
 
