@@ -30,48 +30,22 @@ BEGIN
 END
 $$;
 
--- By whatever statement an address leaves an account. A contested removal has written its row before.
+-- By whatever statement an address leaves an account. A contested removal has written its row before. What else ends
+-- then says postern.change_hands.
 CREATE FUNCTION postern.user_identifier_removed() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
-    IF TG_OP = 'DELETE' THEN
-        INSERT INTO postern.removed_identifier (realm_id, id, user_id, added_at, proved_at, was_primary, kind, value)
-        SELECT OLD.realm_id, OLD.id, OLD.user_id, OLD.added_at, OLD.proved_at, OLD.is_primary, OLD.kind, OLD.value
-          FROM postern.user_account AS u WHERE u.realm_id = OLD.realm_id AND u.id = OLD.user_id
-            ON CONFLICT (realm_id, id) DO NOTHING;
-    END IF;
-    DELETE FROM postern.undo_link AS l
-     WHERE l.realm_id = OLD.realm_id AND l.user_id = OLD.user_id AND l.sent_to = OLD.key
-       AND NOT EXISTS (SELECT FROM postern.removed_identifier AS r
-                        WHERE r.realm_id = OLD.realm_id AND r.id = OLD.id AND r.is_contested);
+    INSERT INTO postern.removed_identifier (realm_id, id, user_id, added_at, proved_at, was_primary, kind, value)
+    SELECT OLD.realm_id, OLD.id, OLD.user_id, OLD.added_at, OLD.proved_at, OLD.is_primary, OLD.kind, OLD.value
+      FROM postern.user_account AS u WHERE u.realm_id = OLD.realm_id AND u.id = OLD.user_id
+        ON CONFLICT (realm_id, id) DO NOTHING;
     RETURN NULL;
 END
 $$;
 COMMENT ON FUNCTION postern.user_identifier_removed() IS
-    'Trigger: an address that leaves an account is kept for 30 days, and undo links that were sent there end';
-
-CREATE FUNCTION postern.user_identifier_proven() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
-BEGIN
-    DELETE FROM postern.undo_link AS l
-     WHERE l.realm_id = NEW.realm_id AND l.sent_to = NEW.key AND l.user_id <> NEW.user_id;
-    DELETE FROM postern.removed_identifier AS r WHERE r.realm_id = NEW.realm_id AND r.key = NEW.key;
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION postern.user_identifier_proven() IS
-    'Trigger: what an address did for its former accounts ends when an account proves it';
-
-REVOKE ALL ON FUNCTION postern.user_identifier_removed(), postern.user_identifier_proven() FROM PUBLIC;
+    'Trigger: an address that leaves an account is kept for 30 days';
+REVOKE ALL ON FUNCTION postern.user_identifier_removed() FROM PUBLIC;
 CREATE TRIGGER user_identifier_removed AFTER DELETE ON postern.user_identifier
     FOR EACH ROW WHEN (OLD.proven_key IS NOT NULL) EXECUTE FUNCTION postern.user_identifier_removed();
-CREATE TRIGGER user_identifier_unproven AFTER UPDATE OF proved_at ON postern.user_identifier
-    FOR EACH ROW WHEN (OLD.proven_key IS NOT NULL AND NEW.proven_key IS NULL)
-    EXECUTE FUNCTION postern.user_identifier_removed();
-CREATE TRIGGER user_identifier_proven AFTER INSERT ON postern.user_identifier
-    FOR EACH ROW WHEN (NEW.proven_key IS NOT NULL) EXECUTE FUNCTION postern.user_identifier_proven();
-CREATE TRIGGER user_identifier_proven_later AFTER UPDATE OF proved_at ON postern.user_identifier
-    FOR EACH ROW WHEN (OLD.proven_key IS NULL AND NEW.proven_key IS NOT NULL)
-    EXECUTE FUNCTION postern.user_identifier_proven();
 
 RESET ROLE;

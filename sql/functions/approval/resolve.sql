@@ -111,6 +111,29 @@ END
 $$;
 COMMENT ON FUNCTION postern.resolve_approval IS 'Finds the user of a request for approval, and whether devices show it';
 
+-- Requests for approval that mean a user: all, or those with this hint (folded). To their askers the open ones look
+-- unanswered. Returns the requests that an answer could still have come to, or that are not redeemed yet.
+CREATE OR REPLACE FUNCTION postern.end_approvals(p_realm uuid, p_user uuid, p_hint text DEFAULT NULL) RETURNS SETOF uuid
+LANGUAGE sql
+AS $$
+    WITH live AS (
+        SELECT t.id FROM postern.transaction AS t
+         WHERE t.realm_id = p_realm AND t.user_id = p_user AND t.kind = 'approval' AND t.expires_at > now()
+           AND (t.state = 'passed' OR t.state = 'open' AND t.is_shown)
+           AND (p_hint IS NULL OR lower(t.hint COLLATE "C") = p_hint)
+         UNION ALL
+        SELECT t.id FROM postern.transaction AS t
+         WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.resolved_at IS NULL AND t.expires_at > now()
+           AND CASE WHEN p_hint IS NULL THEN postern.hinted_user(p_realm, t.hint) = p_user
+                    ELSE lower(t.hint COLLATE "C") = p_hint END)
+    UPDATE postern.transaction AS t
+       SET is_shown = false, resolved_at = coalesce(t.resolved_at, now()),
+           state = CASE t.state WHEN 'passed' THEN 'failed' ELSE t.state END
+      FROM live AS l WHERE t.realm_id = p_realm AND t.id = l.id
+    RETURNING t.id
+$$;
+COMMENT ON FUNCTION postern.end_approvals IS 'No device shows a user''s requests for approval any more, and none opens a session';
+
 -- One message per device. Its client is the one that added the device, not the one that asks: a provider needs to know
 -- whose app to wake. Its handle stays sealed until the message is sent.
 CREATE OR REPLACE FUNCTION postern.push_approval(p_approval postern.transaction, p_user uuid) RETURNS void

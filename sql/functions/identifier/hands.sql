@@ -24,6 +24,17 @@ BEGIN
         END IF;
         PERFORM postern.end_phone_bindings(p_realm, p_key, 'hands');
     END IF;
+    -- Links that were sent there, but while the account can still take the address back.
+    DELETE FROM postern.undo_link AS l
+     WHERE l.realm_id = p_realm AND l.sent_to = p_key AND l.user_id IS DISTINCT FROM p_to
+       AND NOT (l.user_id IS NOT DISTINCT FROM p_from
+                AND EXISTS (SELECT FROM postern.removed_identifier AS r
+                             WHERE r.realm_id = p_realm AND r.user_id = p_from AND r.key = p_key AND r.is_contested));
+    IF p_to IS NOT NULL THEN
+        DELETE FROM postern.removed_identifier AS r WHERE r.realm_id = p_realm AND r.key = p_key;
+    ELSE
+        PERFORM postern.end_approvals(p_realm, p_from, p_key);
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION postern.change_hands IS

@@ -61,9 +61,9 @@ LANGUAGE sql STABLE
 AS $$
     SELECT u.known_since IS NULL
         OR EXISTS (SELECT FROM postern.session AS s
-                    WHERE s.realm_id = p_realm AND s.id = p_session AND s.created_at >= u.known_since)
+                    WHERE s.realm_id = p_realm AND s.id = p_session AND s.created_at > u.known_since)
         OR EXISTS (SELECT FROM postern.browser_session AS b
-                    WHERE b.realm_id = p_realm AND b.id = p_session AND b.created_at >= u.known_since)
+                    WHERE b.realm_id = p_realm AND b.id = p_session AND b.created_at > u.known_since)
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user
 $$;
 COMMENT ON FUNCTION postern.knows_device IS 'Whether the device of a session of an account still is a known one';

@@ -59,7 +59,7 @@ restore_addresses: addresses removed at or after since that are older come back 
 They are kept for 30 days. Without it they are listed, not done.
 dry_run: lists what the call would do, and does nothing.
 Repeated, it does only what is new.
-Example: SELECT * FROM admin.secure_user(''acme'', ''ada@example.com'', now() - interval ''3 days'', dry_run => true);';
+Example: SELECT admin.secure_user(''acme'', ''ada@example.com'', now() - interval ''3 days'', dry_run => true);';
 
 CREATE OR REPLACE FUNCTION postern.secured(p_what text, p_id text, p_detail text, p_done boolean DEFAULT true)
 RETURNS jsonb
@@ -91,15 +91,12 @@ BEGIN
                                              WHERE b.realm_id = p_realm AND b.user_id = p_user)
                RETURNING p.id, p.kind)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('address-proof', x.id::text, x.kind)), '[]') INTO v_rows FROM x;
-    -- Without its cookie's hash a browser is no known device of the account.
-    WITH b AS (SELECT b.id, b.host, b.ended_at IS NULL AND b.idle_expires_at > now() AND b.expires_at > now()
-                      AND b.security_stamp = u.security_stamp AS was_alive
-                 FROM postern.browser_session AS b JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = p_user
-                WHERE b.realm_id = p_realm AND b.user_id = p_user AND (b.ended_at IS NULL OR b.cookie_hash IS NOT NULL)),
-         x AS (UPDATE postern.browser_session AS o SET ended_at = coalesce(o.ended_at, now()), cookie_hash = NULL
-                 FROM b WHERE o.realm_id = p_realm AND o.id = b.id RETURNING b.id, b.host, b.was_alive)
+    WITH x AS (UPDATE postern.browser_session AS b SET ended_at = now()
+                WHERE b.realm_id = p_realm AND b.user_id = p_user AND b.ended_at IS NULL
+               RETURNING b.id, b.host, b.security_stamp, least(b.idle_expires_at, b.expires_at) > now() AS was_alive)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('browser-session', x.id::text, x.host)), '[]') INTO v_rows
-      FROM x WHERE x.was_alive;
+      FROM x JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = p_user
+     WHERE x.was_alive AND x.security_stamp = u.security_stamp;
     WITH x AS (DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = ANY (v_keys)
                RETURNING c.id, c.email_key, c.expires_at)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('code', x.id::text, postern.masked_identifier(x.email_key))), '[]')
@@ -137,31 +134,24 @@ $$;
 COMMENT ON FUNCTION postern.end_all_access IS
     'Ends all that lets somebody in to an account or will do so, but for its factors; says what ended';
 
--- Requests for approval that name the user, and proofs of the user's numbers.
+-- Requests for approval that name the user, and proofs of the user's numbers. What was passed for a number stays passed
+-- for the backend that asked, and signs nobody in.
 CREATE OR REPLACE FUNCTION postern.end_transactions(p_realm uuid, p_user uuid, p_keys text[]) RETURNS jsonb
-LANGUAGE sql
+LANGUAGE plpgsql
 AS $$
-    WITH live AS (
-        SELECT t.id FROM postern.transaction AS t
-         WHERE t.realm_id = p_realm AND t.user_id = p_user AND t.expires_at > now()
-         UNION
-        SELECT t.id FROM postern.transaction AS t
-         WHERE t.realm_id = p_realm AND t.phone = ANY (p_keys) AND t.expires_at > now()
-         UNION
-        SELECT t.id FROM postern.transaction AS t
-         WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.resolved_at IS NULL AND t.expires_at > now()
-           AND lower(t.hint COLLATE "C") = ANY (p_keys || p_user::text)),
-    ended AS (
-        UPDATE postern.transaction AS t
-           SET state = 'failed', reason = CASE WHEN t.kind <> 'approval' THEN coalesce(t.reason, '9100') END,
-               ended_at = coalesce(t.ended_at, now()), is_shown = CASE WHEN t.kind = 'approval' THEN false END,
-               code_hash = NULL, code_salt = NULL, code_key = NULL, link_hash = NULL, return_hash = NULL
-          FROM live AS l
-         WHERE t.realm_id = p_realm AND t.id = l.id AND t.state NOT IN ('failed', 'redeemed')
-        RETURNING t.id, t.kind)
-    SELECT coalesce(jsonb_agg(postern.secured(CASE e.kind WHEN 'approval' THEN 'approval' ELSE 'proof-of-number' END,
-                                              e.id::text, e.kind)), '[]')
-      FROM ended AS e, LATERAL (SELECT postern.wake(p_realm, 'transaction', e.id)) AS w
+DECLARE
+    v_rows jsonb;
+BEGIN
+    SELECT coalesce(jsonb_agg(postern.secured('approval', e.id::text, NULL)), '[]') INTO v_rows
+      FROM postern.end_approvals(p_realm, p_user) AS e (id);
+    SELECT v_rows || coalesce(jsonb_agg(postern.secured('proof-of-number', t.id::text, t.kind)), '[]') INTO v_rows
+      FROM postern.transaction AS t
+     WHERE t.realm_id = p_realm AND t.phone = ANY (p_keys) AND t.kind <> 'approval' AND t.expires_at > now()
+       AND (t.state IN ('open', 'sent', 'linked', 'required') OR t.state = 'passed' AND t.security_stamp IS NOT NULL);
+    PERFORM postern.end_possessions(p_realm, k.phone, true)
+       FROM unnest(p_keys) AS k (phone) WHERE postern.is_phone(k.phone);
+    RETURN v_rows;
+END
 $$;
 COMMENT ON FUNCTION postern.end_transactions IS
     'Ends live requests for approval of a user and proofs of the user''s numbers; says which';
@@ -197,7 +187,7 @@ BEGIN
            FOR UPDATE
     LOOP
         v_rows := v_rows || postern.secured('phone-key', v_added.id::text, NULL);
-        PERFORM postern.unbind_key(p_realm, v_added.id);
+        PERFORM postern.unbind_phone(p_realm, v_added.id, 'secured');
     END LOOP;
     FOR v_added IN
         SELECT d.id, coalesce(d.display_name, '') AS name FROM postern.device_key AS d
@@ -232,18 +222,6 @@ END
 $$;
 COMMENT ON FUNCTION postern.remove_added_since IS
     'Removes the factors, addresses, devices and consents that an account got at or after a moment; says which';
-
--- A trusted device stays one.
-CREATE OR REPLACE FUNCTION postern.unbind_key(p_realm uuid, p_id uuid) RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    DELETE FROM postern.device_key AS k WHERE k.realm_id = p_realm AND k.id = p_id AND k.user_id IS NULL;
-    UPDATE postern.device_key AS k SET phone = NULL, phone_at = NULL, phone_client = NULL
-     WHERE k.realm_id = p_realm AND k.id = p_id;
-END
-$$;
-COMMENT ON FUNCTION postern.unbind_key IS 'A key proves no number any more';
 
 -- What was removed at or after p_since. is_old: it had been the account's before; is_free: it is, and no other account
 -- has proven it.
