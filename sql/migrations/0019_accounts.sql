@@ -46,17 +46,28 @@ CREATE TABLE postern.deleted_realm (
     clients     bigint NOT NULL,
     slug        text NOT NULL,
     issuer      text,
-    deleted_by  text NOT NULL
+    deleted_by  text NOT NULL,
+    erased_at   timestamptz
 );
 COMMENT ON TABLE postern.deleted_realm IS 'Realms that were deleted, when and by whom';
+COMMENT ON COLUMN postern.deleted_realm.erased_at IS 'When its last row went; NULL: it can still be undeleted, or is being erased';
+
+ALTER TABLE postern.realm
+    ADD COLUMN deleted_at timestamptz,
+    ADD COLUMN erased_at timestamptz,
+    ADD CONSTRAINT realm_deleted CHECK ((deleted_at IS NULL) = (erased_at IS NULL) AND (deleted_at IS NULL OR NOT enabled));
+COMMENT ON COLUMN postern.realm.deleted_at IS 'When an administrator deleted it; until erased_at it can be undeleted';
+COMMENT ON COLUMN postern.realm.erased_at IS 'From when on the sweeper erases it';
 
 CREATE FUNCTION postern.realm_deletion_recorded() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
-    INSERT INTO postern.deleted_realm (realm_id, created_at, users, clients, slug, issuer, deleted_by)
-    SELECT OLD.id, OLD.created_at, (SELECT count(*) FROM postern.user_account AS u WHERE u.realm_id = OLD.id),
+    UPDATE postern.deleted_realm AS d SET erased_at = now() WHERE d.realm_id = OLD.id;
+    INSERT INTO postern.deleted_realm (realm_id, erased_at, created_at, users, clients, slug, issuer, deleted_by)
+    SELECT OLD.id, now(), OLD.created_at, (SELECT count(*) FROM postern.user_account AS u WHERE u.realm_id = OLD.id),
            (SELECT count(*) FROM postern.client AS c WHERE c.realm_id = OLD.id), OLD.slug,
-           coalesce(OLD.public_origin, 'https://' || OLD.primary_domain), 'sql:' || session_user;
+           coalesce(OLD.public_origin, 'https://' || OLD.primary_domain), 'sql:' || session_user
+        ON CONFLICT (realm_id) DO NOTHING;
     RETURN OLD;
 END
 $$;

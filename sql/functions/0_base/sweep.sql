@@ -45,6 +45,7 @@ BEGIN
                                    WHERE d.state = 'queued' AND d.not_before <= now()
                                      AND d.expires_at <= now() AND d.realm_id <> ALL (v_without)
                                    LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);
+    v_total := v_total + postern.erase_realm(p_batch);
     PERFORM postern.end_test_identities();
     PERFORM postern.empty_proof_slots();
     -- A replaced client secret whose overlap has ended.

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION admin.put_client(
     access_token_type text DEFAULT NULL, rp_id text DEFAULT NULL, access_token_lifetime interval DEFAULT NULL,
     refresh_token_lifetime interval DEFAULT NULL, require_dpop boolean DEFAULT NULL, enabled boolean DEFAULT NULL,
     signing_alg text DEFAULT NULL, consent text DEFAULT NULL, require_pkce boolean DEFAULT NULL,
-    require_par boolean DEFAULT NULL, home_uri text DEFAULT NULL)
+    require_par boolean DEFAULT NULL, home_uri text DEFAULT NULL, end_sessions boolean DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -70,6 +70,9 @@ BEGIN
                                           '"cap:trusted-forwarder"', client_id),
                 'Revoke the permission first: admin.revoke_permission(realm, client_id, ''cap:trusted-forwarder'').');
         END IF;
+        IF client_type <> v_old.client_type THEN
+            PERFORM postern.end_sessions_of_client(v_realm, v_old.id, end_sessions, 'client_type_changed');
+        END IF;
         UPDATE postern.client AS c
            SET client_type = coalesce(client_type, c.client_type),
                display_name = coalesce(display_name, c.display_name),
@@ -131,10 +134,47 @@ seconds and used from 10 minutes later; until then the realm''s own signs.
 consent: implicit (default: pages ask nothing), explicit (they ask once per set of scopes) or systematic (each time).
 require_pkce: true (default); false only for a confidential client that cannot do PKCE (RFC 7636). require_par: whether
 authorization requests must be pushed (RFC 9126; default false). home_uri: where pages without a way back lead.
+end_sessions: another client_type is refused while the client has live sessions; true ends them.
 A new client may do nothing: see admin.grant_permission.
 Example: SELECT admin.put_client(''acme'', ''acme-ios'', rp_id => ''acme.example'');';
 
-CREATE OR REPLACE FUNCTION admin.delete_client(realm text, client_id text)
+-- Sessions that are alive, by the rule of live_sessions. Refuses unless p_end says that they may end; then they do.
+CREATE OR REPLACE FUNCTION postern.end_sessions_of_client(p_realm uuid, p_client uuid, p_end boolean, p_reason text)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_live bigint;
+BEGIN
+    IF NOT coalesce(p_end, false) THEN
+        SELECT count(*) INTO v_live
+          FROM postern.session AS s JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = s.user_id
+         WHERE s.realm_id = p_realm AND s.client = p_client AND s.revoked_at IS NULL AND s.expires_at > now()
+           AND coalesce(s.refresh_expires_at > now(), true) AND u.enabled AND u.security_stamp = s.security_stamp;
+        IF v_live > 0 THEN
+            PERFORM postern.refuse(format('client_id %s has %s live sessions', (
+                        SELECT postern.shown(c.client_id) FROM postern.client AS c
+                         WHERE c.realm_id = p_realm AND c.id = p_client), v_live),
+                'Their users would have to sign in again. To end them: add end_sessions => true.');
+        END IF;
+    END IF;
+    -- Receivers of events are told of each that was alive.
+    WITH ended AS (
+        UPDATE postern.session AS s SET revoked_at = now()
+         WHERE s.realm_id = p_realm AND s.client = p_client AND s.revoked_at IS NULL
+        RETURNING s.id, s.user_id, s.expires_at > now() AND coalesce(s.refresh_expires_at > now(), true) AS was_alive)
+    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
+    SELECT p_realm, 'session_revoked', p_client, e.user_id, e.id, 'sql:' || session_user,
+           jsonb_build_object('reason', p_reason)
+      FROM ended AS e WHERE e.was_alive;
+    -- Codes that are under way may not open another one.
+    DELETE FROM postern.authorization_code AS c WHERE c.realm_id = p_realm AND c.client = p_client AND c.used_at IS NULL;
+END
+$$;
+COMMENT ON FUNCTION postern.end_sessions_of_client IS
+    'Ends the sessions of a client, and what would open one; refuses when some are alive and may not end';
+
+CREATE OR REPLACE FUNCTION admin.delete_client(realm text, client_id text, end_sessions boolean DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -143,15 +183,9 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_client uuid := postern.admin_client(v_realm, client_id);
 BEGIN
-    -- Sessions go first: receivers of events are told of each that was alive.
-    WITH ended AS (
-        DELETE FROM postern.session AS s WHERE s.realm_id = v_realm AND s.client = v_client
-        RETURNING s.id, s.user_id, s.revoked_at IS NULL AND s.expires_at > now()
-                                   AND coalesce(s.refresh_expires_at > now(), true) AS was_alive)
-    INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    SELECT v_realm, 'session_revoked', v_client, e.user_id, e.id, 'sql:' || session_user,
-           jsonb_build_object('reason', 'client_deleted')
-      FROM ended AS e WHERE e.was_alive;
+    -- Sessions go first, while it is known who had which.
+    PERFORM postern.end_sessions_of_client(v_realm, v_client, end_sessions, 'client_deleted');
+    DELETE FROM postern.session AS s WHERE s.realm_id = v_realm AND s.client = v_client;
     DELETE FROM postern.client AS c WHERE c.realm_id = v_realm AND c.id = v_client;
     PERFORM postern.admin_audit(v_realm, 'client_deleted', client => v_client,
                                 detail => jsonb_build_object('client_id', client_id));
@@ -160,7 +194,8 @@ $$;
 COMMENT ON FUNCTION admin.delete_client IS
 'Deletes a client with its sessions, service account, apps and origins. admin.put_client(realm, client_id, enabled =>
 false) only closes it.
-Example: SELECT admin.delete_client(''acme'', ''acme-ios'');';
+end_sessions: a client with live sessions is deleted only if this is true.
+Example: SELECT admin.delete_client(''acme'', ''acme-ios'', end_sessions => true);';
 
 CREATE OR REPLACE VIEW admin.clients AS
 SELECT r.slug AS realm, c.client_id, c.id, c.client_type, c.display_name, c.access_token_type,

@@ -38,6 +38,10 @@ BEGIN
     END LOOP;
 
     PERFORM pg_advisory_xact_lock(postern.lock_of_realms());
+    IF enabled AND EXISTS (SELECT FROM postern.realm AS r WHERE r.slug = slug AND r.deleted_at IS NOT NULL) THEN
+        PERFORM postern.refuse(format('realm "%s" is deleted', slug),
+                               'Call admin.undelete_realm(realm) first, before it is erased.');
+    END IF;
     SELECT r.primary_domain, postern.issuer(r.public_origin, r.primary_domain) AS issuer INTO v_old
       FROM postern.realm AS r WHERE r.slug = slug;
     UPDATE postern.realm AS r
@@ -170,21 +174,6 @@ $$;
 COMMENT ON FUNCTION postern.warn_of_moved_realm IS
     'Warns of passkeys and tokens that another primary domain or issuer leaves behind';
 
-CREATE OR REPLACE FUNCTION admin.delete_realm(realm text)
-RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
-AS $$
-DECLARE
-    v_realm uuid := postern.admin_realm(realm);
-BEGIN
-    DELETE FROM postern.realm AS r WHERE r.id = v_realm;
-END
-$$;
-COMMENT ON FUNCTION admin.delete_realm IS
-'Deletes a realm with everything in it: clients, users, sessions, codes, mail, audit log. admin.deleted_realms keeps
-that it happened. There is no way back; admin.put_realm(slug, enabled => false) only closes it.
-Example: SELECT admin.delete_realm(''acme'');';
-
 CREATE OR REPLACE VIEW admin.realms AS
 SELECT r.slug, r.id, r.display_name, r.primary_domain,
        coalesce(r.public_origin, 'https://' || r.primary_domain) AS public_origin,
@@ -196,13 +185,9 @@ SELECT r.slug, r.id, r.display_name, r.primary_domain,
        r.registration_firstname, r.registration_lastname, r.created_at, r.otp_digits,
        r.hosted_enabled, r.hosted_methods, r.default_locale, r.sso_idle, r.sso_absolute, r.sign_in_lifetime,
        r.code_lifetime, r.offer_passkey, r.dpop_nonce, r.dpop_nonce_lifetime,
-       r.approvals_enabled, r.approvals_public, r.approval_lifetime, r.approval_probation
+       r.approvals_enabled, r.approvals_public, r.approval_lifetime, r.approval_probation, r.deleted_at, r.erased_at
   FROM postern.realm AS r;
-COMMENT ON VIEW admin.realms IS 'Realms and their settings';
-
-CREATE OR REPLACE VIEW admin.deleted_realms AS
-SELECT d.slug, d.realm_id AS id, d.issuer, d.created_at, d.deleted_at, d.deleted_by, d.users, d.clients
-  FROM postern.deleted_realm AS d;
-COMMENT ON VIEW admin.deleted_realms IS 'Realms that were deleted: when, by whom and how large they were';
+COMMENT ON VIEW admin.realms IS
+    'Realms and their settings. deleted_at: it was deleted, and can be undeleted until erased_at';
 
 RESET ROLE;

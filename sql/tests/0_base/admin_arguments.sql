@@ -22,7 +22,14 @@ SELECT ok(EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = 'admin'::regna
                    'access_token_lifetime interval DEFAULT NULL::interval, refresh_token_lifetime interval DEFAULT '
                    'NULL::interval, require_dpop boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, '
                    'signing_alg text DEFAULT NULL::text, consent text DEFAULT NULL::text, require_pkce boolean DEFAULT '
-                   'NULL::boolean, require_par boolean DEFAULT NULL::boolean, home_uri text DEFAULT NULL::text'),
+                   'NULL::boolean, require_par boolean DEFAULT NULL::boolean, home_uri text DEFAULT NULL::text, '
+                   'end_sessions boolean DEFAULT NULL::boolean'),
+    ('delete_client', 'realm text, client_id text, end_sessions boolean DEFAULT NULL::boolean'),
+    ('delete_realm', 'realm text, confirm text DEFAULT NULL::text, grace interval DEFAULT NULL::interval, '
+                     'OUT users bigint, OUT clients bigint, OUT sessions bigint'),
+    ('undelete_realm', 'realm text'),
+    ('secure_user', 'realm text, email text, since timestamp with time zone, restore_addresses boolean DEFAULT '
+                    'NULL::boolean, dry_run boolean DEFAULT NULL::boolean'),
     ('rotate_client_secret', 'realm text, client_id text, overlap interval DEFAULT NULL::interval'),
     ('grant_permission', 'realm text, client_id text, VARIADIC permissions text[]'),
     ('revoke_permission', 'realm text, client_id text, VARIADIC permissions text[]'),

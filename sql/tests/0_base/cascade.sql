@@ -47,13 +47,13 @@ SELECT is((SELECT count(*)::int FROM postern.user_account WHERE realm_id = pg_te
           'a user of the same address in another realm stays');
 SELECT lives_ok($$SELECT admin.delete_client('a', 'robot')$$, 'a client with a service account is deleted');
 SELECT is((SELECT client_ids FROM admin.apps), ARRAY['app'], 'Apps forget it');
-SELECT lives_ok($$SELECT admin.delete_client('a', 'app')$$, 'a client is deleted');
+SELECT lives_ok($$SELECT admin.delete_client('a', 'app', end_sessions => true)$$, 'a client is deleted');
 SELECT is((SELECT count(*)::int FROM postern.session) + (SELECT count(*)::int FROM postern.client_web_origin), 0,
           'with its sessions and origins');
 SELECT lives_ok($$SELECT admin.delete_app('a', 'shop')$$, 'an App is deleted');
 SELECT is((SELECT domains FROM admin.realms WHERE slug = 'a'), ARRAY['a.example'], 'with its subdomain');
 SELECT isnt(pg_temp.leftovers(), '', 'the realm still has rows');
-SELECT lives_ok($$SELECT admin.delete_realm('a')$$, 'a realm is deleted');
+SELECT lives_ok($$SELECT admin.put_realm('a', enabled => false), admin.delete_realm('a', 'a', '0'), postern.sweep(10000)$$, 'a realm is deleted');
 SELECT is(pg_temp.leftovers(), '', 'and nothing of it is left');
 SELECT results_eq($$SELECT slug, id, issuer, deleted_by LIKE 'sql:%', users, clients FROM admin.deleted_realms$$,
     $$VALUES ('a', pg_temp.realm(), 'https://a.example', true, 1::bigint, 1::bigint)$$, 'but that it happened');

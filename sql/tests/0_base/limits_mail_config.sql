@@ -151,7 +151,8 @@ SELECT ok(pg_temp.changes(v.statement), 'the stamp changes: ' || v.statement) FR
         ($$SELECT admin.set_registration_fields('a', 'Off')$$),
             ($$SELECT admin.put_web_origin('a', 'app', 'https://a.example')$$),
     ($$SELECT admin.put_ios_app('a', 'app', 'A1B2C3D4E5', 'a.b')$$), ($$SELECT admin.delete_client('a', 'new')$$),
-        ($$SELECT admin.delete_realm('b')$$)) AS v (statement);
+        ($$SELECT admin.put_realm('b', enabled => false)$$),
+        ($$SELECT admin.delete_realm('b', 'b')$$), ($$SELECT admin.undelete_realm('b')$$)) AS v (statement);
 SELECT ok(NOT pg_temp.changes(v.statement), 'the stamp stays: ' || v.statement)
   FROM (VALUES ($$SELECT admin.put_user('a', 'new@example.com')$$),
         ($$SELECT admin.put_realm('a', display_name => 'A')$$)) AS v (statement);

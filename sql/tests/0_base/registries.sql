@@ -75,7 +75,7 @@ RESET ROLE;
 SELECT postern.config_stamp() AS stamp \gset
 INSERT INTO postern.setting VALUES (pg_temp.realm());
 SELECT isnt(postern.config_stamp(), :'stamp', 'changes the configuration of its realm');
-SELECT admin.delete_realm('a') \g /dev/null
+SELECT admin.put_realm('a', enabled => false), admin.delete_realm('a', 'a', '0'), postern.sweep(10000) \g /dev/null
 SELECT is((SELECT count(*)::int FROM postern.sample WHERE realm_id <> pg_temp.other()), 0, 'rows go with their realm');
 SELECT is((SELECT count(*)::int FROM postern.sample), 1, 'and no others');
 

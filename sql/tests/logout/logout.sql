@@ -73,7 +73,7 @@ RESET ROLE;
 SELECT results_eq($$SELECT client_id, sent_at IS NOT NULL, last_error FROM admin.logout_tokens
                      WHERE session IN (pg_temp.uu('s1'), pg_temp.uu('s2')) ORDER BY sent_at$$,
                   $$VALUES ('app', true, NULL), ('app', false, 'HTTP 500')$$, 'administrators see how it went');
-SELECT admin.delete_realm('a') \g /dev/null
+SELECT admin.put_realm('a', enabled => false), admin.delete_realm('a', 'a', '0'), postern.sweep(10000) \g /dev/null
 SELECT is_empty($$SELECT id FROM postern.logout_token$$, 'a deleted realm leaves none');
 SELECT * FROM finish();
 ROLLBACK;

@@ -129,7 +129,7 @@ SELECT admin.delete_user('a', 'bob@example.com'), admin.delete_user('a', 'ada@ex
 SELECT is((SELECT string_agg(email_key, ',' ORDER BY email_key) FROM postern.suppressed_address),
           'ada@example.com,nobody@example.com', 'a deleted user takes along what the server put');
 SELECT is((SELECT count(*)::int FROM postern.mail_refusal), 0, 'and the refusals');
-SELECT admin.delete_realm('a') \g /dev/null
+SELECT admin.put_realm('a', enabled => false), admin.delete_realm('a', 'a', '0'), postern.sweep(10000) \g /dev/null
 SELECT is((SELECT count(*)::int FROM postern.suppressed_address), 0, 'a deleted realm takes everything');
 
 SET LOCAL SESSION AUTHORIZATION admin_login;

@@ -120,7 +120,7 @@ DELETE FROM postern.session;
 SELECT pg_temp.sign_in('s1'), pg_temp.sign_in('s2'), pg_temp.sign_in('s3'), pg_temp.told() \g /dev/null
 UPDATE postern.session SET revoked_at = now() WHERE id = pg_temp.uu('s2');
 UPDATE postern.session SET refresh_expires_at = now() WHERE id = pg_temp.uu('s3');
-SELECT admin.delete_client('a', 'app') \g /dev/null
+SELECT admin.delete_client('a', 'app', end_sessions => true) \g /dev/null
 SELECT is(pg_temp.told(), 'session_revoked s1 client_deleted', 'its live sessions ended');
 
 -- A test identity goes to another client.
