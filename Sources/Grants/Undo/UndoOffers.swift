@@ -1,7 +1,8 @@
 import Encoding
 public import Persistence
 
-/// `/undo/<token>`: what the page shows about a change of an account, and undoing it. Only the answer changes something.
+/// `/undo/<token>`: what the page shows about a change of an account, and undoing it. Only the answer changes
+/// something.
 public struct UndoOffers: Sendable {
     private let store: UndoStore
     private let limiter: RateLimiter

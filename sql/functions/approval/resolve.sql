@@ -132,7 +132,8 @@ AS $$
       FROM live AS l WHERE t.realm_id = p_realm AND t.id = l.id
     RETURNING t.id
 $$;
-COMMENT ON FUNCTION postern.end_approvals IS 'No device shows a user''s requests for approval any more, and none opens a session';
+COMMENT ON FUNCTION postern.end_approvals IS
+    'No device shows a user''s requests for approval any more, and none opens a session';
 
 -- One message per device. Its client is the one that added the device, not the one that asks: a provider needs to know
 -- whose app to wake. Its handle stays sealed until the message is sent.

@@ -168,7 +168,8 @@ BEGIN
            jsonb_build_object('reason', p_reason)
       FROM ended AS e WHERE e.was_alive;
     -- Codes that are under way may not open another one.
-    DELETE FROM postern.authorization_code AS c WHERE c.realm_id = p_realm AND c.client = p_client AND c.used_at IS NULL;
+    DELETE FROM postern.authorization_code AS c
+     WHERE c.realm_id = p_realm AND c.client = p_client AND c.used_at IS NULL;
 END
 $$;
 COMMENT ON FUNCTION postern.end_sessions_of_client IS

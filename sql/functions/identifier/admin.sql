@@ -162,8 +162,8 @@ was the primary one, the oldest verified one of its kind takes its place. Sessio
 Example: SELECT admin.delete_identifier(''acme'', id, ''phone'', ''+4366412345678'') FROM admin.users
     WHERE realm = ''acme'' AND email = ''ada@example.com'';';
 
--- What went is told too, so that its owner hears of it if somebody else removed it. p_offer: as postern.offer_undo makes
--- it; then a number is told as well.
+-- What went is told too, so that its owner hears of it if somebody else removed it. p_offer: as postern.offer_undo
+-- makes it; then a number is told as well.
 CREATE OR REPLACE FUNCTION postern.tell_of_removed_identifier(
     p_realm uuid, p_user uuid, p_kind text, p_value text, p_proven boolean, p_offer jsonb DEFAULT NULL)
 RETURNS void

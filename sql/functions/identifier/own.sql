@@ -236,8 +236,8 @@ BEGIN
                                        WHERE p.realm_id = p_realm AND p.user_id = p_user))) THEN
         RETURN 'last_way_in';
     END IF;
-    -- A session that has proven an address alone may be a thief's: then the account can take the address back. Otherwise
-    -- a person who reads the removed mailbox must not be able to.
+    -- A session that has proven an address alone may be a thief's: then the account can take the address back.
+    -- Otherwise a person who reads the removed mailbox must not be able to.
     IF NOT coalesce((SELECT postern.proved_more_than_an_address(s) FROM postern.session AS s
                       WHERE s.realm_id = p_realm AND s.id = p_session), false) THEN
         PERFORM postern.contest_removal(p_realm, p_id);

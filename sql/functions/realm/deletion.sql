@@ -24,8 +24,8 @@ BEGIN
                    'false).', users, clients, sessions, realm));
     ELSIF confirm IS DISTINCT FROM realm THEN
         PERFORM postern.refuse(format('confirm %s is not the name of the realm', postern.shown(confirm)),
-            format('This deletes %s users, %s clients and %s live sessions. To do it: admin.delete_realm(%L, confirm => '
-                   '%L).', users, clients, sessions, realm, realm));
+            format('This deletes %s users, %s clients and %s live sessions. To do it: admin.delete_realm(%L, '
+                   'confirm => %L).', users, clients, sessions, realm, realm));
     ELSIF v_grace < interval '0' OR v_grace > interval '90 days' THEN
         PERFORM postern.refuse(format('grace %s is out of range', postern.shown(grace::text)),
                                'Allowed is an interval from 0 to 90 days.');
@@ -90,8 +90,10 @@ BEGIN
     END IF;
     DELETE FROM postern.webhook AS w WHERE w.realm_id = v_realm;
     DELETE FROM postern.logout_uri AS u WHERE u.realm_id = v_realm;
-    FOREACH v_table IN ARRAY ARRAY['session', 'browser_session', 'transaction', 'user_account', 'device_key', 'auth_session',
-                                   'login_code', 'login_link', 'mail_outbox', 'code_guard', 'rate_bucket', 'audit_event'] LOOP
+    FOREACH v_table IN ARRAY ARRAY[
+        'session', 'browser_session', 'transaction', 'user_account', 'device_key', 'auth_session', 'login_code',
+        'login_link', 'mail_outbox', 'code_guard', 'rate_bucket', 'audit_event']
+    LOOP
         EXECUTE format('DELETE FROM postern.%1$I AS t WHERE t.realm_id = $1 AND t.ctid = ANY (ARRAY('
                        'SELECT x.ctid FROM postern.%1$I AS x WHERE x.realm_id = $1 LIMIT $2))', v_table)
           USING v_realm, p_batch - v_total;

@@ -34,8 +34,8 @@ $$;
 COMMENT ON FUNCTION postern.proven_since IS 'Since when an address is proven for an account; NULL: it is not';
 GRANT EXECUTE ON FUNCTION postern.proven_since TO postern_app;
 
--- p_offer: as offer_undo made it. Returns what the notice's detail says of the link: undo, its id, and origin, where the
--- page is; nothing for an address that gets none.
+-- p_offer: as offer_undo made it. Returns what the notice's detail says of the link: undo, its id, and origin, where
+-- the page is; nothing for an address that gets none.
 CREATE OR REPLACE FUNCTION postern.undo_link_for(p_realm uuid, p_user uuid, p_offer jsonb, p_recipient text)
 RETURNS jsonb
 LANGUAGE plpgsql
@@ -134,8 +134,8 @@ COMMENT ON FUNCTION postern.give_back_identifier IS
 
 -- Undoes one change and ends all access of the account, once. It takes away what was added, and with an identifier
 -- gives back what was removed in contest since; or it gives back what was removed. What is older than the undone change
--- stays. Of two addresses that undo each other's changes the one that was proven longer ago wins: the links of the other
--- end, and it gets no new one. Outcomes: undone, restored (a removal), gone, rate_limited.
+-- stays. Of two addresses that undo each other's changes the one that was proven longer ago wins: the links of the
+-- other end, and it gets no new one. Outcomes: undone, restored (a removal), gone, rate_limited.
 -- SECURITY DEFINER: it removes what the app role may only add, and makes a new security stamp.
 CREATE OR REPLACE FUNCTION postern.undo_factor(
     p_realm uuid, p_id uuid, p_source text,
@@ -215,7 +215,7 @@ BEGIN
                                p_source, p_link.proven_at));
     END IF;
     FOR v_lost IN
-        SELECT r.id, r.value FROM postern.removed_identifier AS r
+        SELECT r.id, postern.masked_identifier(r.value) AS masked FROM postern.removed_identifier AS r
          WHERE r.realm_id = v_realm AND r.user_id = v_user
            AND CASE p_link.kind WHEN 'removal' THEN r.id = p_link.target
                     ELSE r.is_contested AND r.id <> p_link.target AND r.removed_at > p_link.created_at
@@ -224,9 +224,8 @@ BEGIN
         v_id := postern.give_back_identifier(v_realm, v_lost.id);
         CONTINUE WHEN v_id IS NULL;
         PERFORM postern.queue_notice(
-            v_realm, v_user, 'identifier-added', jsonb_build_object('identifier', postern.masked_identifier(v_lost.value))
-            || postern.offer_undo(v_realm, v_user, 'identifier', v_id, postern.masked_identifier(v_lost.value), p_source,
-                                  p_link.proven_at));
+            v_realm, v_user, 'identifier-added', jsonb_build_object('identifier', v_lost.masked)
+            || postern.offer_undo(v_realm, v_user, 'identifier', v_id, v_lost.masked, p_source, p_link.proven_at));
     END LOOP;
 END
 $$;
@@ -248,7 +247,7 @@ $$;
 COMMENT ON FUNCTION postern.contest_removal IS
     'Notes that the account may want an identifier back that is about to be removed: links sent there go on';
 
--- Second factor, passkey, or a trusted device off probation. A person who only reads the account's mail has none of them.
+-- Second factor, passkey, or a trusted device off probation. A person who only reads the account's mail has none.
 CREATE OR REPLACE FUNCTION postern.proved_more_than_an_address(s postern.session) RETURNS boolean
 LANGUAGE sql STABLE
 RETURN postern.acr_level(s.amr) > 1 OR 'mca' = ANY (s.amr) OR s.device IS NOT NULL;

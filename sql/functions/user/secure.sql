@@ -67,8 +67,8 @@ LANGUAGE sql IMMUTABLE
 RETURN jsonb_build_object('what', p_what, 'id', p_id, 'detail', p_detail, 'done', p_done);
 COMMENT ON FUNCTION postern.secured IS 'A row of admin.secure_user';
 
--- Ceremonies of an enrolment end with their session; those of a sign-in, offers of devices and states of pages belong to
--- no account until a person has proven something.
+-- Ceremonies of an enrolment end with their session; those of a sign-in, offers of devices and states of pages belong
+-- to no account until a person has proven something.
 CREATE OR REPLACE FUNCTION postern.end_all_access(p_realm uuid, p_user uuid) RETURNS jsonb
 LANGUAGE plpgsql
 AS $$
@@ -99,8 +99,9 @@ BEGIN
      WHERE x.was_alive AND x.security_stamp = u.security_stamp;
     WITH x AS (DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = ANY (v_keys)
                RETURNING c.id, c.email_key, c.expires_at)
-    SELECT v_rows || coalesce(jsonb_agg(postern.secured('code', x.id::text, postern.masked_identifier(x.email_key))), '[]')
-      INTO v_rows FROM x WHERE x.expires_at > now();
+    SELECT v_rows || coalesce(jsonb_agg(postern.secured('code', x.id::text,
+                                                        postern.masked_identifier(x.email_key))), '[]') INTO v_rows
+      FROM x WHERE x.expires_at > now();
     WITH x AS (UPDATE postern.login_link AS l SET ended = 'superseded'
                 WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.ended IS NULL
                RETURNING l.email_key, l.expires_at)
