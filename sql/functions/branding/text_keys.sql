@@ -65,8 +65,8 @@ SELECT v.key, v.text, ARRAY(SELECT DISTINCT m[1] COLLATE "C"
      'new one.'),
     ('done-possession-gone-title', 'This link no longer works'),
     ('done-restored',
-     'It signs in to your account again, and every session has ended. Sign in, and look at '
-     'what else your account has.'),
+     'It signs in to your account again, and every session has ended. Sign in, and check '
+     'your account for other changes.'),
     ('done-restored-title', 'It is back'),
     ('done-superseded',
      'Another link of your account was used first, or your account was signed out '

@@ -176,7 +176,8 @@ BEGIN
     IF p_kind = 'email' AND p_proven THEN
         PERFORM postern.queue_notice(p_realm, p_user, 'identifier-removed', v_detail, p_value);
     ELSIF p_proven AND p_offer IS NOT NULL THEN
-        PERFORM postern.queue_notice_by_sms(p_realm, p_user, p_value, 'identifier-removed', v_detail);
+        PERFORM postern.queue_notice_by_sms(p_realm, p_user, p_value, 'identifier-removed', v_detail, u.locale)
+           FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
     END IF;
 END
 $$;

@@ -126,7 +126,7 @@ SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || (detail ? 'undo'),
 SELECT pg_temp.begins(), pg_temp.adds('new@example.com', 1) \g /dev/null
 SELECT is(pg_temp.removes('ada@example.com', '{otp}'), 'removed', 'an address is removed');
 SELECT isnt(pg_temp.links('ada@example.com'), NULL, 'which has links');
-SELECT is(postern.create_user(pg_temp.realm(), 'email', 'ada@example.com', NULL, NULL) IS NULL, false, 'another person proves it');
+SELECT is(postern.create_user(pg_temp.realm(), 'email', 'ada@example.com', NULL, NULL, NULL) IS NULL, false, 'another person proves it');
 SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.undo_link WHERE sent_to = 'ada@example.com'$$), '0', 'it has none');
 SELECT is(pg_temp.uses('new@example.com', 'removal Ada@example.com'), 'gone', 'and nobody takes it back');
 SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.removed_identifier$$), '0', 'nothing is kept of it');

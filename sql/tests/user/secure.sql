@@ -99,7 +99,7 @@ SELECT pg_temp.sql($$UPDATE postern.user_identifier SET added_at = now() - inter
        pg_temp.sign_in('thief2') \g /dev/null
 SELECT postern.remove_own_identifier(pg_temp.realm(), pg_temp.ada(), pg_temp.uu('thief2'), i.id, NULL)
   FROM postern.user_identifier AS i WHERE i.realm_id = pg_temp.realm() AND i.key = 'second@example.com' \g /dev/null
-SELECT postern.create_user(pg_temp.realm(), 'email', 'second@example.com', NULL, NULL) \g /dev/null
+SELECT postern.create_user(pg_temp.realm(), 'email', 'second@example.com', NULL, NULL, NULL) \g /dev/null
 SELECT is(pg_temp.secured('1 hour', restore => true), 'session 1 true, undo-link 1 true', 'it is not listed');
 SELECT is((SELECT count(*)::int FROM postern.user_identifier AS i WHERE i.key = 'second@example.com' AND i.user_id <> pg_temp.ada()), 1, 'and its holder keeps it');
 
