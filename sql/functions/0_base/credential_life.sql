@@ -1,0 +1,76 @@
+-- What becomes of each thing that lets somebody in, or will do so. docs/security.md shows this table, and
+-- sql/tests/0_base/credential_life.sql makes one of each thing, applies each event, and compares.
+SET LOCAL ROLE postern_owner;
+
+-- Per event: ends; stays; refused (as long as it lasts: what is taken back brings the thing back).
+-- address: the address or number that it was sent to, or is about, leaves the account, moves, or is proven by another.
+-- secured: admin.secure_user, of a thing that is younger than since. permission: withdrawn from its client.
+-- restored: admin.after_restore. told: who hears of its end.
+CREATE OR REPLACE FUNCTION postern.credential_life()
+RETURNS TABLE (thing text, tables text[], address text, disabled text, signed_out text, secured text, deleted text,
+               client_disabled text, client_deleted text, permission text, realm_disabled text, restored text,
+               told text)
+LANGUAGE sql IMMUTABLE
+AS $$
+VALUES
+    ('session', '{session}'::text[],
+     'stays', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', 'webhooks, clients'),
+    ('browser session', '{browser_session}',
+     'stays', 'ends', 'ends', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'ends', 'webhooks, clients'),
+    ('code', '{login_code}',
+     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', 'nobody'),
+    ('link', '{login_link}',
+     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', 'nobody'),
+    ('handle', '{auth_session}',
+     'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'stays', 'ends', 'nobody'),
+    ('authorization code', '{authorization_code}',
+     'stays', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', 'nobody'),
+    ('pushed request', '{pushed_request}',
+     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'ends', 'nobody'),
+    ('address', '{user_identifier}',
+     'ends', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'owner, webhooks'),
+    ('removed address', '{removed_identifier}',
+     'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'stays', 'stays', 'stays', 'nobody'),
+    ('passkey', '{passkey}',
+     'stays', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'owner, webhooks'),
+    ('second factor', '{totp_factor,recovery_code}',
+     'stays', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'owner, webhooks'),
+    ('trusted device', '{device_key}',
+     'stays', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'owner, webhooks'),
+    ('phone key', '{device_key}',
+     'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'stays', 'stays', 'nobody'),
+    ('undo link', '{undo_link}',
+     'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'nobody'),
+    ('approval', '{transaction}',
+     'ends', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'ends', 'nobody'),
+    ('consent', '{consent}',
+     'stays', 'refused', 'stays', 'ends', 'ends', 'stays', 'ends', 'stays', 'refused', 'stays', 'webhooks'),
+    ('client secret', '{client}',
+     'stays', 'stays', 'stays', 'stays', 'stays', 'refused', 'ends', 'stays', 'refused', 'stays', 'nobody'),
+    ('webhook', '{webhook}',
+     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'nobody'),
+    ('test number', '{test_number}',
+     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'stays', 'nobody')
+$$;
+COMMENT ON FUNCTION postern.credential_life IS
+    'What becomes of each kind of credential at each event, and who is told';
+
+-- Tables with a column that is named like a credential, and why no row of theirs lets anybody in by itself.
+CREATE OR REPLACE FUNCTION postern.tables_without_credentials() RETURNS TABLE (table_name text, reason text)
+LANGUAGE sql IMMUTABLE
+AS $$
+VALUES
+    ('address_proof', 'proves an address to one client for ten minutes, without an account'),
+    ('app', 'settings'), ('realm', 'settings'), ('rate_bucket', 'counts'), ('text_key', 'texts'),
+    ('text_override', 'texts'), ('brand_image', 'pictures'), ('channel', 'the name of a file'),
+    ('client_android_app', 'a hash that is public'),
+    ('data_key', 'seals what other tables hold; see "The key file"'),
+    ('signing_key', 'the realm''s own; see "The key file"'),
+    ('service_account', 'what its client''s secret opens; a new salt ends its tokens'),
+    ('test_identity', 'its codes are in login_code; it ends by itself'),
+    ('used_proof', 'what is used up'), ('user_account', 'the stamp that sessions are compared with')
+$$;
+COMMENT ON FUNCTION postern.tables_without_credentials IS
+    'Tables with a column named like a credential that let nobody in by themselves, and why';
+
+RESET ROLE;
