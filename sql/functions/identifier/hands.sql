@@ -32,8 +32,6 @@ BEGIN
                              WHERE r.realm_id = p_realm AND r.user_id = p_from AND r.key = p_key AND r.is_contested));
     IF p_to IS NOT NULL THEN
         DELETE FROM postern.removed_identifier AS r WHERE r.realm_id = p_realm AND r.key = p_key;
-    ELSE
-        PERFORM postern.end_approvals(p_realm, p_from, p_key);
     END IF;
 END
 $$;

@@ -149,7 +149,7 @@ BEGIN
       FROM postern.transaction AS t
      WHERE t.realm_id = p_realm AND t.phone = ANY (p_keys) AND t.kind <> 'approval' AND t.expires_at > now()
        AND (t.state IN ('open', 'sent', 'linked', 'required') OR t.state = 'passed' AND t.security_stamp IS NOT NULL);
-    PERFORM postern.end_possessions(p_realm, k.phone, true)
+    PERFORM postern.end_possessions(p_realm, k.phone)
        FROM unnest(p_keys) AS k (phone) WHERE postern.is_phone(k.phone);
     RETURN v_rows;
 END
