@@ -91,6 +91,12 @@ def test_the_page_is_pleasant_in_the_dark_and_on_a_phone(chromium, dev):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_pages_of_every_port_may_read_the_answers_of_dev(dev):
+    """A page in development has whatever port its tool chose; no other host has it."""
+    for origin, may in (("http://localhost:5173", True), ("http://localhost:3000", True), ("http://app.example:3000", False)):
+        assert (dev.get("/api/app-info", Origin=origin).header("access-control-allow-origin") == origin) == may, origin
+
+
 def test_the_page_loads_nothing_and_lets_nothing_in(dev):
     """One document; style and script are named by hash."""
     answer = dev.get("/dev/passkey")

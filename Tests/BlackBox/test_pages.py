@@ -70,7 +70,7 @@ def test_wrong_codes_are_counted_once_and_reloading_costs_nothing(realm):
     for _ in range(4):
         browser.submit("continue", code=wrong)
     assert browser.page.error == "no_tries"
-    browser.submit("continue", code=right)
+    browser.submit("continue", fields={**browser.page.fields, "action": "continue", "code": right})
     assert browser.page.error == "no_tries"
     browser.submit("resend")
     assert (browser.page.step, browser.page.error) == ("code", None)

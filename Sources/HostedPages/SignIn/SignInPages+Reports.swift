@@ -102,10 +102,9 @@ extension SignInTransaction {
 }
 
 extension PageValues {
-    /// The account that a page names, in two parts, so that a long address breaks before its `@`.
+    /// The account that a page names. A long address is set smaller on a narrow page, so that it breaks in no word.
     mutating func set(account: String) {
-        let at = account.lastIndex(of: "@") ?? account.endIndex
-        set("account", .value(String(account[..<at])))
-        if at != account.endIndex { set("domain", .value(String(account[at...]))) }
+        set("account", .value(account))
+        set("isLong", .flag(account.utf8.count > 28))
     }
 }

@@ -64,13 +64,11 @@ struct SignInPages: Sendable {
         switch transaction.step {
         case .address:
             values.set("address", .value(transaction.address))
-            values.set("sends", .flag(rules.sendsMessages && !transaction.hasUsedAddresses))
+            values.set("sends", .flag(rules.sendsMessages))
             addKind(of: rules.addresses, to: &values)
             values.set("holds", .flag(transaction.held != nil))
             transaction.facts.remove(.offersRegistration)
-            if transaction.held != nil
-                ? rules.replacesAccount : rules.offersRegistration && !transaction.hasUsedAddresses
-            {
+            if transaction.held != nil ? rules.replacesAccount : rules.offersRegistration {
                 transaction.facts.insert(.offersRegistration)
                 values.set("registers", .text(transaction.held != nil ? "again-register" : "address-register"))
             }
