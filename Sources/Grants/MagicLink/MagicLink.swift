@@ -41,6 +41,9 @@ public struct MagicLink: Sendable, Equatable {
         token = Array(encoded.dropFirst(16))
     }
 
+    /// A link that nobody was sent.
+    public static let unsent = MagicLink(for: UUIDValue.random())
+
     /// `user (16) ‖ token (32)`.
     package var encoded: [UInt8] { user.bytes + token }
     /// The token as the link spells it.

@@ -22,7 +22,8 @@ struct MagicLoginRoutes: Sendable {
     /// Whoever has the link may know what became of it.
     private func ask(_ exchange: Exchange) async throws -> Answer {
         let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
-        guard let link = Self.link(form) else { return result(.unknown, exchange) }
+        // A query that names no link is looked up as one that there never was, so that it counts too.
+        let link = Self.link(form) ?? MagicLink.unsent
         do {
             if let asking = try await page(of: link, exchange) { return try await goOn(with: link, asking, exchange) }
             return try await question(about: link, exchange)

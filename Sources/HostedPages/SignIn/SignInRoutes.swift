@@ -264,7 +264,10 @@ struct SignInRoutes: Sendable {
     func answering(_ exchange: Exchange, _ body: () async throws -> Answer) async throws -> Answer {
         do {
             guard exchange.realm.hosted.isEnabled else { throw PageError(.hostedDisabled) }
-            return try await body().setting(BrowserCookies(exchange).renewed)
+            let answer = try await body()
+            // What leads to a client is no page.
+            let leaves = answer.headers[.location].map { !$0.hasPrefix("/") } ?? false
+            return leaves ? answer : answer.setting(BrowserCookies(exchange).renewed)
         } catch let error as PageError {
             return pages.errorPage(error.kind, exchange, status: error.status)
         } catch AuthorizationRefusal.page(let error) {
