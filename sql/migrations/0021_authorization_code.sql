@@ -133,15 +133,22 @@ CREATE TABLE postern.pushed_request (
     client     uuid NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
+    ends_at    timestamptz NOT NULL,
     opened_at  timestamptz,
     used_at    timestamptz,
-    sealed     bytea NOT NULL CHECK (octet_length(sealed) <= 70000),
+    source     text NOT NULL CHECK (char_length(source) <= 100),
+    sealed     bytea NOT NULL CHECK (octet_length(sealed) <= 4300),
     PRIMARY KEY (realm_id, id_hash)
 );
+CREATE INDEX pushed_request_unopened ON postern.pushed_request (realm_id, client, source) WHERE opened_at IS NULL;
 COMMENT ON TABLE postern.pushed_request IS
     'Authorization requests that a client pushed (RFC 9126), sealed under the key file; the request_uri only as SHA-256';
+COMMENT ON COLUMN postern.pushed_request.expires_at IS 'Until when it can be opened';
+COMMENT ON COLUMN postern.pushed_request.ends_at IS
+    'When the row goes: with expires_at while it was not opened, then sign_in_lifetime after it was opened';
+COMMENT ON COLUMN postern.pushed_request.source IS 'Where it came from: what one source keeps unopened is bounded';
 DO $do$ BEGIN PERFORM postern.tenant_table('pushed_request', 'SELECT, INSERT, UPDATE', 'delete',
-    $$t.expires_at < now() AND (t.opened_at IS NULL OR t.used_at IS NOT NULL OR t.opened_at < now() - interval '26 hours')$$); END $do$;
+    't.ends_at < now() OR t.used_at < now() - interval ''2 minutes'''); END $do$;
 
 CREATE TABLE postern.consent (
     realm_id uuid NOT NULL,

@@ -15,6 +15,7 @@ ALTER TABLE postern.mail_outbox
     ADD COLUMN locale text CONSTRAINT mail_outbox_locale CHECK (octet_length(locale) <= 35),
     ADD COLUMN provider text,
     ADD COLUMN refused_by text[] NOT NULL DEFAULT '{}',
+    ADD COLUMN permits text[],
     ADD COLUMN reference text CONSTRAINT mail_outbox_reference CHECK (octet_length(reference) <= 200),
     ADD COLUMN page_host text CONSTRAINT mail_outbox_page_host CHECK (octet_length(page_host) <= 253),
     ADD CONSTRAINT mail_outbox_recipient CHECK (octet_length(recipient) <= 4096);

@@ -100,7 +100,25 @@ extension AuthorizationRequest {
         }
     }
 
-    /// The request in bytes, to be sealed: at most some 6 KiB.
+    /// The most bytes of a request that is stored, all parameters together; anybody can make the server store one.
+    private static let maximumStored = 4096
+    /// The most bytes of each of the lists, of which a request that is stored may have any number of values.
+    private static let maximumStoredList = 1024
+
+    /// ``encoded``, of a request that is to be stored. - Throws: `invalid_request` when it is too long.
+    var encodedToBeStored: [UInt8] {
+        get throws(AuthorizationRefusal) {
+            let encoded = encoded
+            let lists = ["acr_values", "ui_locales", "scope"].map { parameters[$0]?.utf8.count ?? 0 }
+            let resources = parameters.form.resources.reduce(0) { $0 + $1.utf8.count }
+            guard encoded.count <= Self.maximumStored,
+                (lists + [resources]).allSatisfy({ $0 <= Self.maximumStoredList })
+            else { throw .response(.failure(.invalidRequest, "The request is too long.", to: target)) }
+            return encoded
+        }
+    }
+
+    /// The request in bytes, to be sealed.
     public var encoded: [UInt8] {
         let kind: [UInt8] =
             switch origin {

@@ -78,7 +78,7 @@ public struct Authorizations: Sendable {
         // Anybody can push in the name of a public client: only requests of one that has authenticated are its own.
         let own = client.isConfidential ? [RateLimiter.Subject(.client, client.clientID)] : []
         try await store(
-            request, id: id, realm: realm, counting: [.init(.source, source)] + own, proof: proof)
+            request, id: id, realm: realm, source: source, counting: own, proof: proof)
         return uri
     }
 
@@ -89,22 +89,27 @@ public struct Authorizations: Sendable {
         let id = Self.hash(uri)
         let kept = try AuthorizationRequest(
             request.parameters, realm: realm, client: request.client, from: .stored(id: id))
-        try await store(kept, id: id, realm: realm, counting: [.init(.source, source)])
+        try await store(kept, id: id, realm: realm, source: source)
         return uri
     }
 
     private func store(
-        _ request: AuthorizationRequest, id: [UInt8], realm: Realm, counting subjects: [RateLimiter.Subject],
-        proof: ProofUse? = nil
+        _ request: AuthorizationRequest, id: [UInt8], realm: Realm, source: String,
+        counting own: [RateLimiter.Subject] = [], proof: ProofUse? = nil
     ) async throws {
+        let encoded = try request.encodedToBeStored
         guard
             let sealed = try? keyring.seal(
-                request.encoded, for: .authorizationRequest, realm: realm.id, aad: Self.aad(realm, request.client, id))
+                encoded, for: .authorizationRequest, realm: realm.id, aad: Self.aad(realm, request.client, id))
         else { throw TokenError.unavailable("seal") }
-        _ = try await limiter.admitting(.par, subjects, realm: realm) { permits in
+        let pushed = try await limiter.admitting(.par, [.init(.source, source)] + own, realm: realm) { permits in
             try await codes.push(
-                realm: realm.id, idHash: id, client: request.client.key, sealed: sealed,
+                realm: realm.id, idHash: id, client: request.client.key, source: source, sealed: sealed,
                 lifetime: Int32(Self.pushedLifetime), proof: proof, permits: permits)
+        }
+        if case .full(let seconds) = pushed {
+            throw TokenError.limited(
+                .init(policy: .par, dimension: .source, retryAfterSeconds: max(1, Int(seconds.rounded(.up)))))
         }
     }
 

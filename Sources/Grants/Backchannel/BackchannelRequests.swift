@@ -70,7 +70,7 @@ public struct BackchannelRequests: Sendable {
             client.isConfidential || realm.approvals.admitsPublicClients
         else { throw TokenError(.unauthorizedClient, "The client may not ask for approvals.") }
         let access = try Self.access(form, realm: realm, client: client)
-        let (hint, subject) = try Self.hint(form, realm: realm, client: client)
+        let hint = try Self.hint(form, realm: realm, client: client)
         let message = form["binding_message"]
         guard message.map({ client.isConfidential && BindingMessage.isValid($0) }) ?? true else {
             throw TokenError(.invalidBindingMessage, "The binding message cannot be shown.")
@@ -91,16 +91,14 @@ public struct BackchannelRequests: Sendable {
         // What may fail fails before anything is recorded.
         _ = try handle(id, 0).text(realm: realm.id, keyring: keyring)
         let request = ApprovalStore.Request(
-            realm: realm.id, id: id, client: client.key, hint: hint, event: event, bindingMessage: message,
+            realm: realm.id, id: id, client: client.key, hint: hint.text, event: event, bindingMessage: message,
             matchNumber: number, challenge: randomBytes(32), isEvent: cotter != nil, showsSource: asker.isOwnSource,
-            ip: cotter?.ip, source: asker.source, lifetime: Int32(clamping: lifetime), proof: proof)
-        let subjects: [RateLimiter.Subject] = [
-            .init(.target, "\(subject)|\(asker.source)"), .init(.targetTotal, subject), .init(.source, asker.source),
-            .init(.client, client.clientID),
-        ]
-        let asked = try await limiter.admitting(.approval, subjects, realm: realm) { permits in
-            try await store.ask(request, permits: permits)
-        }
+            ip: cotter?.ip, source: asker.source, lifetime: Int32(clamping: lifetime),
+            hintSession: hint.session, proof: proof)
+        let asked = try await limiter.admitting(
+            .approval, realm: realm, reservable: hint.session == nil ? [] : [.client],
+            subjects: { hint.subjects(asker, fromReserve: !$0.isEmpty) },
+            { permits in try await store.ask(request, permits: permits) })
         wakeWorker()
         return Asked(
             authReqID: try handle(id, asked.expiresAt).text(realm: realm.id, keyring: keyring), expiresIn: lifetime,
@@ -127,11 +125,35 @@ public struct BackchannelRequests: Sendable {
         return access
     }
 
-    /// - Returns: whom it means, and what limits count. A request with an ID token is counted apart: a stranger cannot
-    ///   use up its permits (docs/decisions/0025).
-    private static func hint(
-        _ form: FormParameters, realm: Realm, client: Client
-    ) throws(TokenError) -> (String, subject: String) {
+    /// Whom a request means, and what limits count.
+    private struct Hint {
+        /// As given.
+        let text: String
+        /// One spelling of it.
+        let key: String
+        /// `sid` of an ID token.
+        var session: UUIDValue?
+
+        /// A request with an ID token is counted apart: a stranger cannot use up its permits (docs/decisions/0025). Of
+        /// others each client has its own, so that strangers who ask at one do not close the others. What one person is
+        /// asked by all of them only the worker can count (postern.is_asked_too_often).
+        func subjects(_ asker: Asker, fromReserve: Bool) -> [RateLimiter.Subject] {
+            let client = asker.client.clientID
+            let target: [RateLimiter.Subject] =
+                if let session {
+                    [.init(.targetTotal, "device|\(session)")]
+                } else {
+                    [
+                        .init(.target, "\(client)|\(key)|\(asker.source)"), .init(.targetTotal, "\(client)|\(key)"),
+                    ]
+                }
+            return target + [
+                .init(.source, asker.source), .init(.client, client, part: fromReserve ? .reserve : .open),
+            ]
+        }
+    }
+
+    private static func hint(_ form: FormParameters, realm: Realm, client: Client) throws(TokenError) -> Hint {
         guard form["request"] == nil, form["login_hint_token"] == nil else {
             throw TokenError(.invalidRequest, "The parameters request and login_hint_token are not supported.")
         }
@@ -140,12 +162,12 @@ public struct BackchannelRequests: Sendable {
             guard let hint = LoginHint(text) else {
                 throw TokenError(.invalidRequest, "The login_hint is not valid.", reason: "login_hint")
             }
-            return (hint.text, hint.key)
+            return Hint(text: hint.text, key: hint.key)
         case (nil, let token?):
             guard let hint = IDTokenHint(token, realm: realm, client: client) else {
                 throw TokenError(.invalidRequest, "The id_token_hint is not valid.", reason: "id_token_hint")
             }
-            return (hint.user.description, "device|\(hint.session)")
+            return Hint(text: hint.user.description, key: hint.user.description, session: hint.session)
         case (nil, nil), (.some, .some):
             throw TokenError(.invalidRequest, "Send one of login_hint and id_token_hint.", reason: "hints")
         }

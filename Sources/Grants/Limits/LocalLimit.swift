@@ -31,21 +31,31 @@ public final class LocalLimit: Sendable {
 
     /// Takes a permit of a source. - Throws: `rate_limited`.
     public func count(_ policy: RateLimit.Policy, _ source: String, realm: Realm) throws(TokenError) {
-        guard let seconds = refusal(policy, source, realm: realm) else { return }
-        throw .limited(.init(policy: policy, dimension: .source, retryAfterSeconds: seconds))
+        try count(policy, .init(.source, source), realm: realm)
+    }
+
+    /// Takes a permit of a subject. - Throws: `rate_limited`.
+    public func count(_ policy: RateLimit.Policy, _ subject: RateLimiter.Subject, realm: Realm) throws(TokenError) {
+        guard let seconds = refusal(policy, subject, realm: realm) else { return }
+        throw .limited(.init(policy: policy, dimension: subject.dimension, retryAfterSeconds: seconds))
     }
 
     /// Takes a permit of a source. - Returns: seconds until there is one, when there is none; `nil` admits the request.
     public func refusal(_ policy: RateLimit.Policy, _ source: String, realm: Realm) -> Int? {
+        refusal(policy, .init(.source, source), realm: realm)
+    }
+
+    private func refusal(_ policy: RateLimit.Policy, _ subject: RateLimiter.Subject, realm: Realm) -> Int? {
         let now = clock()
+        let dimension = subject.dimension
         var wait = 0.0
-        for subject in SourceNetwork.counted([.init(.source, source)]) {
-            guard let limit = SourceNetwork.limit(realm.rateLimits[policy]?[.source], of: subject) else { continue }
+        for subject in SourceNetwork.counted([subject]) {
+            guard let limit = SourceNetwork.limit(realm.rateLimits[policy]?[dimension], of: subject) else { continue }
             let key = Key(realm: realm.id, policy: policy, subject: subject)
             let seconds = take(key, limit, now)
             if seconds > 0 {
                 observe(
-                    .init(policy: policy, dimension: .source, retryAfterSeconds: Int(seconds.rounded(.up))),
+                    .init(policy: policy, dimension: dimension, retryAfterSeconds: Int(seconds.rounded(.up))),
                     limit.enforced)
                 if limit.enforced { wait = max(wait, seconds) }
             }

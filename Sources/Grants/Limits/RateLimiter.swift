@@ -18,7 +18,7 @@ public final class RateLimiter: Sendable {
         let dimension: RateLimit.Dimension
         let value: String
         let part: RateLimit.Part
-        /// Permits that one request takes.
+        /// Permits that one request takes; 0: it takes none, but there must be one.
         let amount: Int
 
         /// Counts `value` (an address, a client key …) under `dimension`.
@@ -36,7 +36,13 @@ public final class RateLimiter: Sendable {
 
         /// The key of the budget in the database.
         func key(_ policy: RateLimit.Policy) -> String {
-            "\(policy.rawValue)|\(dimension.rawValue)|\(part == .reserve ? "reserve|" : "")\(value)"
+            let part =
+                switch part {
+                case .whole, .open: ""
+                case .reserve: "reserve|"
+                case .device: "device|"
+                }
+            return "\(policy.rawValue)|\(dimension.rawValue)|\(part)\(value)"
         }
     }
 
@@ -161,8 +167,11 @@ public final class RateLimiter: Sendable {
         _ policy: RateLimit.Policy, _ subjects: [Subject], realm: Realm
     ) async throws(TokenError) -> Reservation {
         let budgets = SourceNetwork.counted(subjects).compactMap { subject in
-            Self.limit(policy, subject, realm).map { limit in
-                PermitLedger.Budget(key: .init(realm: realm.id, policy: policy, subject: subject), limit: limit)
+            Self.limit(policy, subject, realm).flatMap { limit in
+                // What refuses nothing need not be looked at.
+                subject.amount == 0 && !limit.enforced
+                    ? nil
+                    : PermitLedger.Budget(key: .init(realm: realm.id, policy: policy, subject: subject), limit: limit)
             }
         }
         var waits = Self.maximumWaits
@@ -240,7 +249,7 @@ public final class RateLimiter: Sendable {
                 let limit = budget.limit
                 if verdict.granted[index] > 0 {
                     // Of a request that takes several, the last one before a refusal may have got fewer.
-                    let amount = budget.key.subject.amount
+                    let amount = max(1, budget.key.subject.amount)
                     ledger.granted(max(1, Int(verdict.granted[index]) / amount), budget.key, limit, now)
                     continue
                 }

@@ -97,8 +97,8 @@ public struct Possessions: Sendable {
 }
 
 extension RateLimit.Policy {
-    /// Starts of proofs.
-    static let possession = Self(rawValue: "possession")
+    /// Starts of proofs, and the calls of an app with the token of one, which are counted in this process alone.
+    public static let possession = Self(rawValue: "possession")
 }
 
 extension Realm {

@@ -4,10 +4,14 @@ import Persistence
 ///
 /// A stranger's request is counted under the address it asks for, and finds four fifths of the limits of the client and
 /// the App. One with an ID-token hint is counted under the hint's own session instead of the address, and may take from
-/// the fifth that strangers leave. Of prefix and country of a phone number strangers find the whole limit, and a hint
-/// finds a fifth beside it; the day's budget is one for all. Whether the hint fits the address
-/// only a worker may look up, so a hint that does not fit gains nothing here that its holder can use against others:
-/// the worker takes the address's permits afterwards, before any mail.
+/// the fifth that strangers leave. Whether the hint fits the address only a worker may look up, so a hint that does not
+/// fit gains nothing here that its holder can use against others: the worker takes the address's permits afterwards,
+/// before any mail.
+///
+/// What messages to phones may cost is counted when one is queued, not here (docs/decisions/0053). A request only looks
+/// whether there are permits. Where strangers have used up what is open to all, a hint looks at what is kept for known
+/// devices. Without a hint a source has a few requests more, whose messages go to proven numbers alone; the answer is
+/// the same for every number.
 struct RequestAdmission: Sendable {
     private let limiter: RateLimiter
 
@@ -17,7 +21,7 @@ struct RequestAdmission: Sendable {
     }
 
     /// Runs the statement that records the request, once it has its permits. The statement is run again, without having
-    /// recorded anything, when a hinted request found a broad limit used up and takes from the reserve.
+    /// recorded anything, when the request found what is open of a broad limit used up.
     /// - Parameters:
     ///   - mayBeUnknown: the message goes to any address, which counts among those that the source asks codes for
     ///     without an account.
@@ -28,36 +32,35 @@ struct RequestAdmission: Sendable {
         _ request: SignInRequest, _ policy: RateLimit.Policy, mayBeUnknown: Bool = false, account: UUIDValue? = nil,
         _ statement: (PermitRequest) async throws -> (Answer?, PermitVerdict)
     ) async throws -> Answer {
-        var reserved: Set<RateLimit.Dimension> = []
-        while true {
-            do {
-                return try await limiter.admitting(
-                    policy, Self.subjects(of: request, mayBeUnknown, by: account, fromReserve: reserved),
-                    realm: request.realm, statement)
-            } catch let error as TokenError {
-                guard request.hint != nil, let dimension = error.limit?.dimension,
-                    Self.reservable.contains(dimension), !reserved.contains(dimension),
-                    request.realm.rateLimits[policy]?[dimension]?.part(.reserve) != nil
-                else { throw error }
-                reserved.insert(dimension)
-            }
-        }
+        let toPhone = request.address.channel != nil
+        let reservable = toPhone ? Self.ofMessages : request.hint == nil ? [] : Self.ofMails
+        return try await limiter.admitting(
+            policy, realm: request.realm, reservable: reservable,
+            subjects: { reserved in
+                toPhone
+                    ? Self.looks(of: request, reserved)
+                        + Self.subjects(of: request, mayBeUnknown, by: account, fromReserve: [])
+                    : Self.subjects(of: request, mayBeUnknown, by: account, fromReserve: reserved)
+            }, statement)
     }
 
     /// Takes the permits of a request before something that costs is done for it, such as a call to an operator. The
     /// statement that records the request takes none then.
     /// - Throws: `rate_limited`, or what the database threw.
     func takePermits(of request: SignInRequest, _ policy: RateLimit.Policy) async throws {
-        try await limiter.count(policy, Self.subjects(of: request), realm: request.realm)
+        try await admit(request, policy) { permits in
+            ((), try await limiter.verdict(on: permits, realm: request.realm))
+        }
     }
 
     /// The broad limits, which strangers cannot use up for known devices.
-    private static let reservable: Set<RateLimit.Dimension> = [.client, .app, .prefix, .country]
+    private static let ofMails: Set<RateLimit.Dimension> = [.client, .app]
+    private static let ofMessages: Set<RateLimit.Dimension> = [.client, .app, .prefix, .country, .spend]
 
     /// Always in the same order, so that two requests never deadlock over permits.
     private static func subjects(
-        of request: SignInRequest, _ mayBeUnknown: Bool = false, by account: UUIDValue? = nil,
-        fromReserve reserved: Set<RateLimit.Dimension> = []
+        of request: SignInRequest, _ mayBeUnknown: Bool, by account: UUIDValue?,
+        fromReserve reserved: Set<RateLimit.Dimension>
     ) -> [RateLimiter.Subject] {
         var subjects: [RateLimiter.Subject] = []
         if request.hint == nil {
@@ -66,16 +69,14 @@ struct RequestAdmission: Sendable {
         }
         subjects.append(.init(.source, request.source))
         if mayBeUnknown { subjects.append(.init(.registrations, request.source)) }
-        func add(_ dimension: RateLimit.Dimension, _ value: String, else part: RateLimit.Part) {
-            subjects.append(.init(dimension, value, part: reserved.contains(dimension) ? .reserve : part))
-        }
-        if let client = request.client { add(.client, client.clientID, else: .open) }
-        if let app = request.realm.app { add(.app, app.slug, else: .open) }
-        if case .phone(let number, _) = request.address {
-            add(.prefix, String(number.text.dropLast(4)), else: .whole)
-            add(.country, number.region, else: .whole)
-            subjects.append(
-                .init(.spend, "all", part: .whole, amount: request.realm.phones?.cost(of: number.text) ?? 1))
+        if request.address.channel == nil {
+            func part(_ dimension: RateLimit.Dimension) -> RateLimit.Part {
+                reserved.contains(dimension) ? .reserve : .open
+            }
+            if let client = request.client {
+                subjects.append(.init(.client, client.clientID, part: part(.client)))
+            }
+            if let app = request.realm.app { subjects.append(.init(.app, app.slug, part: part(.app))) }
         }
         // No address has these keys: they hold no "@" and begin with no "+".
         if let account { subjects.append(.init(.targetTotal, "account|\(account)")) }
@@ -85,5 +86,49 @@ struct RequestAdmission: Sendable {
             subjects.append(.init(.targetTotal, "device|\(hint.session)"))
         }
         return subjects
+    }
+
+    /// What a request for a message to a phone looks at, before it takes anything. The keys are those of
+    /// postern.message_budgets.
+    private static func looks(
+        of request: SignInRequest, _ reserved: Set<RateLimit.Dimension>
+    ) -> [RateLimiter.Subject] {
+        guard case .phone(let number, _) = request.address else { return [] }
+        let budgets: [(RateLimit.Dimension, String?)] = [
+            (.client, request.client?.clientID), (.app, request.realm.app?.slug),
+            (.prefix, String(number.text.dropLast(4))), (.country, number.region), (.spend, "all"),
+        ]
+        return budgets.compactMap { dimension, value in
+            guard let value else { return nil }
+            guard reserved.contains(dimension) else { return .init(dimension, value, part: .open, amount: 0) }
+            return request.hint == nil
+                ? .init(dimension, "attempts|\(value)|\(request.source)", part: .reserve)
+                : .init(dimension, value, part: .device, amount: 0)
+        }
+    }
+}
+
+extension RateLimiter {
+    /// As ``admitting(_:_:realm:_:)``, again from what is reserved when the open part of a budget is used up. Of a
+    /// budget that is not divided there is none.
+    /// - Parameters:
+    ///   - reservable: the dimensions of which the request may use the reserve.
+    ///   - subjects: what the request takes, given the dimensions whose reserve it uses.
+    func admitting<R>(
+        _ policy: RateLimit.Policy, realm: Realm, reservable: Set<RateLimit.Dimension>,
+        subjects: (Set<RateLimit.Dimension>) -> [Subject],
+        _ statement: (PermitRequest) async throws -> (R?, PermitVerdict)
+    ) async throws -> R {
+        var reserved: Set<RateLimit.Dimension> = []
+        while true {
+            do {
+                return try await admitting(policy, subjects(reserved), realm: realm, statement)
+            } catch let error as TokenError {
+                guard let dimension = error.limit?.dimension, reservable.contains(dimension),
+                    !reserved.contains(dimension), realm.rateLimits[policy]?[dimension]?.part(.reserve) != nil
+                else { throw error }
+                reserved.insert(dimension)
+            }
+        }
     }
 }

@@ -35,6 +35,8 @@ public struct ApprovalStore: Sendable {
         let source: String
         /// Seconds.
         let lifetime: Int32
+        /// `sid` of an ID token that names the person.
+        let hintSession: UUIDValue?
         /// Of the key that the approval is bound to.
         let proof: ProofUse?
 
@@ -42,7 +44,7 @@ public struct ApprovalStore: Sendable {
         public init(
             realm: UUIDValue, id: UUIDValue, client: UUIDValue, hint: String, event: String, bindingMessage: String?,
             matchNumber: String?, challenge: [UInt8], isEvent: Bool, showsSource: Bool, ip: String?, source: String,
-            lifetime: Int32, proof: ProofUse?
+            lifetime: Int32, hintSession: UUIDValue?, proof: ProofUse?
         ) {
             self.realm = realm
             self.id = id
@@ -57,12 +59,13 @@ public struct ApprovalStore: Sendable {
             self.ip = ip
             self.source = source
             self.lifetime = lifetime
+            self.hintSession = hintSession
             self.proof = proof
         }
 
         static let arguments: [Argument] = [
             "realm", "id", "client", "hint", "event", "binding_message", "match_number", "challenge", "is_event",
-            "shows_source", "ip", .sourceWithProof, "lifetime",
+            "shows_source", "ip", .sourceWithProof, "lifetime", "hint_session",
         ]
 
         var arguments: Arguments {
@@ -71,6 +74,7 @@ public struct ApprovalStore: Sendable {
                 "binding_message": bindingMessage, "match_number": matchNumber, "challenge": challenge,
                 "is_event": isEvent, "shows_source": showsSource, "ip": ip, "source": source,
                 "proof": proof?.asText(in: realm), "lifetime": lifetime,
+                "hint_session": hintSession,
             ]
         }
     }

@@ -92,19 +92,27 @@ public struct AuthorizationCodeStore: Sendable {
         return try await database.one(Self.calls.redeem, code + opened + permits.arguments)
     }
 
+    /// What came of a request that is to be stored.
+    public enum Pushed: Sendable {
+        case stored
+        /// The source has as many bytes unopened for this client as it may have, until this time, in seconds from now.
+        case full(seconds: Double)
+    }
+
     /// Stores an authorization request.
     /// - Parameters:
     ///   - idHash: SHA-256 of its `request_uri`.
     ///   - client: the client's row key.
+    ///   - source: where it came from.
     ///   - lifetime: seconds in which it must be opened.
     /// - Returns: `nil` when a limit refused it.
     public func push(
-        realm: UUIDValue, idHash: [UInt8], client: UUIDValue, sealed: [UInt8], lifetime: Int32,
+        realm: UUIDValue, idHash: [UInt8], client: UUIDValue, source: String, sealed: [UInt8], lifetime: Int32,
         proof: ProofUse?, permits: PermitRequest
-    ) async throws(StoreError) -> (Bool?, PermitVerdict) {
+    ) async throws(StoreError) -> (Pushed?, PermitVerdict) {
         let request: Arguments = [
-            "realm": realm, "proof": proof?.asText(in: realm), "id_hash": idHash, "client": client, "sealed": sealed,
-            "lifetime": lifetime,
+            "realm": realm, "proof": proof?.asText(in: realm), "id_hash": idHash, "client": client, "source": source,
+            "sealed": sealed, "lifetime": lifetime,
         ]
         return try await database.one(Self.calls.push, request + permits.arguments)
     }
@@ -149,12 +157,15 @@ extension AuthorizationCodeStore {
                 }
             }
         }
-        let push = FunctionCall<(Bool?, PermitVerdict)>(
-            "push_request", [.realmWithProof, "id_hash", "client", "sealed", "lifetime"] + PermitRequest.arguments,
+        let push = FunctionCall<(Pushed?, PermitVerdict)>(
+            "push_request",
+            [.realmWithProof, "id_hash", "client", "source", "sealed", "lifetime"] + PermitRequest.arguments,
             effect: .once
         ) { columns in
-            let outcome = columns("outcome", String.self)
-            return columns.limited { (row) throws(StoreError) in try row[outcome] == "stored" }
+            let outcome = columns("outcome", String.self), wait = columns("retry_after", Double?.self)
+            return columns.limited { (row) throws(StoreError) in
+                try row[outcome] == "stored" ? .stored : .full(seconds: try row[wait] ?? 1)
+            }
         }
         let open = FunctionCall<[UInt8]?>(
             "open_pushed_request", ["realm", "id_hash", "client", "is_under_way"], effect: .idempotent)

@@ -174,7 +174,7 @@ extension Server {
             + SignOutRoutes(signOut: signOut, limit: limit, pages: pages).routes
             + ProveRoutes(possessions: possession.backend, service: service, verifier: verifier, clock: clock).routes
             + PossessionRoutes(
-                steps: possession.steps, tokens: possession.tokens, door: door, room: waiting
+                steps: possession.steps, tokens: possession.tokens, door: door, room: waiting, limit: limit
             ).routes
             + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + parts.routes

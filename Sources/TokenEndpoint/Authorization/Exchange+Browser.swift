@@ -23,14 +23,21 @@ extension Exchange {
     public var cookieAttributes: String { "; Path=/; HttpOnly; SameSite=Lax" + (hasSecureCookies ? "; Secure" : "") }
 
     /// The value of a cookie; `nil` when it is missing or there are two of the name.
+    ///
+    /// Compares bytes: a stranger may send kilobytes of cookies, and text would be taken apart into characters.
     public func cookie(named name: String) -> Substring? {
+        let prefix = Array("\(name)=".utf8)
         var found: Substring?
         for line in request.headers[values: .cookie] {
-            for pair in line.split(separator: ";") {
-                let pair = pair.trimmingSpaces
-                guard pair.hasPrefix(name), pair.dropFirst(name.count).first == "=" else { continue }
+            let bytes = line.utf8
+            var start = bytes.startIndex
+            while start < bytes.endIndex {
+                let end = bytes[start...].firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
+                let pair = bytes[start..<end].drop { $0 == 0x20 || $0 == 0x09 }
+                start = end < bytes.endIndex ? bytes.index(after: end) : end
+                guard pair.starts(with: prefix) else { continue }
                 guard found == nil else { return nil }
-                found = pair.dropFirst(name.count + 1)
+                found = Substring(pair.dropFirst(prefix.count)).trimmingSpaces
             }
         }
         return found

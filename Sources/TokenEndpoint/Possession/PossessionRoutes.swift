@@ -10,6 +10,7 @@ struct PossessionRoutes: Sendable {
     let tokens: PossessionTokens
     let door: DeviceDoor
     let room: WaitingRoom
+    let limit: LocalLimit
 
     var routes: [Route] {
         [
@@ -154,6 +155,7 @@ struct PossessionRoutes: Sendable {
         // The proof is checked before the token is looked at, as at every protected endpoint.
         let proof = try door.prove(exchange, for: token)
         guard let authID = tokens.authID(of: token, realm: exchange.realm) else { throw Refusal(.dpopTokenChallenge) }
+        try limit.count(.possession, .init(.target, authID.description), realm: exchange.realm)
         do {
             let members: JSONMembers
             do {

@@ -56,6 +56,21 @@ COMMENT ON FUNCTION postern.lock_of_registrations IS
     'Workers decide the registrations of one source one after another, so that none waits for its permits';
 GRANT EXECUTE ON FUNCTION postern.lock_of_registrations TO postern_app;
 
+CREATE OR REPLACE FUNCTION postern.lock_of_pushed_requests(p_realm uuid, p_client uuid, p_source text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN hashtextextended(p_client || p_source, uuid_hash_extended(p_realm, 53));
+COMMENT ON FUNCTION postern.lock_of_pushed_requests IS
+    'Requests that one source pushes for one client are stored one after another, so that they can be counted';
+GRANT EXECUTE ON FUNCTION postern.lock_of_pushed_requests TO postern_app;
+
+-- Taken before any budget of messages to phones that many share. A worker only tries: it has requests of all realms.
+CREATE OR REPLACE FUNCTION postern.lock_of_message_permits(p_realm uuid) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN hashtextextended('phone-otp', uuid_hash_extended(p_realm, 54));
+COMMENT ON FUNCTION postern.lock_of_message_permits IS
+    'Messages to phones of one realm are counted one after another';
+GRANT EXECUTE ON FUNCTION postern.lock_of_message_permits TO postern_app;
+
 CREATE OR REPLACE FUNCTION postern.lock_of_signing_keys(p_realm uuid) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended('postern.signing_key:' || p_realm, 0);

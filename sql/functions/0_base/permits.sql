@@ -43,10 +43,10 @@ GRANT EXECUTE ON FUNCTION postern.effective_rate_limits TO postern_app;
 
 -- Takes up to p_wanted[i] permits of key i, in order, and stops at the first key that has none (later keys are not
 -- touched).
--- A refused key has granted = 0 and says when one permit will be available. A key of which none is wanted is skipped:
--- granted = 0,
--- retry_after NULL. A negative p_wanted[i] is a limit in mode log-only: it is counted alike, but when no permit is
--- available it is not refused and only has granted = 0. The realm is that of the transaction.
+-- A refused key has granted = 0 and says when one permit will be available. A key of which none is wanted is looked at:
+-- granted = 1 and nothing is taken, or it is refused when no permit is available. A negative p_wanted[i] is a limit in
+-- mode log-only: it is counted alike, but when no permit is available it is not refused and only has granted = 0. The
+-- realm is that of the transaction.
 CREATE OR REPLACE FUNCTION postern.take_permits(
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[])
 RETURNS TABLE (ord integer, granted integer, retry_after double precision)
@@ -66,8 +66,14 @@ BEGIN
         granted := 0;
         retry_after := NULL;
         v_wanted := abs(p_wanted[i]);
-        IF v_wanted > 0 THEN
-            v_step := make_interval(secs => p_per[i] / p_permits[i]);
+        v_step := make_interval(secs => p_per[i] / p_permits[i]);
+        IF v_wanted = 0 THEN
+            SELECT extract(epoch FROM b.tat - now() - (p_burst[i] - 1) * v_step)::float8 INTO retry_after
+              FROM postern.rate_bucket AS b
+             WHERE b.realm_id = v_realm AND b.key = p_keys[i] AND b.tat > now() + (p_burst[i] - 1) * v_step
+               AND b.tat <= clock_timestamp() + p_burst[i] * v_step + interval '100 milliseconds';
+            granted := CASE WHEN retry_after IS NULL THEN 1 ELSE 0 END;
+        ELSE
             -- A bucket above its maximum was filled under another limit or another clock: it counts as empty. (By
             -- clock_timestamp() and not by now(): after a wait for this row, now() is earlier than the value just
             -- written. A tenth of a second, because a permit is given a millionth of a step early below, and a step is

@@ -76,7 +76,7 @@ BEGIN
     PERFORM postern.queue_message(
         p_realm, p_mail_id, coalesce(p_channel, 'email'), p_address, 'otp', 'verify', p_payload,
         p_expires_at => now() + make_interval(secs => p_lifetime), p_client => p_client, p_app => p_app,
-        p_locale => NULLIF(current_setting('postern.locale', true), ''));
+        p_locale => NULLIF(current_setting('postern.locale', true), ''), p_region => p_region);
 END
 $$;
 COMMENT ON FUNCTION postern.begin_address_proof IS

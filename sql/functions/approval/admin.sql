@@ -43,6 +43,8 @@ BEGIN
     INSERT INTO postern.approval_guard AS g (realm_id, user_id, resumed_at) VALUES (v_realm, user_id, now())
         ON CONFLICT ON CONSTRAINT approval_guard_pkey DO UPDATE
        SET refused_at = NULL, quiet_until = NULL, resumed_at = now();
+    DELETE FROM postern.rate_bucket AS b
+     WHERE b.realm_id = v_realm AND b.key = 'approval|target-total|account|' || user_id;
     PERFORM postern.admin_audit(v_realm, 'approvals_resumed', user_id => user_id);
 END
 $$;

@@ -30,11 +30,13 @@ COMMENT ON FUNCTION postern.approvals_since IS
     'No request for approval of before is open, or was answered in the last minute';
 
 -- Outcomes: asked, rate_limited. A request of the same client and source for the same hint ends, for known and
--- unknown users alike, so that a replaced request tells nothing. event_id: of a request that Cotter's wire can
--- name (p_is_event). p_shows_source: whether devices are told p_source, because it is the asker's own.
+-- unknown users alike, so that a replaced request tells nothing; one that came with an ID token is replaced by its like
+-- only. event_id: of a request that Cotter's wire can name (p_is_event). p_shows_source: whether devices are told
+-- p_source, because it is the asker's own. p_hint_session: sid of an ID token that names the person.
 CREATE OR REPLACE FUNCTION postern.ask_approval(
     p_realm uuid, p_id uuid, p_client uuid, p_hint text, p_event text, p_binding_message text, p_match_number text,
     p_challenge bytea, p_is_event boolean, p_shows_source boolean, p_ip text, p_source text, p_lifetime integer,
+    p_hint_session uuid,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT event_id integer, OUT asked_at double precision, OUT expires_at double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
@@ -51,7 +53,8 @@ BEGIN
     UPDATE postern.transaction AS t SET state = 'failed', reason = 'replaced', ended_at = now(), expires_at = now()
      WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.client = p_client
        AND lower(t.hint COLLATE "C") = lower(p_hint COLLATE "C") AND t.source = p_source
-       AND t.created_at > postern.approvals_since() AND t.state = 'open' AND t.expires_at > now();
+       AND t.created_at > postern.approvals_since() AND t.state = 'open' AND t.expires_at > now()
+       AND (p_hint_session IS NOT NULL OR NOT t.detail ? 'sid');
     LOOP
         -- The first eight digits of such a UUID are random.
         event_id := CASE WHEN p_is_event
@@ -61,7 +64,8 @@ BEGIN
             binding_message, challenge)
         VALUES (p_realm, p_id, 'approval', now() + make_interval(secs => p_lifetime), p_client, p_source,
                 postern.proof_key(), p_match_number,
-                jsonb_strip_nulls(jsonb_build_object('ip', p_ip, 'shows_source', NULLIF(p_shows_source, false))),
+                jsonb_strip_nulls(jsonb_build_object('ip', p_ip, 'shows_source', NULLIF(p_shows_source, false),
+                                                     'sid', p_hint_session)),
                 p_event, event_id, p_hint, p_binding_message, p_challenge)
             ON CONFLICT (realm_id, event_id) WHERE event_id IS NOT NULL DO NOTHING
         RETURNING date_part('epoch', t.created_at), date_part('epoch', t.expires_at) INTO asked_at, expires_at;

@@ -8,23 +8,45 @@ INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, m
     ON CONFLICT (policy, dimension) DO UPDATE
    SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
 
--- Outcomes: stored, rate_limited.
+-- What one source may keep unopened for one client: anybody can push in the name of a public client.
+CREATE OR REPLACE FUNCTION postern.unopened_bytes() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 65536;
+COMMENT ON FUNCTION postern.unopened_bytes IS
+    'How many bytes of requests that were not opened one source may have stored for one client';
+GRANT EXECUTE ON FUNCTION postern.unopened_bytes TO postern_app;
+
+-- Outcomes: stored, rate_limited, full (retry_after: when the oldest unopened request goes). Requests of one source and
+-- client are stored one after another, so that their bytes can be counted.
 CREATE OR REPLACE FUNCTION postern.push_request(
-    p_realm uuid, p_id_hash bytea, p_client uuid, p_sealed bytea, p_lifetime integer,
+    p_realm uuid, p_id_hash bytea, p_client uuid, p_source text, p_sealed bytea, p_lifetime integer,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_kept record;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
       FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    PERFORM pg_advisory_xact_lock(postern.lock_of_pushed_requests(p_realm, p_client, p_source));
+    SELECT coalesce(sum(octet_length(p.sealed)), 0) AS bytes, min(p.expires_at) AS until INTO v_kept
+      FROM postern.pushed_request AS p
+     WHERE p.realm_id = p_realm AND p.client = p_client AND p.source = p_source AND p.opened_at IS NULL
+       AND p.expires_at > now();
+    IF v_kept.bytes + octet_length(p_sealed) > postern.unopened_bytes() THEN
+        outcome := 'full';
+        retry_after := greatest(extract(epoch FROM v_kept.until - now())::float8, 1);
+        RETURN;
+    END IF;
     PERFORM postern.use_proof(p_realm);
     outcome := 'stored';
-    INSERT INTO postern.pushed_request (realm_id, id_hash, client, sealed, expires_at)
-    VALUES (p_realm, p_id_hash, p_client, p_sealed, now() + make_interval(secs => p_lifetime));
+    INSERT INTO postern.pushed_request (realm_id, id_hash, client, source, sealed, expires_at, ends_at)
+    VALUES (p_realm, p_id_hash, p_client, p_source, p_sealed, now() + make_interval(secs => p_lifetime),
+            now() + make_interval(secs => p_lifetime));
 END
 $$;
 COMMENT ON FUNCTION postern.push_request IS 'Stores an authorization request for a short time';
@@ -45,9 +67,11 @@ BEGIN
     SELECT p.sealed, p.opened_at IS NOT NULL INTO v_sealed, v_is_open
       FROM postern.pushed_request AS p
      WHERE p.realm_id = p_realm AND p.id_hash = p_id_hash AND p.client = p_client AND p.used_at IS NULL
-       AND (p.expires_at > now() OR p_is_under_way AND p.opened_at > now() - interval '25 hours');
+       AND (p.expires_at > now() OR p_is_under_way AND p.opened_at IS NOT NULL AND p.ends_at > now());
     IF NOT v_is_open THEN
-        UPDATE postern.pushed_request AS p SET opened_at = now()
+        UPDATE postern.pushed_request AS p
+           SET opened_at = now(),
+               ends_at = now() + (SELECT r.sign_in_lifetime FROM postern.realm AS r WHERE r.id = p_realm)
          WHERE p.realm_id = p_realm AND p.id_hash = p_id_hash AND p.opened_at IS NULL;
     END IF;
     RETURN v_sealed;

@@ -52,7 +52,9 @@ BEGIN
         RETURN;
     END IF;
     -- The lock under which codes are decided too: this transaction decides for many addresses and must not wait.
-    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key)) THEN
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key))
+       OR v_request.channel IS NOT NULL
+          AND NOT pg_try_advisory_xact_lock(postern.lock_of_message_permits(p_realm)) THEN
         outcome := 'busy';
         RETURN;
     END IF;
@@ -130,9 +132,11 @@ BEGIN
             now() + v_request.magic_link_lifetime);
     -- To the address as the account has it, which may be spelled otherwise than in the request. The first link to an
     -- address is as a code that registers.
-    PERFORM postern.queue_message(
+    IF NOT postern.queue_message(
         p_realm, p_mail_id, coalesce(v_request.channel, 'email'), coalesce(v_request.proven, v_request.email),
-        'magic-link', CASE WHEN v_request.proven IS NULL THEN 'register' ELSE 'sign-in' END, p_payload, p_request);
+        'magic-link', CASE WHEN v_request.proven IS NULL THEN 'register' ELSE 'sign-in' END, p_payload, p_request) THEN
+        RETURN;
+    END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
     VALUES (p_realm, 'link_requested', v_request.client, p_user);
 END

@@ -23,9 +23,9 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 -- ExplicitEndpoint, and for every client of Cotter's wire. A disabled user gets no code. Each request gets a code of
 -- its own, which belongs to its handle.
 -- Outcomes: sent; cooldown (this handle was sent a code less than resend_cooldown ago); limited (a wrong hint and an
--- address without permits, or too many registrations from one source); closed (after a hundred wrong codes); ignored
--- (no recipient); busy (another worker decides for this address or this source now: the request stays pending);
--- test_identity (nothing is sent: the handle opens the fixed code).
+-- address without permits, too many registrations from one source, or no permit for a message to a phone); closed
+-- (after a hundred wrong codes); ignored (no recipient); busy (another worker decides for this address or this
+-- source now: the request stays pending); test_identity (nothing is sent: the handle opens the fixed code).
 CREATE OR REPLACE FUNCTION postern.decide_code(
     p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea,
     p_template text)
@@ -54,7 +54,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 'ignored';
     END IF;
-    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key)) THEN
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key))
+       OR v_request.channel IS NOT NULL
+          AND NOT pg_try_advisory_xact_lock(postern.lock_of_message_permits(p_realm)) THEN
         RETURN 'busy';
     END IF;
     SELECT a.user_id AS id, a.value AS email, u.enabled, u.enabled AND a.proven AS confirmed,
@@ -136,9 +138,11 @@ BEGIN
     UPDATE postern.auth_session AS a
        SET pending = false, code_ids = a.code_ids[greatest(cardinality(a.code_ids), 1):] || p_code_id
      WHERE a.realm_id = p_realm AND a.id = p_request;
-    PERFORM postern.queue_message(
+    IF NOT postern.queue_message(
         p_realm, p_mail_id, coalesce(v_request.channel, 'email'), coalesce(v_user.email, v_request.email), p_template,
-        CASE WHEN v_registers THEN 'register' ELSE 'sign-in' END, p_payload, p_request);
+        CASE WHEN v_registers THEN 'register' ELSE 'sign-in' END, p_payload, p_request) THEN
+        RETURN 'limited';
+    END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
     VALUES (p_realm, CASE WHEN v_registers THEN 'registration_requested' ELSE 'otp_requested' END, v_request.client,
             v_user.id);

@@ -63,7 +63,7 @@ COMMENT ON FUNCTION postern.queue_notice IS
     'Queues a notice to every proven address of an account (or to p_recipient) about a change of the account';
 GRANT EXECUTE ON FUNCTION postern.queue_notice TO postern_app;
 
--- For a user without an address. It takes a unit of the day's budget, no other limit.
+-- For a user without an address. It takes of the day's budget, of no other limit.
 CREATE OR REPLACE FUNCTION postern.queue_notice_by_sms(
     p_realm uuid, p_user uuid, p_phone text, p_template text, p_detail jsonb, p_locale text)
 RETURNS void
@@ -76,15 +76,7 @@ BEGIN
     PERFORM postern.queue_message(p_realm, gen_random_uuid(), 'sms', p_phone, p_template, 'notice', NULL,
                                   p_detail => coalesce(p_detail, '{}') - 'offer'
                                       || postern.undo_link_for(p_realm, p_user, p_detail -> 'offer', p_phone),
-                                  p_locale => p_locale)
-       FROM (SELECT array_agg('phone-otp|spend|all'::text) AS keys,
-                    array_agg(CASE WHEN l.mode = 'enforce' THEN 1 ELSE -1 END) AS wanted,
-                    array_agg(l.permits) AS permits,
-                    array_agg(extract(epoch FROM l.per)::float8) AS per, array_agg(l.burst) AS burst
-               FROM postern.effective_rate_limits(p_realm) AS l
-              WHERE l.policy = 'phone-otp' AND l.dimension = 'spend') AS w,
-            LATERAL postern.take_realm_permits(p_realm, w.keys, w.wanted, w.permits, w.per, w.burst) AS t
-      WHERE t.limit_ord IS NULL;
+                                  p_locale => p_locale);
 END
 $$;
 COMMENT ON FUNCTION postern.queue_notice_by_sms IS

@@ -114,7 +114,7 @@ AS $$
 BEGIN
     UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
         last_error = NULL, is_unreported = false, provider = p_provider, reference = left(p_reference, 200),
-        recipient = CASE WHEN m.purpose = 'verify' THEN '' ELSE m.recipient END
+        permits = NULL, recipient = CASE WHEN m.purpose = 'verify' THEN '' ELSE m.recipient END
      WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued';
     RETURN FOUND;
 END
@@ -149,8 +149,7 @@ BEGIN
         RETURN NULL;
     END IF;
     IF v_error = 'denied' THEN
-        UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL
-         WHERE m.realm_id = p_realm AND m.id = p_id;
+        PERFORM postern.end_message(p_realm, p_id, v_error);
         INSERT INTO postern.audit_event (realm_id, event, client, detail)
         VALUES (p_realm, 'message_denied', v_message.client,
                 jsonb_build_object('message', p_id, 'channel', v_message.channel));

@@ -18,34 +18,52 @@ SET LOCAL ROLE postern_owner;
 --                ends with the realm's lifetime of codes or links.
 --   p_client, p_app  who asked: the client's key, the App's slug. The text names them.
 --   p_locale     BCP 47 tag of the language; NULL: English.
+--   p_region     the country of a number, unless p_request says it.
 -- A realm's queue is bounded (trigger mail_admission): beyond it a message is dropped, audited, without an error.
+-- A message to a phone takes its permits here (postern.take_message_permits). False: it was not queued. The caller
+-- shows nothing of that to who asked: it would tell which numbers are those of accounts.
 CREATE OR REPLACE FUNCTION postern.queue_message(
     p_realm uuid, p_id uuid, p_channel text, p_recipient text, p_template text, p_purpose text, p_payload bytea,
     p_request bytea DEFAULT NULL, p_detail jsonb DEFAULT NULL, p_expires_at timestamptz DEFAULT NULL,
-    p_client uuid DEFAULT NULL, p_app text DEFAULT NULL, p_locale text DEFAULT NULL)
-RETURNS void
+    p_client uuid DEFAULT NULL, p_app text DEFAULT NULL, p_locale text DEFAULT NULL, p_region text DEFAULT NULL)
+RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_request record;
+    v_permits text[];
+    v_is_queued boolean;
 BEGIN
-    SELECT a.client, a.app, a.locale, a.page_origin, a.message INTO v_request
+    SELECT a.client, a.app, a.locale, a.region, a.device, a.page_origin, a.message INTO v_request
       FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_request;
+    IF p_channel IN ('sms', 'voice', 'whatsapp') THEN
+        v_permits := postern.take_message_permits(
+            p_realm, p_recipient, coalesce(p_region, v_request.region), coalesce(p_client, v_request.client),
+            coalesce(p_app, v_request.app), p_purpose = 'notice', v_request.device IS NOT NULL);
+        IF v_permits IS NULL THEN
+            RETURN false;
+        END IF;
+    END IF;
     INSERT INTO postern.mail_outbox (realm_id, id, channel, recipient, template, purpose, payload, detail, expires_at,
-                                     client, app, locale, page_host)
+                                     client, app, locale, page_host, permits)
     VALUES (p_realm, p_id, p_channel, p_recipient, p_template, p_purpose, p_payload, p_detail,
             coalesce(p_expires_at, now() + interval '24 hours'), coalesce(p_client, v_request.client),
             coalesce(p_app, v_request.app), coalesce(p_locale, v_request.locale),
             postern.origin_host(coalesce(v_request.page_origin,
-                                         NULLIF(current_setting('postern.page_origin', true), ''))));
-    -- FOUND: the queue was not full.
-    IF FOUND AND p_request IS NOT NULL THEN
+                                         NULLIF(current_setting('postern.page_origin', true), ''))), v_permits);
+    -- The queue was not full.
+    v_is_queued := FOUND;
+    IF v_is_queued AND p_request IS NOT NULL THEN
         PERFORM postern.supersede_message(p_realm, v_request.message);
         UPDATE postern.auth_session AS a SET message = p_id WHERE a.realm_id = p_realm AND a.id = p_request;
+    ELSIF NOT v_is_queued AND v_permits <> '{}' THEN
+        PERFORM postern.return_message_permits(p_realm, p_recipient, v_permits);
     END IF;
+    RETURN v_is_queued;
 END
 $$;
-COMMENT ON FUNCTION postern.queue_message IS 'Queues a message of any channel, sealed or a notice';
+COMMENT ON FUNCTION postern.queue_message IS
+    'Queues a message of any channel, sealed or a notice; false when it is not sent';
 GRANT EXECUTE ON FUNCTION postern.queue_message TO postern_app;
 
 -- Used in place of p_source in a statement that records a request. It puts the language, and the origin of the page

@@ -39,18 +39,39 @@ COMMENT ON FUNCTION postern.message_turns IS 'The realms with ready messages of 
 
 -- Ends a message that will not be sent.
 CREATE OR REPLACE FUNCTION postern.drop_message(p_realm uuid, p_id uuid, p_channel text, p_error text) RETURNS void
-LANGUAGE sql
+LANGUAGE plpgsql
 AS $$
-    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL, last_error = p_error
-     WHERE m.realm_id = p_realm AND m.id = p_id;
+BEGIN
+    PERFORM postern.end_message(p_realm, p_id, p_error);
     INSERT INTO postern.audit_event (realm_id, event, detail)
     VALUES (p_realm, CASE WHEN p_error = 'suppressed' THEN 'mail_suppressed' WHEN p_channel = 'email' THEN 'mail_dead'
                      ELSE 'message_dead' END,
             jsonb_strip_nulls(jsonb_build_object(
                 CASE p_channel WHEN 'email' THEN 'mail' ELSE 'message' END, p_id,
                 'error', CASE WHEN p_error <> 'suppressed' THEN p_error END)));
+END
 $$;
 COMMENT ON FUNCTION postern.drop_message IS 'Marks a message dead, erases its content and audits it';
+
+-- What did not leave costs nothing.
+CREATE OR REPLACE FUNCTION postern.end_message(p_realm uuid, p_id uuid, p_error text) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_ended record;
+BEGIN
+    UPDATE postern.mail_outbox AS m
+       SET state = 'dead', payload = NULL, detail = NULL, last_error = p_error, permits = NULL
+      FROM postern.mail_outbox AS o
+     WHERE m.realm_id = p_realm AND m.id = p_id AND o.realm_id = m.realm_id AND o.id = m.id
+    RETURNING o.recipient, o.permits INTO v_ended;
+    IF v_ended.permits <> '{}' THEN
+        PERFORM set_config('postern.realm', p_realm::text, true);
+        PERFORM postern.return_message_permits(p_realm, v_ended.recipient, v_ended.permits);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.end_message IS 'Marks a message dead, erases its content and gives its permits back';
 
 -- Leases messages of one channel that are due; returns their keys. Realms take turns, beginning after p_after, one
 -- message each time; within a realm sign-ins go before notices and notices before registrations, the oldest first. A

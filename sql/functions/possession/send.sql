@@ -88,7 +88,7 @@ BEGIN
                 p_realm, p_mail_id, 'sms', p_phone, p_template, 'possession', p_payload,
                 p_expires_at => now() + CASE p_channel WHEN 'otp' THEN v_settings.possession_otp_lifetime
                                         ELSE v_settings.possession_link_lifetime END,
-                p_client => v_before.client, p_app => p_app, p_locale => p_locale);
+                p_client => v_before.client, p_app => p_app, p_locale => p_locale, p_region => p_region);
         END IF;
         INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
         VALUES (p_realm, 'possession_sent', v_before.client, v_before.source,

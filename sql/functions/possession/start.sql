@@ -8,7 +8,8 @@ INSERT INTO postern.known_permission (permission, purpose) VALUES
     ON CONFLICT (permission) DO UPDATE SET purpose = excluded.purpose;
 
 INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
-    ('possession', 'client', 6000, interval '60 minutes', 6000, 'enforce')
+    ('possession', 'client', 6000, interval '60 minutes', 6000, 'enforce'),
+    ('possession', 'target', 120, interval '1 minute', 120, 'enforce')
     ON CONFLICT (policy, dimension) DO UPDATE
    SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
 

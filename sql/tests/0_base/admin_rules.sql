@@ -102,7 +102,7 @@ SELECT results_eq($$SELECT policy || ' ' || dimension || ' ' || permits || '/' |
           'par client 6000/60 6000', 'par source 600/60 200', 'passkey-begin source 1200/300 300',
           'phone-otp app 15000/3600 15000', 'phone-otp client 3000/3600 3000', 'phone-otp country 300/3600 300',
           'phone-otp prefix 25/3600 25', 'phone-otp source 300/3600 100', 'phone-otp spend 10000/86400 10000',
-          'phone-otp target 5/3600 5', 'phone-otp target-total 10/3600 10', 'possession client 6000/3600 6000', 'refused source 600/60 200', 'token failures 5/600 5',
+          'phone-otp target 5/3600 5', 'phone-otp target-total 10/3600 10', 'possession client 6000/3600 6000', 'possession target 120/60 120', 'refused source 600/60 200', 'token failures 5/600 5',
               'token source 600/60 200', 'token wrong-codes 3000/3600 1000',
               'trusted-device source 1200/300 300', 'trusted-device target 60/60 60'], 'the default limits');
 SELECT lives_ok($$SELECT admin.put_ios_app('acme', 'app', 'A1B2C3D4E5', 'com.acme.app'),

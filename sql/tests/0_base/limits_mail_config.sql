@@ -17,8 +17,9 @@ SELECT is(pg_temp.take('{m}', '{4}', 5, 60, 5), '2', 'or as many as there are');
 SELECT is(pg_temp.take('{n}', '{9}', 5, 60, 5), '5', 'never more than the burst');
 SELECT is(pg_temp.take('{x,n,y}', '{1,1,1}', 5, 60, 5), '1 0/12.0', 'what comes after a refusal is not touched');
 SELECT is(pg_temp.sql($$SELECT string_agg(key, ',' ORDER BY key) FROM postern.rate_bucket$$), 'k,m,n,x', 'really');
-SELECT is(pg_temp.take('{n,z}', '{0,2}', 5, 60, 5), '0 2',
-          'of what none is wanted nothing is taken, and it stops nobody');
+SELECT is(pg_temp.take('{q,z}', '{0,2}', 5, 60, 5) || ' ' || pg_temp.take('{q}', '{5}', 5, 60, 5), '1 2 5',
+          'of what none is wanted nothing is taken');
+SELECT is(pg_temp.take('{n,z}', '{0,2}', 5, 60, 5), '0/12.0', 'but there must be one');
 SELECT is(pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() - interval '1 day' RETURNING 1$$), '1',
           'a long rest');
 SELECT is(pg_temp.take('{k}', '{9}', 5, 60, 5), '5', 'saves up no more than the burst');

@@ -79,8 +79,8 @@ SELECT admin.set_possession(r, true),
        admin.put_test_number(r, '+4366400000001', 'robot', 'pass') FROM (VALUES ('a'), ('b')) AS v (r) \g /dev/null
 INSERT INTO postern.phone_identity (realm_id, phone) SELECT id, '+4366400000002' FROM postern.realm;
 INSERT INTO postern.transaction (realm_id, kind, client, expires_at) SELECT id, 'mobile', id, now() FROM postern.realm;
-INSERT INTO postern.pushed_request (realm_id, id_hash, client, expires_at, sealed)
-SELECT realm_id, pg_temp.h('u'), id, now(), '\x00' FROM postern.client WHERE client_id = 'app';
+INSERT INTO postern.pushed_request (realm_id, id_hash, client, source, expires_at, ends_at, sealed)
+SELECT realm_id, pg_temp.h('u'), id, '192.0.2.1', now(), now(), '\x00' FROM postern.client WHERE client_id = 'app';
 INSERT INTO postern.consent (realm_id, user_id, client, scope, resource)
 SELECT realm_id, user_id, client, '{}', '{}' FROM postern.authorization_code;
 INSERT INTO postern.logout_token (realm_id, id, client, user_id, session, uri)

@@ -100,8 +100,9 @@ SELECT is(pg_temp.proves('p3', '111111'), 'refused locked', 'closes codes of the
 RESET ROLE;
 DELETE FROM postern.code_guard;
 SELECT pg_temp.begins('p4'), pg_temp.begins('p5') \g /dev/null
-INSERT INTO postern.pushed_request (realm_id, id_hash, client, expires_at, used_at, sealed)
-VALUES (pg_temp.realm(), pg_temp.h('used'), pg_temp.client(), now() + interval '1 hour', now(), '\x01');
+INSERT INTO postern.pushed_request (realm_id, id_hash, client, source, expires_at, ends_at, used_at, sealed)
+VALUES (pg_temp.realm(), pg_temp.h('used'), pg_temp.client(), '192.0.2.1', now() + interval '1 hour',
+        now() + interval '1 hour', now(), '\x01');
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.proves('p4', '111111', pushed => jsonb_build_object('pushed', encode(pg_temp.h('used'), 'hex'))), 'used',
           'a pushed request that was answered');

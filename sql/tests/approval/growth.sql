@@ -35,7 +35,7 @@ INSERT INTO step (name, answer, key, call) VALUES
     ('erase_traces', 'true', NULL, $$pg_temp.erases('user8@example.com')$$),
     ('ask_approval', 'asked%', NULL,
         $$(postern.ask_approval(pg_temp.realm(), gen_random_uuid(), pg_temp.client(), 'user7@example.com', 'LOGIN',
-        NULL, '42', pg_temp.h('c'), true, false, NULL, '192.0.2.1', 120, '{}', '{}', '{}', '{}', '{}')).outcome$$),
+        NULL, '42', pg_temp.h('c'), true, false, NULL, '192.0.2.1', 120, NULL, '{}', '{}', '{}', '{}', '{}')).outcome$$),
     ('resolve_approvals', '1', NULL, $$(postern.resolve_approvals(32, NULL)).resolved$$),
     ('approval_inbox', 'shown', NULL, $$pg_temp.inbox('t1', 'shown')$$),
     ('answer_approval', 'decided approve', NULL, $$pg_temp.answers('t1', 'shown')$$),

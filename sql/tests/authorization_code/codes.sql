@@ -91,9 +91,11 @@ SELECT is(pg_temp.answered('d3', pg_temp.wanted('s', '{"offer_passkey":true}')),
 SELECT is(pg_temp.answered('d3', pg_temp.wanted('s', '{"offer_passkey":true}')), 'issued', 'once in thirty days');
 
 -- Pushed requests.
-CREATE FUNCTION pg_temp.push(name text) RETURNS text LANGUAGE sql AS $$
-    SELECT outcome FROM postern.push_request(pg_temp.realm(), pg_temp.h(name), pg_temp.client(), '\x01', 120,
-                                             '{}', '{}', '{}', '{}', '{}') $$;
+CREATE FUNCTION pg_temp.push(name text, bytes integer DEFAULT 1, source text DEFAULT '192.0.2.1',
+                             client text DEFAULT 'app') RETURNS text LANGUAGE sql AS $$
+    SELECT concat_ws(' ', outcome, round(retry_after)) FROM postern.push_request(
+        pg_temp.realm(), pg_temp.h(name), pg_temp.client(client), source, decode(repeat('00', bytes), 'hex'), 120,
+        '{}', '{}', '{}', '{}', '{}') $$;
 CREATE FUNCTION pg_temp.opened(name text, client text DEFAULT 'app', under_way boolean DEFAULT false,
                                r uuid DEFAULT pg_temp.realm()) RETURNS boolean LANGUAGE sql AS $$
     SELECT postern.open_pushed_request(r, pg_temp.h(name), pg_temp.client(client, pg_temp.realm()), under_way)
@@ -116,7 +118,26 @@ SELECT pg_temp.push('u3'), pg_temp.opened('u3'),
        pg_temp.sql($$UPDATE postern.pushed_request SET expires_at = now() WHERE id_hash = pg_temp.h('u3')
                      RETURNING 1$$) \g /dev/null
 SELECT ok(NOT pg_temp.opened('u3') AND pg_temp.opened('u3', under_way => true), 'late: a sign-in under way goes on');
+SELECT is(pg_temp.sql($$SELECT (ends_at = now() + sign_in_lifetime)::text FROM postern.pushed_request AS p
+                          JOIN postern.realm AS r ON r.id = p.realm_id WHERE id_hash = pg_temp.h('u3')$$), 'true',
+          'as long as a sign-in may take');
+SELECT pg_temp.push('u4'), pg_temp.opened('u4'),
+       pg_temp.sql($$UPDATE postern.pushed_request SET expires_at = now(), ends_at = now() WHERE id_hash = pg_temp.h('u4')
+                     RETURNING 1$$) \g /dev/null
+SELECT ok(NOT pg_temp.opened('u4', under_way => true), 'and no longer');
 SELECT ok(postern.use_pushed_request(pg_temp.realm(), pg_temp.h('u3'))
           AND NOT postern.use_pushed_request(pg_temp.realm(), pg_temp.h('u3')), 'an error answers it too, once');
+
+-- What one source keeps unopened.
+SELECT is(pg_temp.push('k' || n, 4300), 'stored', 'requests of one source for one client') FROM generate_series(1, 15) AS n;
+SELECT is(pg_temp.push('k16', 1100), 'full 120', 'are bounded by their bytes until they go');
+SELECT is(pg_temp.push('k16', 1000), 'stored', 'to the last byte that fits');
+SELECT is(pg_temp.push('k17', 4300, source => '192.0.2.2') || ' ' || pg_temp.push('k18', 4300, client => 'second'),
+          'stored stored', 'another source or client has bytes of its own');
+SELECT ok(pg_temp.opened('k1'), 'one is opened');
+SELECT is(pg_temp.push('k19', 4300), 'stored', 'and makes room');
+SELECT pg_temp.sql($$UPDATE postern.pushed_request SET expires_at = now(), ends_at = now() WHERE opened_at IS NULL
+                     RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.push('k20', 4300), 'stored', 'as do those whose time is over');
 SELECT * FROM finish();
 ROLLBACK;

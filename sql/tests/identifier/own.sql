@@ -73,6 +73,7 @@ SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.code_guard$$), '1', '
 -- A notice to a user without an address goes to the phone, and takes of the day's budget alone.
 RESET ROLE;
 SELECT set_config('test.eve', admin.put_user('a', phone => '+4366411111111')::text, true) \g /dev/null
+DELETE FROM postern.rate_bucket;
 SET LOCAL ROLE app_login;
 SELECT lives_ok($$SELECT postern.queue_notice(pg_temp.realm(), current_setting('test.eve')::uuid, 'passkey-added')$$, 'a notice');
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, template, purpose), ',') FROM postern.mail_outbox

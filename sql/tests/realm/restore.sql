@@ -14,8 +14,9 @@ INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, br
                                         auth_time, expires_at, redirect_uri, acr, scope, resource, amr)
 SELECT b.realm_id, pg_temp.h('k'), b.user_id, pg_temp.client(), b.id, b.security_stamp, now(), now() + interval '1 hour',
        'https://a.example/cb', 'phr', '{}', '{}', '{}' FROM postern.browser_session AS b;
-INSERT INTO postern.pushed_request (realm_id, id_hash, client, expires_at, sealed)
-VALUES (pg_temp.realm(), pg_temp.h('u'), pg_temp.client(), now() + interval '1 hour', '\x00');
+INSERT INTO postern.pushed_request (realm_id, id_hash, client, source, expires_at, ends_at, sealed)
+VALUES (pg_temp.realm(), pg_temp.h('u'), pg_temp.client(), '192.0.2.1', now() + interval '1 hour',
+        now() + interval '1 hour', '\x00');
 SELECT cmp_ok((SELECT count(*)::int FROM postern.mail_outbox WHERE payload IS NOT NULL AND state = 'queued'), '>=', 1,
               'a mail with a code is queued');
 
