@@ -33,11 +33,11 @@ extension Exchange {
             var start = bytes.startIndex
             while start < bytes.endIndex {
                 let end = bytes[start...].firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
-                let pair = bytes[start..<end].drop { $0 == 0x20 || $0 == 0x09 }
+                let pair = Substring(bytes[start..<end]).trimmingSpaces
                 start = end < bytes.endIndex ? bytes.index(after: end) : end
-                guard pair.starts(with: prefix) else { continue }
+                guard pair.utf8.starts(with: prefix) else { continue }
                 guard found == nil else { return nil }
-                found = Substring(pair.dropFirst(prefix.count)).trimmingSpaces
+                found = Substring(pair.utf8.dropFirst(prefix.count))
             }
         }
         return found

@@ -155,7 +155,7 @@ SELECT matches(pg_temp.refusal(v.statement), '^22023 ' || v.message || '.* \| .*
     ($$SELECT admin.set_rate_limit('acme', 'native-otp', 'failures', 1, '1 s')$$,
      'dimension "failures" does not exist for policy "native-otp"', 'token'),
     ($$SELECT admin.set_rate_limit('acme', 'token', 'target', 1, '1 s')$$,
-     'dimension "target" does not exist for policy "token"', 'native-otp, magic-link, approval, trusted-device and phone-otp'),
+     'dimension "target" does not exist for policy "token"', 'native-otp, magic-link, approval, trusted-device, phone-otp and possession'),
     ($$SELECT admin.set_rate_limit('acme', 'token', 'source', 0, '1 s')$$, 'permits "0"', '1,000,000 per minute'),
     ($$SELECT admin.set_rate_limit('acme', 'token', 'source', 1000001, '1 minute')$$, 'permits "1000001"',
      '1,000,000 per minute'),
