@@ -34,7 +34,7 @@ DECLARE
     v_permits text[];
     v_is_queued boolean;
 BEGIN
-    SELECT a.client, a.app, a.locale, a.page_origin, a.message, a.region, a.device INTO v_request
+    SELECT a.client, a.app, a.locale, a.region, a.device, a.page_origin, a.message INTO v_request
       FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_request;
     IF p_channel IN ('sms', 'voice', 'whatsapp') THEN
         v_permits := postern.take_message_permits(
@@ -51,9 +51,12 @@ BEGIN
             coalesce(p_app, v_request.app), coalesce(p_locale, v_request.locale),
             postern.origin_host(coalesce(v_request.page_origin,
                                          NULLIF(current_setting('postern.page_origin', true), ''))), v_permits);
-    -- FOUND: the queue was not full.
+    -- The queue was not full.
     v_is_queued := FOUND;
-    IF NOT v_is_queued AND v_permits <> '{}' THEN
+    IF v_is_queued AND p_request IS NOT NULL THEN
+        PERFORM postern.supersede_message(p_realm, v_request.message);
+        UPDATE postern.auth_session AS a SET message = p_id WHERE a.realm_id = p_realm AND a.id = p_request;
+    ELSIF NOT v_is_queued AND v_permits <> '{}' THEN
         PERFORM postern.return_message_permits(p_realm, p_recipient, v_permits);
     ELSIF v_is_queued AND p_request IS NOT NULL THEN
         PERFORM postern.supersede_message(p_realm, v_request.message);

@@ -18,8 +18,9 @@ SELECT pg_temp.sign_in('session', 'eve@example.com'), pg_temp.ask('code', 'eve@e
        admin.put_webhook('a', 'crm', 'https://crm.example/'), admin.rotate_client_secret('a', 'bff') \g /dev/null
 INSERT INTO postern.test_number (realm_id, phone, client, expires_at, outcome)
 VALUES (pg_temp.realm(), '+12001004014', pg_temp.client('bff'), now() + interval '1 day', 'pass');
-INSERT INTO postern.pushed_request (realm_id, id_hash, client, expires_at, sealed)
-VALUES (pg_temp.realm(), pg_temp.h('par'), pg_temp.client(), now() + interval '1 minute', '\x00');
+INSERT INTO postern.pushed_request (realm_id, id_hash, client, source, expires_at, ends_at, sealed)
+VALUES (pg_temp.realm(), pg_temp.h('par'), pg_temp.client(), '192.0.2.1', now() + interval '1 minute',
+        now() + interval '1 minute', '\x00');
 INSERT INTO postern.passkey (realm_id, id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)
 VALUES (pg_temp.realm(), pg_temp.uu('passkey'), pg_temp.who(), 'a.example', '\x01', '\x01', false, false);
 INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed)
