@@ -14,6 +14,7 @@ import pytest
 from harness import jose, wire
 from harness.app import bearer
 from harness.codeflow import Flow, hosted
+from harness.pages_client import PageBrowser
 
 GOODBYE = "https://app.a.example/goodbye"
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
@@ -62,12 +63,69 @@ def test_a_hint_and_a_registered_uri_sign_out_and_lead_back(flow):
     assert flow.app.refresh(flow.issued["refresh_token"]).error == "invalid_grant"
 
 
-def test_without_a_uri_or_a_browser_session_the_hint_is_enough(flow):
+def test_without_a_uri_the_hint_is_enough(flow):
     """A page without a way back; the hint's own session ends."""
-    answer = logout(flow, cookies=False, id_token_hint=flow.issued["id_token"])
+    answer = logout(flow, id_token_hint=flow.issued["id_token"])
     assert answer.status == 200 and answer.header("location") is None
-    assert flow.app.userinfo(flow.issued["access_token"]).status == 401
-    assert is_signed_in(flow), "the browser that did not show its cookie"
+    assert flow.app.userinfo(flow.issued["access_token"]).status == 401 and not is_signed_in(flow)
+
+
+def test_without_its_browser_session_a_hint_asks_first(flow):
+    """Whoever has the ID token of somebody else signs nobody out: it is no secret."""
+    answer = logout(flow, cookies=False, id_token_hint=flow.issued["id_token"], post_logout_redirect_uri=GOODBYE)
+    assert answer.status == 200 and answer.header("location") is None and b'data-step="sign-out"' in answer.body, answer
+    assert flow.app.userinfo(flow.issued["access_token"]).status == 200 and is_signed_in(flow)
+
+
+@pytest.mark.parametrize("browser", ["none", "a stranger's", "its user's"])
+def test_a_hint_never_ends_a_session_that_was_opened_natively(realm, flow, world, browser):
+    """Not by the link, and not after a yes; an expired ID token neither."""
+    native = flow.app.sign_in(flow.email)
+    world.time_travel(1200)
+    pages = PageBrowser(flow.app.node, flow.host)
+    if browser != "none":
+        owner = flow if browser == "its user's" else Flow(realm)
+        if owner is not flow:
+            owner.sign_in(realm.user())
+        name, _, value = owner.cookies()["Cookie"].partition("=")
+        pages.cookies[name] = value
+    pages.open("/connect/logout?" + wire.form_body({"id_token_hint": native["id_token"], "post_logout_redirect_uri": GOODBYE}).decode())
+    assert pages.page.step == "sign-out" and pages.left_for is None, pages.answer
+    pages.submit("continue")
+    assert pages.left_for == GOODBYE, "registered for the hint's client"
+    assert flow.app.refresh(native["refresh_token"]).status == 200
+    assert (browser == "its user's") != is_signed_in(flow)
+
+
+def test_a_link_that_is_opened_twice_leads_back_twice(flow):
+    """A double click: the second request finds the browser's session ended, and is led on as the first was."""
+    for _ in range(2):
+        answer = logout(flow, id_token_hint=flow.issued["id_token"], post_logout_redirect_uri=GOODBYE, state="x")
+        assert (answer.status, answer.header("location")) == (303, f"{GOODBYE}?state=x"), answer
+
+
+@pytest.mark.parametrize("action, leaves", [("continue", f"{GOODBYE}?state=a%20b"), ("cancel", None)])
+def test_a_yes_leads_to_a_uri_of_the_client_that_asked(flow, action, leaves):
+    """`client_id` and a registered URI, without a hint; a no leads nowhere and ends nothing."""
+    pages = PageBrowser(flow.app.node, flow.host)
+    name, _, value = flow.cookies()["Cookie"].partition("=")
+    pages.cookies[name] = value
+    query = {"client_id": flow.app.client_id, "post_logout_redirect_uri": GOODBYE, "state": "a b"}
+    pages.open("/connect/logout?" + wire.form_body(query).decode())
+    assert pages.page.step == "sign-out" and pages.left_for is None and is_signed_in(flow)
+    pages.submit(action)
+    assert pages.left_for == leaves and is_signed_in(flow) == (leaves is None), pages.answer
+
+
+@pytest.mark.parametrize("wrong", [
+    {"post_logout_redirect_uri": GOODBYE + "/other"}, {"client_id": "nobody"}, {"client_id": None}, {"state": "x" * 2049}])
+def test_a_yes_leads_nowhere_else(flow, wrong):
+    """Unregistered, of no client, of an unknown one, with a state that is too long."""
+    pages = PageBrowser(flow.app.node, flow.host)
+    query = {"client_id": flow.app.client_id, "post_logout_redirect_uri": GOODBYE, "state": "s", **wrong}
+    pages.open("/connect/logout?" + wire.form_body({name: value for name, value in query.items() if value}).decode())
+    pages.submit("continue")
+    assert pages.left_for is None and pages.page.step == "signed-out", pages.answer
 
 
 @pytest.mark.parametrize("what", [

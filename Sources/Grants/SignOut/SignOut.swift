@@ -20,7 +20,7 @@ public struct SignOut: Sendable {
     }
 
     /// Signs out at once if the request proves that it comes from a client of this browser: by an ID token whose
-    /// session was opened through the browser's session, or any of ours when the browser has none.
+    /// session was opened through the browser's session.
     public func begin(
         _ request: SignOutRequest, cookie: BrowserCookie?, host: String, realm: Realm, source: String
     ) async throws -> Outcome {
@@ -29,16 +29,13 @@ public struct SignOut: Sendable {
             realm: realm.id, cookieHash: cookie?.hash, host: host, hint: (hint.session, hint.user), isConfirmed: false,
             source: source)
         guard isSignedOut else { return .ask }
-        return request.redirect.map(Outcome.redirect) ?? .signedOut
+        return request.wayBack.map { .redirect($0.url) } ?? .signedOut
     }
 
-    /// Signs out because the user said yes on the page.
-    public func confirm(
-        _ request: SignOutRequest, cookie: BrowserCookie?, host: String, realm: Realm, source: String
-    ) async throws {
+    /// Signs the browser out because the user said yes on the page, whatever a hint named.
+    public func confirm(cookie: BrowserCookie?, host: String, realm: Realm, source: String) async throws {
         _ = try await sessions.signOut(
-            realm: realm.id, cookieHash: cookie?.hash, host: host,
-            hint: request.hint.map { ($0.session, $0.user) }, isConfirmed: true, source: source)
+            realm: realm.id, cookieHash: cookie?.hash, host: host, hint: nil, isConfirmed: true, source: source)
     }
 }
 
@@ -46,8 +43,8 @@ public struct SignOut: Sendable {
 public struct SignOutRequest: Sendable {
     /// An ID token of ours, expired or not.
     let hint: IDTokenHint?
-    /// Where the browser goes afterwards: a registered URI of the hint's client, with `state`.
-    let redirect: String?
+    /// Where the browser goes after the sign-out.
+    public let wayBack: WayBack?
     /// Whether something is wrong with it, so that it is taken for a link that a stranger made.
     let mustAsk: Bool
     /// The client that asks; `nil` when it is not known.
@@ -70,18 +67,40 @@ public struct SignOutRequest: Sendable {
         let isClientWrong = form["client_id"].map { $0 != hint?.clientID } ?? false
         let isStateTooLong = (form["state"]?.utf8.count ?? 0) > AuthorizationRequest.maximumState
         mustAsk = hint == nil || audience == nil || !isRegistered || isClientWrong || isStateTooLong
-        guard !mustAsk, let uri else {
-            redirect = nil
-            return
+        wayBack =
+            isStateTooLong
+            ? nil
+            : [audience, named].lazy.compactMap(\.self).compactMap { WayBack(uri, state: form["state"], of: $0) }.first
+    }
+
+    /// A URI that is registered for the client that asks, and the `state` that goes with it.
+    public struct WayBack: Sendable {
+        /// Whose URI it is.
+        public let client: Client
+        /// As registered.
+        public let uri: String
+        /// As the client sent it.
+        public let state: String?
+
+        /// - Returns: `nil` without a URI, and for one that is not the client's.
+        public init?(_ uri: String?, state: String?, of client: Client) {
+            guard let uri, client.hosted.postLogoutURIs.contains(uri) else { return nil }
+            self.client = client
+            self.uri = uri
+            self.state = state
         }
-        let state = form["state"].map { "state=" + AuthorizationResponse.escaped($0) }
-        redirect = state.map { AuthorizationResponse.appending($0, to: uri) } ?? uri
+
+        /// Where the browser is sent.
+        public var url: String {
+            let query = state.map { "state=" + AuthorizationResponse.escaped($0) }
+            return query.map { AuthorizationResponse.appending($0, to: uri) } ?? uri
+        }
     }
 
     /// Without anything but what the browser has.
     public init() {
         hint = nil
-        redirect = nil
+        wayBack = nil
         mustAsk = true
         client = nil
         uiLocales = []

@@ -1,4 +1,5 @@
 import Encoding
+import Foundation
 import Grants
 import HTTPTypes
 import Persistence
@@ -18,13 +19,13 @@ struct SignOutPages: Sendable {
         let cookies = BrowserCookies(exchange)
         let browser = cookies.named
         let look = pages.looks.look(exchange.realm, exchange, uiLocales: request.uiLocales)
-        let client = request.client.map { $0.key.bytes } ?? []
-        let fields =
-            browser.hash + bigEndianBytes(Int64(parts.clock()) + Int64(Self.lifetime)) + client
-            + Array(look.identity.language.tag.utf8)
-        guard
+        let question = Question(
+            browser: browser.hash, expiresAt: Int64(parts.clock()) + Int64(Self.lifetime),
+            client: (request.wayBack?.client ?? request.client)?.clientID, language: look.identity.language.tag,
+            uri: request.wayBack?.uri, state: request.wayBack?.state)
+        guard let fields = try? JSONEncoder().encode(question),
             let tx = try? parts.keyring.seal(
-                fields, for: .signInTransaction, realm: exchange.realm.id, aad: Self.aad(exchange))
+                Array(fields), for: .signInTransaction, realm: exchange.realm.id, aad: Self.aad(exchange))
         else { throw TokenError.unavailable("seal") }
         return pages.renderer.page(
             "sign-out", step: "sign-out", title: "sign-out-title", ["tx": .value(Base64.urlEncode(tx))], look: look
@@ -36,27 +37,24 @@ struct SignOutPages: Sendable {
         let cookies = BrowserCookies(exchange)
         guard exchange.isOwnForm else { return pages.errorPage(.foreignForm, exchange) }
         guard let browser = cookies.browser else { return pages.errorPage(.cookiesNeeded, exchange) }
-        guard let tx = form["tx"], tx.utf8.count <= 512, let sealed = Base64.urlDecode(tx),
+        guard let tx = form["tx"], tx.utf8.count <= Self.maximumState, let sealed = Base64.urlDecode(tx),
             let fields = try? parts.keyring.open(
                 sealed, for: .signInTransaction, realm: exchange.realm.id, aad: Self.aad(exchange)),
-            fields.count >= 40
+            let question = try? JSONDecoder().decode(Question.self, from: Data(fields))
         else { return pages.errorPage(.invalidRequest, exchange) }
-        guard Array(fields.prefix(32)) == browser else { return pages.errorPage(.foreignForm, exchange) }
-        let expiresAt = fields[32..<40].bigEndianInteger(as: UInt64.self) ?? 0
-        guard UInt64(max(0, parts.clock())) < expiresAt else { return try ask(SignOutRequest(), exchange) }
-        // A client has 16 bytes, a language has fewer.
-        let rest = fields[40...]
-        let key = rest.count >= 16 ? UUIDValue(bytes: rest.prefix(16)) : nil
-        let language = String(validating: key == nil ? rest : rest.dropFirst(16), as: UTF8.self) ?? ""
-        let client = key.flatMap { key in exchange.realm.clients.values.first { $0.key == key } }
+        guard question.browser == browser else { return pages.errorPage(.foreignForm, exchange) }
+        guard Int64(parts.clock()) < question.expiresAt else { return try ask(SignOutRequest(), exchange) }
+        let client = question.client.flatMap { exchange.realm.clients[$0] }
         switch form["action"].flatMap(SignInAction.init) {
-        case .cancel: return done(client, exchange, isSignedOut: false, uiLocales: [language])
+        case .cancel: return done(client, exchange, isSignedOut: false, uiLocales: [question.language])
         case .continue:
             try await parts.signOut.confirm(
-                SignOutRequest(), cookie: cookies.session, host: exchange.host, realm: exchange.realm,
-                source: exchange.source)
-            return done(client, exchange, isSignedOut: true, uiLocales: [language]).setting(
-                exchange.endedSessionCookie)
+                cookie: cookies.session, host: exchange.host, realm: exchange.realm, source: exchange.source)
+            let wayBack = client.flatMap { SignOutRequest.WayBack(question.uri, state: question.state, of: $0) }
+            let answer =
+                wayBack.map { .seeOther($0.url) }
+                ?? done(client, exchange, isSignedOut: true, uiLocales: [question.language])
+            return answer.setting(exchange.endedSessionCookie)
         default: return pages.errorPage(.invalidRequest, exchange)
         }
     }
@@ -71,6 +69,23 @@ struct SignOutPages: Sendable {
             "signed-out", step: isSignedOut ? "signed-out" : "sign-out", title: "\(name)-title", values,
             look: client.map { look.filling(["client": $0.displayName]) } ?? look)
     }
+
+    /// What the form of the question holds, sealed for the browser that was asked.
+    private struct Question: Codable {
+        let browser: [UInt8]
+        /// Seconds since the epoch.
+        let expiresAt: Int64
+        /// `client_id` of who asks.
+        let client: String?
+        /// A tag.
+        let language: String
+        /// Where the browser goes after a yes, if it is the client's then too.
+        let uri: String?
+        let state: String?
+    }
+
+    /// Longer than any question: a URI and a state with all that is sealed around them.
+    private static let maximumState = 32 * 1024
 
     private static func aad(_ exchange: Exchange) -> [UInt8] {
         Array("sign-out".utf8) + exchange.realm.id.bytes + Array(exchange.host.utf8)

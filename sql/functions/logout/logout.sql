@@ -5,7 +5,8 @@ SET LOCAL ROLE postern_owner;
 -- offline_access too), and the other sessions opened through the browser session that lack offline_access.
 -- p_hint_session, p_hint_user: sid and sub of an ID token of ours, or NULL. p_confirmed: the user said yes on the page.
 -- Outcomes: signed_out; ask: the user has to say yes first, and nothing was done. A hint needs no question when its
--- session was opened through this browser's session, or when the browser has no session. user_id: whose browser it is.
+-- session was opened through this browser's session. An ID token is no secret: without that session it proves nothing,
+-- and a session that was opened natively is never ended by it. user_id: whose browser it is.
 CREATE OR REPLACE FUNCTION postern.sign_out_browser(
     p_realm uuid, p_cookie_hash bytea, p_host text, p_hint_session uuid, p_hint_user uuid, p_confirmed boolean,
     p_source text, OUT outcome text, OUT user_id uuid)
@@ -14,19 +15,21 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_browser postern.browser_session;
+    v_shown postern.browser_session;
     v_hinted record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT b.* INTO v_browser FROM postern.live_browser_session(p_realm, p_cookie_hash, p_host) AS b;
     user_id := v_browser.user_id;
-    SELECT s.id, s.user_id, s.client, s.browser_session, s.revoked_at INTO v_hinted
+    -- A request that is repeated finds its session ended: it is led on like the first.
+    SELECT b.* INTO v_shown FROM postern.browser_session AS b
+     WHERE b.realm_id = p_realm AND b.cookie_hash = p_cookie_hash AND b.host = p_host;
+    SELECT s.id, s.user_id, s.client, s.browser_session INTO v_hinted
       FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_hint_session AND s.user_id = p_hint_user;
     outcome := CASE WHEN p_confirmed THEN 'signed_out'
-                    WHEN p_hint_session IS NULL THEN 'ask'
-                    WHEN v_browser.id IS NULL THEN 'signed_out'
+                    WHEN v_hinted.browser_session = v_shown.id THEN 'signed_out'
                     -- The row of a session that ended is deleted after a while: then its user decides.
-                    WHEN v_hinted.browser_session = v_browser.id THEN 'signed_out'
-                    WHEN v_hinted.id IS NULL AND p_hint_user = v_browser.user_id THEN 'signed_out'
+                    WHEN v_hinted.id IS NULL AND p_hint_user = v_shown.user_id THEN 'signed_out'
                     ELSE 'ask' END;
     IF outcome = 'ask' THEN
         RETURN;
@@ -34,8 +37,7 @@ BEGIN
     IF v_browser.id IS NOT NULL THEN
         PERFORM postern.end_browser_session(p_realm, v_browser.id, 'signed_out', p_source);
     END IF;
-    -- Of another user than the browser's, only the browser was confirmed.
-    IF v_hinted.id IS NOT NULL AND coalesce(v_hinted.user_id = v_browser.user_id, true) THEN
+    IF v_hinted.browser_session = v_shown.id THEN
         UPDATE postern.session AS s SET revoked_at = now()
          WHERE s.realm_id = p_realm AND s.id = v_hinted.id AND s.revoked_at IS NULL;
         IF FOUND THEN

@@ -30,8 +30,13 @@ SELECT ok(pg_temp.alive('s2') AND pg_temp.alive('native'), 'the others live');
 SELECT is(pg_temp.answered('b'), 'login', 'the browser is signed out');
 SELECT ok(pg_temp.told() @> ARRAY[pg_temp.uu('s1'), pg_temp.uu('s3')] AND cardinality(pg_temp.told()) = 2,
           'each ended session is told to its client once');
-SELECT is(pg_temp.out('b', 's2'), 'signed_out', 'without a browser session the hint ends its own');
-SELECT ok(NOT pg_temp.alive('s2'), 'it is dead');
+SELECT is(pg_temp.out('nobody', 's2'), 'ask', 'without the browser session a hint proves nothing');
+SELECT is(pg_temp.out('nobody', 'native'), 'ask', 'nor does that of an app');
+SELECT is(pg_temp.out('nobody', 'native', confirmed => true), 'signed_out', 'a yes signs the browser out');
+SELECT ok(pg_temp.alive('s2') AND pg_temp.alive('native'), 'and ends neither of them');
+SELECT is(pg_temp.out('b', 'native'), 'ask', 'the browser whose session ended does not speak for an app');
+SELECT is(pg_temp.out('b', 's2'), 'signed_out', 'but for what was opened through it, as a repeated request does');
+SELECT ok(NOT pg_temp.alive('s2') AND pg_temp.alive('native'), 'which is dead, and the app goes on');
 SELECT pg_temp.browse('b2') \g /dev/null
 SELECT is(pg_temp.out('b2', confirmed => true), 'signed_out', 'a user who says yes');
 SELECT is(pg_temp.answered('b2'), 'login', 'is signed out');
