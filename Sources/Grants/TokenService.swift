@@ -50,10 +50,10 @@ public struct TokenService: Sendable {
         let authenticated = try clients.verify(form, credentials, realm: realm, source: source)
         let client = authenticated.client
         guard client.mayUse(grant.grantType) else {
-            throw TokenError(.unauthorizedClient, "The client may not use this grant type.")
+            throw TokenError.mayNotUse("permission")
         }
         guard grant.isEnabled(in: realm) else {
-            throw TokenError(.unsupportedGrantType, "The grant type is not supported.", reason: "realm flag")
+            throw TokenError.isSwitchedOff("realm flag")
         }
         try realm.requireAdmission(of: client)
         guard presented != nil || !client.requiresDPoP else {

@@ -173,6 +173,34 @@ def test_the_unbound_predecessor_of_a_bound_successor_wants_its_key(realm, mine)
     assert_bound(mine.refresh(bound["refresh_token"]), mine.key)
 
 
+def test_a_thief_who_binds_the_family_does_not_escape_the_judgement_of_reuse(world, realm, mine):
+    """After the window the owner's unbound token is reuse, whatever it is presented with: the thief's family ends."""
+    for owner in (lambda app: app.plain, lambda app: app, lambda app: DPoPApp(realm.app())):
+        tokens = mine.plain.sign_in(realm.user())
+        other = thief(mine)
+        stolen = assert_bound(other.refresh(tokens["refresh_token"]), other.key)
+        world.time_travel(125)
+        assert_refused(owner(mine).refresh(tokens["refresh_token"]))
+        assert other.userinfo(stolen["access_token"]).status == 401
+        assert [row for row in world.admin.rows_of("audit_log", "refresh_token_reuse") if realm.slug in row]
+
+
+def test_a_thief_who_goes_on_refreshing_is_found_out_at_once(realm, mine):
+    """The successor was used: the owner's unbound token ends the family within the window, too."""
+    other = thief(mine)
+    tokens = mine.plain.sign_in(realm.user())
+    bound = other.refreshed(tokens["refresh_token"])
+    second = other.refreshed(bound["refresh_token"])
+    assert_refused(mine.plain.refresh(tokens["refresh_token"]))
+    assert_refused(other.refresh(second["refresh_token"]))
+    # But what is bound ends nothing without its key.
+    tokens = mine.plain.sign_in(realm.user())
+    chain = [mine.refreshed(tokens["refresh_token"])]
+    chain.append(mine.refreshed(chain[-1]["refresh_token"]))
+    assert_refused(mine.plain.refresh(chain[0]["refresh_token"]))
+    assert_bound(mine.refresh(chain[-1]["refresh_token"]), mine.key)
+
+
 def test_two_keys_race_for_an_unbound_family_and_one_wins(realm, mine):
     """48 at once: the losers are refused, the family lives with the winner."""
     for _ in range(ROUNDS if FULL else 5):

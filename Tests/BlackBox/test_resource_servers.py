@@ -48,9 +48,29 @@ def test_a_resource_server_sees_the_tokens_for_it_and_its_own_part_of_their_audi
         tokens = app.sign_in(email, scope=f"openid offline_access {scope}".strip())
         everything = realm.app("api").introspect(tokens["access_token"]).json()
         assert everything["active"], "a client without resources sees it"
-        for token in (tokens["access_token"], tokens["refresh_token"]):
-            seen = server.introspect(token).json()
-            assert seen == ({**realm.app("api").introspect(token).json(), "aud": audience} if audience else {"active": False}), scope
+        seen = server.introspect(tokens["access_token"]).json()
+        assert seen == ({**everything, "aud": audience} if audience else {"active": False}), scope
+        assert server.introspect(tokens["refresh_token"]).json() == {"active": False}, "a refresh token is no access token"
+
+
+def test_a_refresh_token_is_told_as_what_it_is_to_its_client_and_to_one_without_resources(realm, server):
+    """An API that introspects what it was sent never takes it for an access token (RFC 7662 §4)."""
+    admin = realm.world.admin
+    admin.call("put_client", realm.slug, realm.client("other-api"), client_type="confidential")
+    own = realm.app("other-api")
+    tokens = own.sign_in(realm.user(), scope=f"openid offline_access {realm.granted_scope}")
+    for asking in (own, realm.app("api")):
+        told = asking.introspect(tokens["refresh_token"]).json()
+        assert (told["active"], told["token_type"], told["aud"]) == (True, "refresh_token", realm.granted_resource), told
+        assert asking.introspect(tokens["access_token"]).json()["token_type"] == "Bearer"
+    assert server.introspect(tokens["refresh_token"]).json() == {"active": False}
+    admin.call("put_resource_server", realm.slug, own.client_id, [OTHER])
+    realm.world.settle()
+    try:
+        assert own.introspect(tokens["refresh_token"]).json()["active"] is True, "its own, whatever it serves"
+    finally:
+        admin.call("put_resource_server", realm.slug, own.client_id, [])
+        realm.world.settle()
 
 
 def test_no_resources_is_every_token_again(realm, server):

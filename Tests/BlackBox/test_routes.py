@@ -10,6 +10,8 @@ _ROUTE = re.compile(r'\bRoute\(\s*(prefix:\s*)?"([^"]+)",\s*\[')
 #: The association files have a function of their own, which makes a route of GET alone.
 _ASSOCIATION = re.compile(r'\broute\("(/\.well-known/[^"]+)",')
 _METHOD = re.compile(r"(?<![\w\])])\.(get|post|put|patch|delete):")
+#: Who may call it: the function of `Endpoint` behind the method.
+_DECLARED = re.compile(r"(?<![\w\])])\.(get|post|put|patch|delete):\s*\.(\w+)")
 #: The operators' listener has no table: a switch over the path, and GET before it.
 _OPERATIONS = re.compile(r'case "(/[a-z]+)":')
 
@@ -36,6 +38,36 @@ def routes_of_source():
         found |= {("get", path) for path in _ASSOCIATION.findall(text)}
         if file.name == "OperationsResponder.swift":
             found |= {("get", path) for path in _OPERATIONS.findall(text)}
+    return found
+
+
+def declared_callers():
+    """Who may call each method of each path, as the source declares it: `.get: .account(…)`."""
+    found = {}
+    for file in (file for module in SOURCES for file in module.rglob("*.swift")):
+        text = file.read_text(encoding="utf-8")
+        for match in _ROUTE.finditer(text):
+            handlers = table(text, match.end())
+            declared = dict(_DECLARED.findall(handlers))
+            assert declared.keys() == set(_METHOD.findall(handlers)), f"{file.name}: {match[2]} does not say who may call it"
+            found |= {(method, match[2] + ("{id}" if match[1] else "")): caller for method, caller in declared.items()}
+        found |= {("get", path): "anonymous" for path in _ASSOCIATION.findall(text)}
+        if file.name == "OperationsResponder.swift":
+            found |= {("get", path): "operations" for path in _OPERATIONS.findall(text)}
+    return found
+
+
+def documented_callers():
+    """The same, as docs/openapi.yaml says it: `x-caller` of each operation."""
+    found, path, method = {}, None, None
+    text = (REPOSITORY / "docs" / "openapi.yaml").read_text(encoding="utf-8")
+    for line in text[text.index("\npaths:\n"):text.index("\ncomponents:\n")].splitlines():
+        if re.fullmatch(r"  /\S+:", line):
+            path = line.strip()[:-1]
+        elif match := re.fullmatch(r"    (get|post|put|patch|delete):", line):
+            method = match[1]
+        elif match := re.fullmatch(r"      x-caller: (\w+)", line):
+            found[method, path] = match[1]
     return found
 
 

@@ -21,9 +21,9 @@ struct RoutingTests {
     }
 
     private static let routes = [
-        Route("/connect/token", [.post: echo("token")]),
-        Route("/document", [.get: echo("document"), .delete: echo("delete")]),
-        Route(prefix: "/things/", [.get: echo("thing"), .patch: echo("change")]),
+        Route("/connect/token", [.post: .anonymous(echo("token"))]),
+        Route("/document", [.get: .anonymous(echo("document")), .delete: .anonymous(echo("delete"))]),
+        Route(prefix: "/things/", [.get: .anonymous(echo("thing")), .patch: .anonymous(echo("change"))]),
     ]
 
     private let fixture = ResponderFixture(
@@ -137,11 +137,11 @@ struct RoutingTests {
         let native = Route(
             "/native",
             [
-                .get: { exchange in
-                    try exchange.requireNativeGrants()
-                    return Answer(json: Array((exchange.realm.app?.slug ?? "none").utf8))
+                .get: .anonymous { exchange in
+                    Answer(json: Array((exchange.realm.app?.slug ?? "none").utf8))
                 }
-            ])
+            ]
+        ).requiring(.nativeGrants)
         let fixture = ResponderFixture([native], realms: ["r.example": realm, "shop.r.example": realm])
         #expect(await fixture.answer(.fixture(.GET, "/native")).text == "none")
         let refused = await fixture.answer(.fixture(.GET, "/native", host: ["shop.r.example"]))
@@ -163,7 +163,7 @@ struct RoutingTests {
         let page = Route(
             "/page",
             [
-                .get: { _ in
+                .get: .page { _ in
                     var answer = Answer(.ok, headers: [.contentType: "text/html; charset=utf-8"])
                     answer.body = Array("<!doctype html>".utf8)
                     return answer
@@ -237,7 +237,7 @@ struct UniformDeadlineTests {
     private func fixture(
         _ uniform: Route.UniformAnswers, deadline: Duration = .milliseconds(100), _ handler: @escaping Handler
     ) -> ResponderFixture {
-        ResponderFixture([Route("/asked", [.post: handler]).uniform(uniform)], deadline: deadline)
+        ResponderFixture([Route("/asked", [.post: .anonymous(handler)]).uniform(uniform)], deadline: deadline)
     }
 
     /// When the answer of a request left, after its arrival.
@@ -290,7 +290,7 @@ struct RefusalLimitTests {
     private func fixture(_ status: HTTPResponse.Status) -> ResponderFixture {
         var realm = RealmDocument()
         realm.rateLimits = [RealmDocument.rateLimit("refused", "source", permits: 3)]
-        return ResponderFixture([Route("/called", [.get: { _ in Answer(status) }])], realms: ["r.example": realm])
+        return ResponderFixture([Route("/called", [.get: .anonymous { _ in Answer(status) }])], realms: ["r.example": realm])
     }
 
     /// Uses the budget up, as the database would say.

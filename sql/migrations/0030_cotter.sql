@@ -9,6 +9,9 @@ COMMENT ON COLUMN postern.authorization_code.proof IS
     'Of a request that asked for a proven address: {"kind", "value", "method"}';
 ALTER TABLE postern.session ADD COLUMN proof jsonb;
 COMMENT ON COLUMN postern.session.proof IS 'Of a session that such a code opened: the same';
+ALTER TABLE postern.session ADD COLUMN cotter boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN postern.session.cotter IS
+    'Whether Cotter''s wire opened it: apps hand its tokens to servers of their own, so they manage no account';
 
 -- A link names its user, so an account exists before the address is proven; it goes again if that does not happen.
 ALTER TABLE postern.user_account ADD COLUMN unproven_until timestamptz;

@@ -8,6 +8,9 @@ ALTER TABLE postern.session
     ADD CONSTRAINT session_jkt CHECK (octet_length(jkt) = 32) NOT VALID;
 ALTER TABLE postern.session
     ALTER COLUMN jkt SET DEFAULT decode(NULLIF(current_setting('postern.binding_key', true), ''), 'hex');
+ALTER TABLE postern.session ADD COLUMN bound_from integer;
+COMMENT ON COLUMN postern.session.bound_from IS
+    'The first generation of refresh tokens that is bound to jkt, of a family that a refresh bound; NULL: all of them';
 COMMENT ON COLUMN postern.session.jkt IS
     'SHA-256 thumbprint (RFC 7638) of the key that its refresh tokens are bound to; NULL: none';
 

@@ -64,13 +64,13 @@ public struct ClientAuthenticator: Sendable {
             throw TokenError(.invalidRequest, "Use one way to authenticate the client.", reason: "two credentials")
         }
         guard type == ClientAssertion.type, let assertion = ClientAssertion(text) else {
-            throw Realm.invalidClient("assertion: malformed")
+            throw TokenError.invalidClient("assertion: malformed")
         }
         guard form["client_id"].map({ $0 == assertion.clientID }) ?? true else {
             throw TokenError(.invalidRequest, "client_id differs from the authenticated client.", reason: "two clients")
         }
         guard let client = realm.clients[assertion.clientID], client.enabled, client.isConfidential else {
-            throw Realm.invalidClient("assertion: unknown, disabled or public")
+            throw TokenError.invalidClient("assertion: unknown, disabled or public")
         }
         if let limit = limiter.standingRefusal(.refused, [.init(.source, source)], realm: realm),
             !checks.admits(client.key, realm: realm.id, source: source)
@@ -84,7 +84,7 @@ public struct ClientAuthenticator: Sendable {
             + Set(["/connect/token", endpoint]).flatMap { [realm.issuer + $0, realm.endpointOrigin + $0] }
         switch assertion.verify(for: client, audiences: audiences, now: clock()) {
         case .success(let verified): return Authenticated(client: client, assertion: verified)
-        case .failure(let refusal): throw Realm.invalidClient(refusal.reason)
+        case .failure(let refusal): throw TokenError.invalidClient(refusal.reason)
         }
     }
 
@@ -115,7 +115,7 @@ public struct ClientAuthenticator: Sendable {
         } catch {
             throw TokenError(error)
         }
-        guard isFirst else { throw Realm.invalidClient("assertion: used before") }
+        guard isFirst else { throw TokenError.invalidClient("assertion: used before") }
         checks.succeeded(authenticated.client.key, realm: realm.id, source: source)
     }
 }
@@ -129,15 +129,15 @@ extension Realm {
         _ form: FormParameters, _ credentials: PresentedCredentials
     ) throws(TokenError) -> Client {
         let (clientID, secret) = try identity(form, credentials)
-        guard let clientID else { throw Self.invalidClient("client_id is missing") }
+        guard let clientID else { throw TokenError.invalidClient("client_id is missing") }
         let client = clients[clientID]
         // The comparison runs for unknown clients too, so that time does not tell them apart.
         let secretMatches = Self.matches(secret ?? "", client?.secretHashes ?? [])
-        guard let client, client.enabled else { throw Self.invalidClient("unknown or disabled") }
+        guard let client, client.enabled else { throw TokenError.invalidClient("unknown or disabled") }
         if client.isConfidential {
-            guard secret != nil, secretMatches else { throw Self.invalidClient("secret") }
+            guard secret != nil, secretMatches else { throw TokenError.invalidClient("secret") }
         } else if secret != nil {
-            throw Self.invalidClient("secret from a public client")
+            throw TokenError.invalidClient("secret from a public client")
         }
         return client
     }
@@ -146,13 +146,13 @@ extension Realm {
         _ form: FormParameters, _ credentials: PresentedCredentials
     ) throws(TokenError) -> (clientID: String?, secret: String?) {
         guard form["client_assertion"] == nil, form["client_assertion_type"] == nil else {
-            throw Self.invalidClient("client_assertion")
+            throw TokenError.invalidClient("client_assertion")
         }
         switch credentials.header {
         case .none:
             return (form["client_id"], form["client_secret"])
         case .unusable:
-            throw Self.invalidClient("authorization header")
+            throw TokenError.invalidClient("authorization header")
         case .basic(let basic):
             guard form["client_secret"] == nil else {
                 throw TokenError(.invalidRequest, "Use one way to authenticate the client.", reason: "two credentials")
@@ -163,10 +163,6 @@ extension Realm {
             }
             return (basic.clientID, basic.secret.isEmpty ? nil : basic.secret)
         }
-    }
-
-    static func invalidClient(_ reason: String) -> TokenError {
-        TokenError(.invalidClient, "Client authentication failed.", reason: reason)
     }
 
     /// Compares in constant time against the stored hashes, or against a dummy when there is none.

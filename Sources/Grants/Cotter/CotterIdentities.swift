@@ -65,8 +65,13 @@ public struct CotterIdentities: Sendable {
             redirectURI: presented.redirectURL,
             codeChallenge: AuthorizationCodeGrant.challenge(of: presented.verifier.withoutEscapes), resources: nil)
         let opened = new
-        let outcome = try await limiter.admitting(.token, context.subjects, realm: realm) { permits in
-            try await codes.redeem(wanted, session: opened, permits: permits)
+        let outcome: IdentityCodeStore.Outcome
+        do {
+            outcome = try await limiter.admitting(.token, context.subjects, realm: realm) { permits in
+                try await codes.redeem(wanted, session: opened, permits: permits)
+            }
+        } catch {
+            throw Self.refusal(of: error)
         }
         switch outcome {
         case .refused(let reason): throw CotterRefusal.code(reason)
@@ -100,6 +105,8 @@ public struct CotterIdentities: Sendable {
             authentication = try await refreshes.rotated(request)
         } catch let error as TokenError where error.code == .invalidGrant {
             throw CotterRefusal.refreshToken(error.reason)
+        } catch {
+            throw Self.refusal(of: error)
         }
         // After the rotation: if this answer is lost, the app repeats the request and gets the same successor.
         guard let proof = try await codes.proof(realm: realm.id, session: authentication.session) else {
@@ -109,6 +116,12 @@ public struct CotterIdentities: Sendable {
         authentication.audience = [client.clientID]
         return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
             .cotterJSON(method: proof.method)
+    }
+
+    /// A client that was disabled, or lost a permission, a moment ago is one of no key.
+    private static func refusal(of error: any Error) -> any Error {
+        let isOfClient = [.invalidClient, .unauthorizedClient, .unsupportedGrantType].contains(TokenError(error).code)
+        return isOfClient ? CotterRefusal.apiKey : error
     }
 
     /// The keys of the tokens of this wire (RFC 7517 §5): ES256 alone, the one that signs first.

@@ -73,8 +73,36 @@ public struct TokenError: Error, Equatable, Sendable {
         case StoreError.proofUsed: self = .invalidProof("used")
         // ``Proofs/using(in:_:)`` puts the nonce in.
         case StoreError.proofForgotten: self = .nonceDue("older than the store of used proofs")
+        case StoreError.clientFault(let fault): self = TokenError(fault)
         default: self = .unavailable("\(error)")
         }
+    }
+
+    /// What the statement saw and the node's configuration did not is told as if the configuration had shown it: an
+    /// `invalid_grant` would make apps sign their users out.
+    private init(_ fault: StoreError.ClientFault) {
+        let reason = "changed meanwhile: \(fault)"
+        switch fault {
+        case .client: self = .invalidClient(reason)
+        case .permission: self = .mayNotUse(reason)
+        case .switch: self = .isSwitchedOff(reason)
+        case .realm: self = .unavailable(reason)
+        }
+    }
+
+    /// One text for everything that can be wrong with a client.
+    public static func invalidClient(_ reason: String) -> TokenError {
+        TokenError(.invalidClient, "Client authentication failed.", reason: reason)
+    }
+
+    /// The client lacks the grant's permission.
+    static func mayNotUse(_ reason: String) -> TokenError {
+        TokenError(.unauthorizedClient, "The client may not use this grant type.", reason: reason)
+    }
+
+    /// The realm has the grant switched off.
+    static func isSwitchedOff(_ reason: String) -> TokenError {
+        TokenError(.unsupportedGrantType, "The grant type is not supported.", reason: reason)
     }
 
     /// The proof of possession does not hold.

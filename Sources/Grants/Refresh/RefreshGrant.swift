@@ -117,6 +117,7 @@ public struct RefreshGrant: Grant {
         case .unmet: throw TokenError.unmetAuthenticationRequirements("the session is too old, or proved less")
         case .proofUsed: throw StoreError.proofUsed
         case .proofForgotten: throw StoreError.proofForgotten
+        case .clientFault(let fault): throw StoreError.clientFault(fault)
         case .busy: throw TokenError.unavailable("another transaction holds the session")
         }
     }

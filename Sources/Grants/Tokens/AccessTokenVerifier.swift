@@ -21,6 +21,9 @@ public struct VerifiedServiceToken: Sendable {
     public let token: AccessToken
     /// The account the client acts as.
     public let account: LiveServiceAccount
+
+    /// Whether the token was made for its client alone and not for an API.
+    public var isForClientAlone: Bool { token.audience == [account.clientID] }
 }
 
 /// Checks presented access tokens: the form without the database, then life in one statement.

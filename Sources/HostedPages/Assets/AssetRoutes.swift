@@ -33,8 +33,8 @@ final class AssetRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route(prefix: "/assets/", [.get: { [self] in asset($0) }]),
-            Route(prefix: "/brand/", [.get: { [self] in try await image($0) }]),
+            Route(prefix: "/assets/", [.get: .anonymous { [self] in asset($0) }]),
+            Route(prefix: "/brand/", [.get: .anonymous { [self] in try await image($0) }]),
         ]
     }
 

@@ -12,8 +12,8 @@ struct ModuleRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/sdk/v1/postern.js", [.get: { [module] in .cacheable(module, seconds: 300, $0) }]),
-            Route("/sdk/v1/core.js", [.get: { [core] in .cacheable(core, seconds: 300, $0) }]),
+            Route("/sdk/v1/postern.js", [.get: .anonymous { [module] in .cacheable(module, seconds: 300, $0) }]),
+            Route("/sdk/v1/core.js", [.get: .anonymous { [core] in .cacheable(core, seconds: 300, $0) }]),
         ].map { $0.cors(.all) }
     }
 

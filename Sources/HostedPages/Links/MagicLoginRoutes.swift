@@ -14,7 +14,7 @@ struct MagicLoginRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/magic-login", [.get: { try await ask($0) }, .post: { try await answer($0) }])
+            Route("/magic-login", [.get: .page { try await ask($0) }, .post: .page { try await answer($0) }])
                 .logged(as: "link page").unavailable(pages.unavailable)
         ]
     }

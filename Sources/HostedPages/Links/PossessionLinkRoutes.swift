@@ -12,7 +12,7 @@ struct PossessionLinkRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route(prefix: "/p/", [.get: { try ask($0) }, .post: { try await answer($0) }])
+            Route(prefix: "/p/", [.get: .page { try ask($0) }, .post: .page { try await answer($0) }])
                 .logged(as: "possession link").unavailable(pages.unavailable)
         ]
     }

@@ -14,7 +14,7 @@ struct UndoRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route(prefix: "/undo/", [.get: { try await ask($0) }, .post: { try await answer($0) }])
+            Route(prefix: "/undo/", [.get: .page { try await ask($0) }, .post: .page { try await answer($0) }])
                 .logged(as: "undo page").unavailable(pages.unavailable)
         ]
     }

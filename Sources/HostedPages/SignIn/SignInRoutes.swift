@@ -16,9 +16,9 @@ struct SignInRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/sign-in", [.get: { try await show($0) }, .post: { try await submit($0) }])
+            Route("/sign-in", [.get: .page { try await show($0) }, .post: .page { try await submit($0) }])
                 .logged(as: "sign-in page").unavailable(pages.unavailable),
-            Route("/sign-in/wait", [.post: { try await wait($0) }]).logged(as: "sign-in page"),
+            Route("/sign-in/wait", [.post: .page { try await wait($0) }]).logged(as: "sign-in page"),
         ]
     }
 

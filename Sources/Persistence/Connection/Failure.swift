@@ -36,6 +36,11 @@ struct Failure: Error, Equatable {
         // Raised by postern.use_proof.
         case "PD001": self.init(.proofUsed)
         case "PD002": self.init(.proofForgotten)
+        // Raised by postern.require_client.
+        case "PC001": self.init(.clientFault(.client))
+        case "PC002": self.init(.clientFault(.permission))
+        case "PC003": self.init(.clientFault(.switch))
+        case "PC004": self.init(.clientFault(.realm))
         // Raised by postern.refuse_when_left.
         case "PM001": self.init(.unavailable(.realmMoves))
         case "25006": self.init(.unavailable(.readOnly), .onceMore)

@@ -103,9 +103,14 @@ extension SessionStore.RotationOutcome {
             case "proof_used": .proofUsed
             case "proof_old": .proofForgotten
             case "busy": .busy
-            case let word: .refused(try row[reason] ?? word)
+            case let word: Self.refusal(try row[reason] ?? word, isOfClient: word == "client_fault")
             }
         }
+    }
+
+    private static func refusal(_ reason: String, isOfClient: Bool) -> Self {
+        guard isOfClient, let fault = StoreError.ClientFault(rawValue: reason) else { return .refused(reason) }
+        return .clientFault(fault)
     }
 }
 
@@ -122,7 +127,7 @@ extension LiveSession {
                 emailVerified: try row("email_verified"), firstName: try row("first_name"),
                 lastName: try row("last_name"), now: try row("db_now"), expiresAt: try row("expires_at"),
                 refreshExpiresAt: try row("refresh_expires_at"), refreshHash: try row("current_hash"),
-                thumbprint: try row("jkt"))
+                thumbprint: try row("jkt"), isCotters: try row("cotter"))
         }
         return { (row) throws(StoreError) in try row[isActive] ? session(row) : nil }
     }

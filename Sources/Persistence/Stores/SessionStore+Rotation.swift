@@ -74,7 +74,8 @@ extension SessionStore {
     private static func mayHaveHappened(_ error: StoreError) -> Bool {
         switch error {
         case .timedOut, .inDoubt, .unavailable(.connectionLost): true
-        case .unavailable, .cancelled, .conflict, .violation, .rejected, .proofUsed, .proofForgotten, .malformedResult:
+        case .unavailable, .cancelled, .conflict, .violation, .rejected, .proofUsed, .proofForgotten, .clientFault,
+            .malformedResult:
             false
         }
     }
@@ -82,7 +83,9 @@ extension SessionStore {
     private static func mayBeOfTheBatch(_ error: StoreError) -> Bool {
         switch error {
         case .conflict, .violation, .rejected: true
-        case .timedOut, .inDoubt, .unavailable, .cancelled, .proofUsed, .proofForgotten, .malformedResult: false
+        case .timedOut, .inDoubt, .unavailable, .cancelled, .proofUsed, .proofForgotten, .clientFault,
+            .malformedResult:
+            false
         }
     }
 }

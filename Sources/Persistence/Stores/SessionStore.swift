@@ -131,6 +131,8 @@ public struct SessionStore: Sendable {
         case proofUsed
         /// As ``StoreError/proofForgotten``.
         case proofForgotten
+        /// As ``StoreError/clientFault(_:)``.
+        case clientFault(StoreError.ClientFault)
         /// Another transaction holds the session's row; nothing was done.
         case busy
     }
@@ -210,4 +212,6 @@ public struct LiveSession: Sendable {
     public let refreshHash: [UInt8]?
     /// Thumbprint of the key that its refresh tokens are bound to, 32 bytes; `nil`: none.
     public let thumbprint: [UInt8]?
+    /// Whether Cotter's wire opened it.
+    public let isCotters: Bool
 }

@@ -21,8 +21,22 @@ public enum StoreError: Error, Equatable, Sendable {
     /// Not executed: the proof is from before the store of used proofs was emptied, by a crash of PostgreSQL or a
     /// failover. A proof with a new nonce is accepted, once ``ProofStore/begin()`` was called.
     case proofForgotten
+    /// Not executed: the client may not use the grant, which the node's configuration did not show yet.
+    case clientFault(ClientFault)
     /// The answer has another shape than the statement's decoder expects.
     case malformedResult
+
+    /// Why a client may not use a grant, whatever it presents (`postern.client_fault`).
+    public enum ClientFault: String, Sendable, CaseIterable {
+        /// It is disabled or gone.
+        case client
+        /// It lacks the permission.
+        case permission
+        /// The realm has the grant switched off.
+        case `switch`
+        /// The realm is disabled.
+        case realm
+    }
 
     /// Why no connection was usable.
     public enum Reason: String, Sendable, CaseIterable {
@@ -58,6 +72,7 @@ public enum StoreError: Error, Equatable, Sendable {
         case .rejected: "rejected"
         case .proofUsed: "proofUsed"
         case .proofForgotten: "proofForgotten"
+        case .clientFault: "clientFault"
         case .malformedResult: "malformedResult"
         }
     }

@@ -13,21 +13,20 @@ struct AccountRoutes: Sendable {
         [
             Route(
                 "/connect/account",
-                [.get: { try await read($0) }, .patch: { try await rename($0) }, .delete: { try await delete($0) }])
+                [
+                    .get: .account(bearer) { try await answer($0, $1) },
+                    .patch: .account(bearer) { try await rename($0, $1) },
+                    .delete: .account(bearer) { try await delete($0, $1) },
+                ])
         ].map { $0.cors(.clients).logged(as: "account") }
     }
 
-    private func read(_ exchange: Exchange) async throws -> Answer {
-        try await answer(exchange, bearer.authenticate(exchange, for: .account))
-    }
-
-    private func answer(_ exchange: Exchange, _ verified: VerifiedAccessToken) async throws -> Answer {
-        let user = verified.session.user
-        guard let account = try await self.account.read(realm: exchange.realm, verified: verified) else {
+    private func answer(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
+        guard let account = try await account.read(realm: exchange.realm, verified: caller.verified) else {
             return .bearerChallenge(invalidToken: true)
         }
         var object = JSONWriter()
-        object.member("Sub", user.description)
+        object.member("Sub", caller.user.description)
         object.nullable("Email", account.email)
         object.member("EmailVerified", account.emailVerified)
         object.nullable("Phone", account.phone)
@@ -41,8 +40,7 @@ struct AccountRoutes: Sendable {
         return Answer(json: object.finish())
     }
 
-    private func rename(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(exchange, for: .account)
+    private func rename(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
         let fields = exchange.realm.registrationFields
         let first = try Self.change(body, "FirstName", fields.firstName)
@@ -50,20 +48,19 @@ struct AccountRoutes: Sendable {
         if first != .none || last != .none {
             guard
                 try await account.rename(
-                    first: first, last: last, realm: exchange.realm, verified: verified, source: exchange.source)
+                    first: first, last: last, realm: exchange.realm, verified: caller.verified, source: exchange.source)
             else { return .bearerChallenge(invalidToken: true) }
         }
-        return try await answer(exchange, verified)
+        return try await answer(exchange, caller)
     }
 
-    private func delete(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(exchange, for: .account)
+    private func delete(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let deletion = try await account.delete(
-            signedInWithin: BearerAuthentication.stepUpAge, realm: exchange.realm, verified: verified,
+            signedInWithin: BearerAuthentication.stepUpAge, realm: exchange.realm, verified: caller.verified,
             source: exchange.source)
         return switch deletion {
         case .deleted: Answer(.noContent)
-        case .stepUp: .stepUp(after: verified.session, maximumAge: BearerAuthentication.stepUpAge)
+        case .stepUp: .stepUp(after: caller.verified.session, maximumAge: BearerAuthentication.stepUpAge)
         case .signedOut: .bearerChallenge(invalidToken: true)
         }
     }

@@ -142,8 +142,7 @@ extension Server {
             + CotterEventRoutes(
                 events: CotterEvents(
                     requests: backchannel, store: approvalStore, grant: backchannelGrant, issuer: issuer),
-                databaseClock: databaseClock,
-                countMissingKey: transport.countMissingAPIKey
+                keys: APIKeys(databaseClock: databaseClock, countMissingKey: transport.countMissingAPIKey)
             ).routes
             + BackchannelRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
             + ApprovalRoutes(
@@ -172,7 +171,7 @@ extension Server {
             + RevocationRoutes(clients: clients, revoker: revoker, clock: clock).routes
             + DiscoveryRoutes(service: service, signingKeys: signingKeys, clock: clock).routes
             + SignOutRoutes(signOut: signOut, limit: limit, pages: pages).routes
-            + ProveRoutes(possessions: possession.backend, service: service, verifier: verifier, clock: clock).routes
+            + ProveRoutes(possessions: possession.backend, service: service, bearer: bearer).routes
             + PossessionRoutes(
                 steps: possession.steps, tokens: possession.tokens, door: door, room: waiting
             ).routes

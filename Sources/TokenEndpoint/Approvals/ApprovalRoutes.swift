@@ -11,18 +11,17 @@ struct ApprovalRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/approvals", [.get: { try await inbox($0) }]),
-            Route(prefix: "/connect/approvals/", [.post: { try await answer($0) }]),
-        ].map { $0.cors(.clients).logged(as: "approvals") }
+            Route("/connect/approvals", [.get: .deviceProof(door) { try await inbox($0, $1) }]),
+            Route(prefix: "/connect/approvals/", [.post: .deviceStatement { try await answer($0) }]),
+        ].map { $0.requiring(.approvals).cors(.clients).logged(as: "approvals") }
     }
 
     private static let longestWait = 25
 
-    private func inbox(_ exchange: Exchange) async throws -> Answer {
-        try requireApprovals(exchange)
+    private func inbox(_ exchange: Exchange, _ caller: DeviceCaller) async throws -> Answer {
         let seconds = try Self.wait(exchange)
-        return try await door.using(exchange) { proof in
-            let look = approvals.look(by: proof.use, realm: exchange.realm)
+        return try await caller.using(in: exchange.realm) {
+            let look = approvals.look(by: caller.proof.use, realm: exchange.realm)
             let held = try await waiting.hold(exchange, for: seconds) {
                 @Sendable () async throws -> Look<ApprovalStore.Inbox> in
                 guard let inbox = try await look.inbox() else { throw DeviceDoor.unknown }
@@ -45,7 +44,6 @@ struct ApprovalRoutes: Sendable {
     }
 
     private func answer(_ exchange: Exchange) async throws -> Answer {
-        try requireApprovals(exchange)
         let response = try await exchange.json().text("Response") ?? ""
         guard let id = UUIDValue(exchange.pathParameter) else { return Answer(.notFound) }
         let answered = try await approvals.answer(
@@ -67,10 +65,6 @@ struct ApprovalRoutes: Sendable {
             object.member("Decision", decision)
             return Answer(.conflict, json: object.finish())
         }
-    }
-
-    private func requireApprovals(_ exchange: Exchange) throws(Refusal) {
-        guard exchange.realm.approvals.isEnabled else { throw Refusal(.approvalsDisabled) }
     }
 }
 

@@ -112,7 +112,7 @@ struct AssociationRoutes: Sendable {
         Route(
             path,
             [
-                .get: { exchange in
+                .get: .anonymous { exchange in
                     guard let json = file(Associations(realm: exchange.realm, host: exchange.host)) else {
                         return Answer(.notFound)
                     }

@@ -16,9 +16,9 @@ struct AuthorizationRoutes: Sendable {
         [
             Route(
                 "/connect/authorize",
-                [.get: { try await authorize($0, by: request) }, .post: { try await redirect($0) }]
+                [.get: .page { try await authorize($0, by: request) }, .post: .page { try await redirect($0) }]
             ).logged(as: "authorize").unavailable(pages.unavailable).outage { silentAnswer($0) },
-            Route("/connect/par", [.post: { try await push($0) }]).logged(as: "par"),
+            Route("/connect/par", [.post: .client(clients, proofs) { try await push($0, $1) }]).logged(as: "par"),
         ]
     }
 
@@ -137,23 +137,18 @@ struct AuthorizationRoutes: Sendable {
         }
     }
 
-    private func push(_ exchange: Exchange) async throws -> Answer {
-        let (form, authenticated) = try clients.verify(exchange)
-        let client = authenticated.client
+    private func push(_ exchange: Exchange, _ caller: ProvingClient) async throws -> Answer {
         guard exchange.realm.hosted.isEnabled else {
             throw TokenError(.invalidRequest, "The realm has no sign-in pages.", reason: "hosted off")
         }
-        try exchange.realm.requireAdmission(of: client)
-        guard form["request_uri"] == nil else {
+        try exchange.realm.requireAdmission(of: caller.client)
+        guard caller.form["request_uri"] == nil else {
             throw TokenError(.invalidRequest, "The parameter request_uri cannot be pushed.", reason: "request_uri")
         }
         do {
-            let proof = try exchange.proof(by: proofs)
-            let uri = try await clients.spending(authenticated, exchange) {
-                try await proofs.using(in: exchange.realm) {
-                    try await authorizations.push(
-                        form, by: client, realm: exchange.realm, source: exchange.source, proof: proof)
-                }
+            let uri = try await caller.acting(in: exchange) { proof in
+                try await authorizations.push(
+                    caller.form, by: caller.client, realm: exchange.realm, source: exchange.source, proof: proof)
             }
             var object = JSONWriter(reserving: 192)
             object.member("request_uri", uri)

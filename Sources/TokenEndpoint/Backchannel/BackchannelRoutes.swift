@@ -10,23 +10,19 @@ struct BackchannelRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/bc-authorize", [.post: { try await ask($0) }])
+            Route("/connect/bc-authorize", [.post: .client(clients, proofs) { try await ask($0, $1) }])
                 .uniform(.accepted).logged(as: "bc-authorize")
         ]
     }
 
-    private func ask(_ exchange: Exchange) async throws -> Answer {
-        let (form, authenticated) = try clients.verify(exchange)
-        let client = authenticated.client
+    private func ask(_ exchange: Exchange, _ caller: ProvingClient) async throws -> Answer {
+        let client = caller.client
         try exchange.realm.requireAdmission(of: client)
         let asker = BackchannelRequests.Asker(
             client, realm: exchange.realm, source: exchange.source,
             forwarded: try exchange.presentedCredentials().forwardedSource(by: client))
-        let proof = try exchange.proof(by: proofs)
-        let asked = try await clients.spending(authenticated, exchange) {
-            try await proofs.using(in: exchange.realm) {
-                try await requests.ask(form, by: asker, proof: proof)
-            }
+        let asked = try await caller.acting(in: exchange) { proof in
+            try await requests.ask(caller.form, by: asker, proof: proof)
         }
         var object = JSONWriter(reserving: 1280)
         object.member("auth_req_id", asked.authReqID)

@@ -12,14 +12,13 @@ struct ConsentRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/consents", [.get: { try await list($0) }]),
-            Route(prefix: "/connect/consents/", [.delete: { try await revoke($0) }]),
+            Route("/connect/consents", [.get: .account(bearer) { try await list($0, $1) }]),
+            Route(prefix: "/connect/consents/", [.delete: .account(bearer) { try await revoke($0, $1) }]),
         ].map { $0.cors(.clients).logged(as: "consents") }
     }
 
-    private func list(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(exchange, for: .account)
-        let listed = try await consents.list(realm: exchange.realm.id, user: verified.session.user)
+    private func list(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
+        let listed = try await consents.list(realm: exchange.realm.id, user: caller.user)
         let items = listed.map { item in
             var object = JSONWriter(reserving: 256)
             object.member("ClientId", item.clientID)
@@ -31,11 +30,10 @@ struct ConsentRoutes: Sendable {
         return Answer(json: Array("[".utf8) + items.joined(separator: Array(",".utf8)) + Array("]".utf8))
     }
 
-    private func revoke(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(exchange, for: .account)
+    private func revoke(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         guard let client = exchange.realm.clients[exchange.pathParameter],
             try await consents.revoke(
-                realm: exchange.realm.id, user: verified.session.user, client: client.key, source: exchange.source)
+                realm: exchange.realm.id, user: caller.user, client: client.key, source: exchange.source)
         else { return Answer(.notFound) }
         return Answer(.noContent)
     }

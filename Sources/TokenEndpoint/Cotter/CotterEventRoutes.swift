@@ -6,21 +6,17 @@ import Persistence
 /// Cotter's events (docs/wire.md), for backends. Without approvals there is none of it.
 struct CotterEventRoutes: Sendable {
     let events: CotterEvents
-    let databaseClock: DatabaseClock
-    /// Told of a request without its key, which a proxy may have dropped: its name has underscores.
-    let countMissingKey: @Sendable () -> Void
+    let keys: APIKeys
 
     var routes: [Route] {
         [
-            Route("/api/v0/event/create_pending", [.post: { try await create($0) }]),
-            Route(prefix: "/api/v0/event/get/", [.get: { try await get($0) }]),
-            Route(prefix: "/api/v0/event/new/", [.get: { try await newest($0) }]),
-        ].map { $0.logged(as: "cotter") }
+            Route("/api/v0/event/create_pending", [.post: .apiKeys(keys) { try await create($0, $1) }]),
+            Route(prefix: "/api/v0/event/get/", [.get: .apiKeys(keys) { try await get($0, $1) }]),
+            Route(prefix: "/api/v0/event/new/", [.get: .apiKeys(keys) { try await newest($0, $1) }]),
+        ].map { $0.requiring(.cotterEvents).logged(as: "cotter") }
     }
 
-    private func create(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.realm.approvals.isEnabled else { return Answer(.notFound) }
-        let client = try await client(of: exchange)
+    private func create(_ exchange: Exchange, _ caller: APIKeysCaller) async throws -> Answer {
         let members: JSONMembers
         do {
             members = try await exchange.json()
@@ -32,49 +28,27 @@ struct CotterEventRoutes: Sendable {
             let event = members.text("event"), let method = members.text("method"),
             members.integer("timestamp") != nil,
             let presented = CotterEvents.Presented(
-                hint: hint, issuer: issuer, event: event, ip: members.text("ip"), method: method, client: client)
+                hint: hint, issuer: issuer, event: event, ip: members.text("ip"), method: method, client: caller.client)
         else { throw CotterRefusal.request }
         return Answer(
             json: try await events.create(
-                presented, by: .init(client, realm: exchange.realm, source: exchange.source, forwarded: nil)))
+                presented, by: .init(caller.client, realm: exchange.realm, source: exchange.source, forwarded: nil)))
     }
 
-    private func get(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.realm.approvals.isEnabled else { return Answer(.notFound) }
-        let client = try await client(of: exchange)
+    private func get(_ exchange: Exchange, _ caller: APIKeysCaller) async throws -> Answer {
         let query = try? FormParameters(parsing: exchange.request.query.utf8)
         guard let number = Int32(exchange.pathParameter), number > 0, String(number) == exchange.pathParameter,
             let event = try await events.event(
-                number, of: client, realm: exchange.realm, redeems: query?["oauth_token"] == "true",
+                number, of: caller.client, realm: exchange.realm, redeems: query?["oauth_token"] == "true",
                 source: exchange.source, userAgent: exchange.userAgent)
         else { return Answer(.notFound) }
         return Answer(json: event)
     }
 
-    private func newest(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.realm.approvals.isEnabled else { return Answer(.notFound) }
-        let client = try await client(of: exchange)
+    private func newest(_ exchange: Exchange, _ caller: APIKeysCaller) async throws -> Answer {
         let hint = try? FormParameters(parsing: "hint=\(exchange.pathParameter.replacing("+", with: "%2B"))".utf8)
         guard let hint = hint?["hint"] else { return Answer(json: Array("null".utf8)) }
         return Answer(
-            json: try await events.newest(for: hint, of: client, realm: exchange.realm) ?? Array("null".utf8))
+            json: try await events.newest(for: hint, of: caller.client, realm: exchange.realm) ?? Array("null".utf8))
     }
-
-    private func client(of exchange: Exchange) async throws -> Client {
-        let keys = exchange.request.headers[values: .apiKeyID]
-        let secrets = exchange.request.headers[values: .apiSecretKey]
-        if keys.isEmpty { countMissingKey() }
-        guard keys.count == 1, secrets.count == 1,
-            let form = FormParameters([("client_id", keys[0]), ("client_secret", secrets[0])]),
-            let client = try? exchange.realm.authenticate(form, PresentedCredentials(header: .none)),
-            client.hasCotterEvents, exchange.realm.admits(client)
-        else { throw CotterRefusal.apiKey }
-        try databaseClock.require()
-        return client
-    }
-}
-
-// swift-format-ignore: NeverForceUnwrap
-extension HTTPField.Name {
-    fileprivate static let apiSecretKey = HTTPField.Name("API_SECRET_KEY")!
 }

@@ -13,22 +13,20 @@ struct CotterRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/app", [.get: { try await authorize($0) }]).logged(as: "cotter"),
-            Route("/api/v0/verify/get_identity", [.post: { try await identity($0) }]).logged(as: "cotter"),
-            Route("/api/v0/token/jwks", [.get: { try await keys($0) }]).logged(as: "jwks"),
-            Route(prefix: "/api/v0/token/", [.post: { try await refresh($0) }]).logged(as: "cotter"),
-        ]
+            Route("/app", [.get: .page { try await authorize($0) }]).logged(as: "cotter"),
+            Route("/api/v0/verify/get_identity", [.post: .grant { try await identity($0) }]).logged(as: "cotter"),
+            Route("/api/v0/token/jwks", [.get: .anonymous { try await keys($0) }]).logged(as: "jwks"),
+            Route(prefix: "/api/v0/token/", [.post: .grant { try await refresh($0) }]).logged(as: "cotter"),
+        ].map { $0.requiring(.cotter) }
     }
 
     private func authorize(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.realm.offersCotter else { return Answer(.notFound) }
         return try await authorization.authorize(exchange, lists: Channel.cotterLists) { form, exchange in
             try AuthorizationRequest(cotter: form, realm: exchange.realm)
         }
     }
 
     private func identity(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.realm.offersCotter else { return Answer(.notFound) }
         let keys = exchange.request.headers[values: .apiKeyID]
         if keys.isEmpty { countMissingKey() }
         guard keys.count <= 1 else { throw CotterRefusal.request }
@@ -46,7 +44,6 @@ struct CotterRoutes: Sendable {
     }
 
     private func refresh(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.realm.offersCotter else { return Answer(.notFound) }
         let key = exchange.pathParameter
         _ = try exchange.realm.cotterClient(key)
         let members = try await Self.members(of: exchange)
@@ -58,7 +55,6 @@ struct CotterRoutes: Sendable {
     }
 
     private func keys(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.realm.offersCotter else { return Answer(.notFound) }
         return .cacheable(try await identities.keys(of: exchange.realm), seconds: 300, exchange)
     }
 
@@ -99,9 +95,4 @@ extension Answer {
         object.member("type", "")
         return Answer(status, json: object.finish())
     }
-}
-
-// swift-format-ignore: NeverForceUnwrap
-extension HTTPField.Name {
-    static let apiKeyID = HTTPField.Name("API_KEY_ID")!
 }

@@ -13,29 +13,52 @@ struct DeviceRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/devices", [.post: { try await add($0) }, .get: { try await list($0) }]),
-            Route("/connect/devices/self", [.get: { try await look($0) }]),
-            Route("/connect/devices/offer", [.post: { try await offer($0) }]).errors(.native),
-            Route("/connect/devices/inspect", [.post: { try await inspect($0) }]),
-            Route("/connect/devices/adopt", [.post: { try await adopt($0) }]),
+            Route(
+                "/connect/devices",
+                [
+                    .post: .account(bearer, for: .devices, signedInWithin: recently) { try await add($0, $1) }
+                        .requiring(.approvals),
+                    .get: .account(bearer) { try await list($0, $1) },
+                ]
+            ).requiring(.deviceKeys),
+            Route("/connect/devices/self", [.get: .deviceProof(door) { try await look($0, $1) }])
+                .requiring(.approvals),
+            Route("/connect/devices/offer", [.post: .deviceProof(door) { try await offer($0, $1) }])
+                .requiring(.approvals).errors(.native),
+            Route("/connect/devices/inspect", [.post: .account(bearer) { exchange, _ in try await inspect(exchange) }])
+                .requiring(.approvals),
+            Route(
+                "/connect/devices/adopt",
+                [.post: .account(bearer, signedInWithin: recently) { try await adopt($0, $1) }]
+            ).requiring(.approvals),
             Route(
                 prefix: "/connect/devices/",
-                [.patch: { try await change($0) }, .delete: { try await remove($0) }]),
+                [
+                    .patch: .accountOrDevice(
+                        bearer, door, account: { try await change($0, $1) },
+                        device: { try await changeItself($0, $1) }
+                    ).requiring(.approvals),
+                    .delete: .accountOrDevice(
+                        bearer, signedInWithin: recently, door, account: { try await remove($0, $1) },
+                        device: { try await own(.remove, $0, $1) }),
+                ]
+            ).requiring(.deviceKeys),
         ].map { $0.cors(.clients).logged(as: "devices") }
     }
 
+    private var recently: Int { BearerAuthentication.stepUpAge }
+
     // MARK: With an access token
 
-    private func add(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange, for: .devices, stepUp: true)
+    private func add(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
         let change = try Self.change(body)
         let proof = try door.proofs.verify(
-            exchange.presentedProof([body.text("Proof") ?? ""]), accessToken: exchange.presentedToken,
+            exchange.presentedProof([body.text("Proof") ?? ""]), accessToken: caller.accessToken,
             realm: exchange.realm)
         let added = try await door.proofs.using(in: exchange.realm) {
             try await devices.add(
-                change, proof: proof, realm: exchange.realm, verified: verified, source: exchange.source)
+                change, proof: proof, realm: exchange.realm, verified: caller.verified, source: exchange.source)
         }
         switch added {
         case .keyInUse: return .error(.conflict, "key_in_use")
@@ -50,14 +73,12 @@ struct DeviceRoutes: Sendable {
         }
     }
 
-    private func list(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticateOwner(exchange)
-        let listed = try await devices.list(realm: exchange.realm, user: verified.session.user)
+    private func list(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
+        let listed = try await devices.list(realm: exchange.realm, user: caller.user)
         return Answer(json: Array("[".utf8) + listed.map(\.json).joined(separator: Array(",".utf8)) + Array("]".utf8))
     }
 
     private func inspect(_ exchange: Exchange) async throws -> Answer {
-        _ = try await authenticate(exchange)
         let body = try await exchange.json()
         guard let offer = devices.inspect(body.text("Offer") ?? "", realm: exchange.realm) else {
             return Self.invalidOffer
@@ -71,12 +92,11 @@ struct DeviceRoutes: Sendable {
         return Answer(json: object.finish())
     }
 
-    private func adopt(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange, stepUp: true)
+    private func adopt(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
         let adopted = try await devices.adopt(
             body.text("Offer") ?? "", approval: body.text("Approval") ?? "", realm: exchange.realm,
-            verified: verified, source: exchange.source)
+            verified: caller.verified, source: exchange.source)
         switch adopted {
         case .adopted(let device): return Answer(json: device.json)
         case .notTrusted: return .error(.forbidden, "device_not_trusted")
@@ -89,23 +109,21 @@ struct DeviceRoutes: Sendable {
 
     // MARK: With a proof alone
 
-    private func look(_ exchange: Exchange) async throws -> Answer {
-        try requireApprovals(exchange)
-        return switch try await call(.look, exchange, nil) {
+    private func look(_ exchange: Exchange, _ caller: DeviceCaller) async throws -> Answer {
+        switch try await call(.look, exchange, caller, nil) {
         case .done(let device?): Answer(json: device.json)
         case .done(nil), .unknown, .foreign: Answer(.notFound)
         }
     }
 
-    private func offer(_ exchange: Exchange) async throws -> Answer {
-        try requireApprovals(exchange)
-        let shown = try await door.using(exchange) { proof in
-            let body = try await exchange.json()
-            let clientID = try body.string("ClientId") ?? ""
-            exchange.nameClient(clientID)
-            return try await devices.offer(
-                try Self.displayName(body), clientID: clientID, proof: proof, realm: exchange.realm,
-                source: exchange.source)
+    private func offer(_ exchange: Exchange, _ caller: DeviceCaller) async throws -> Answer {
+        let body = try await exchange.json()
+        let clientID = try body.string("ClientId") ?? ""
+        exchange.nameClient(clientID)
+        let name = try Self.displayName(body)
+        let shown = try await caller.using(in: exchange.realm) {
+            try await devices.offer(
+                name, clientID: clientID, proof: caller.proof, realm: exchange.realm, source: exchange.source)
         }
         var object = JSONWriter()
         object.member("Offer", shown.offer)
@@ -117,35 +135,33 @@ struct DeviceRoutes: Sendable {
 
     // MARK: With either
 
-    private func change(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.usedAuthorization else {
-            return try await own(exchange) { .change(try Self.change(try await exchange.json())) }
-        }
-        let verified = try await authenticate(exchange)
+    private func change(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let change = try Self.change(try await exchange.json())
         guard let id = UUIDValue(exchange.pathParameter),
-            let device = try await devices.change(id, change, realm: exchange.realm, user: verified.session.user)
+            let device = try await devices.change(id, change, realm: exchange.realm, user: caller.user)
         else { return Answer(.notFound) }
         return Answer(json: device.json)
     }
 
-    private func remove(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.usedAuthorization else { return try await own(exchange) { .remove } }
-        let verified = try await authenticateOwner(exchange, stepUp: true)
+    private func remove(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         guard let id = UUIDValue(exchange.pathParameter),
-            try await devices.remove(id, realm: exchange.realm, verified: verified, source: exchange.source)
+            try await devices.remove(id, realm: exchange.realm, verified: caller.verified, source: exchange.source)
         else { return Answer(.notFound) }
         return Answer(.noContent)
     }
 
+    private func changeItself(_ exchange: Exchange, _ caller: DeviceCaller) async throws -> Answer {
+        try await own(.change(try Self.change(try await exchange.json())), exchange, caller)
+    }
+
     /// A call about the device of the proof, which the path must name.
-    private func own(_ exchange: Exchange, _ wanted: () async throws -> Devices.OwnCall) async throws -> Answer {
-        try requireApprovals(exchange)
-        // The proof is looked at before the body; a device of no such name is no device of this proof.
-        _ = try door.prove(exchange)
-        let wanted = try await wanted()
+    private func own(
+        _ wanted: Devices.OwnCall, _ exchange: Exchange, _ caller: DeviceCaller
+    ) async throws -> Answer {
+        try Requirement.approvals.require(in: exchange.realm)
+        // A device of no such name is no device of this proof.
         let id = UUIDValue(exchange.pathParameter) ?? UUIDValue.random()
-        return switch try await call(wanted, exchange, id) {
+        return switch try await call(wanted, exchange, caller, id) {
         case .done(let device?): Answer(json: device.json)
         case .done(nil): Answer(.noContent)
         case .foreign: Answer(.notFound)
@@ -154,33 +170,14 @@ struct DeviceRoutes: Sendable {
     }
 
     private func call(
-        _ call: Devices.OwnCall, _ exchange: Exchange, _ id: UUIDValue?
+        _ call: Devices.OwnCall, _ exchange: Exchange, _ caller: DeviceCaller, _ id: UUIDValue?
     ) async throws -> DeviceKeyStore.OwnCall {
-        try await door.using(exchange) { proof in
-            try await devices.call(call, of: id, proof: proof, realm: exchange.realm, source: exchange.source)
+        try await caller.using(in: exchange.realm) {
+            try await devices.call(call, of: id, proof: caller.proof, realm: exchange.realm, source: exchange.source)
         }
     }
 
     // MARK: Parts
-
-    private func requireApprovals(_ exchange: Exchange) throws(Refusal) {
-        guard exchange.realm.approvals.isEnabled else { throw Refusal(.approvalsDisabled) }
-    }
-
-    private func authenticate(
-        _ exchange: Exchange, for purpose: BearerAuthentication.Purpose = .account, stepUp: Bool = false
-    ) async throws -> VerifiedAccessToken {
-        try requireApprovals(exchange)
-        return try await bearer.authenticate(
-            exchange, for: purpose, signedInWithin: stepUp ? BearerAuthentication.stepUpAge : nil)
-    }
-
-    /// Of calls that are about keys of numbers, too.
-    private func authenticateOwner(_ exchange: Exchange, stepUp: Bool = false) async throws -> VerifiedAccessToken {
-        guard exchange.realm.possession.isEnabled else { return try await authenticate(exchange, stepUp: stepUp) }
-        return try await bearer.authenticate(
-            exchange, for: .account, signedInWithin: stepUp ? BearerAuthentication.stepUpAge : nil)
-    }
 
     private static var invalidOffer: Answer { .error(.badRequest, "invalid_offer") }
 

@@ -18,11 +18,11 @@ struct DiscoveryRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/.well-known/openid-configuration", [.get: { metadata($0) }]),
-            Route("/.well-known/oauth-authorization-server", [.get: { metadata($0) }]),
-            Route("/.well-known/jwks", [.get: { try await jwks($0) }]).logged(as: "jwks"),
+            Route("/.well-known/openid-configuration", [.get: .anonymous { metadata($0) }]),
+            Route("/.well-known/oauth-authorization-server", [.get: .anonymous { metadata($0) }]),
+            Route("/.well-known/jwks", [.get: .anonymous { try await jwks($0) }]).logged(as: "jwks"),
             // Where some libraries look without discovery.
-            Route("/.well-known/jwks.json", [.get: { try await jwks($0) }]).logged(as: "jwks"),
+            Route("/.well-known/jwks.json", [.get: .anonymous { try await jwks($0) }]).logged(as: "jwks"),
         ].map { $0.cors(.all) }
     }
 

@@ -59,6 +59,11 @@ public struct Answer: Sendable, Equatable {
         .problem(.badRequest, title: "Approvals.Disabled", detail: "Approvals are disabled for this realm.")
     }
 
+    /// The answer when the realm has proofs of phone numbers switched off.
+    static var possessionDisabled: Answer {
+        .problem(.badRequest, title: "Possession.Disabled", detail: "Possession is disabled for this realm.")
+    }
+
     /// A JSON object with one `Message` member, as the enrolment endpoints answer.
     static func message(_ status: HTTPResponse.Status, _ text: String) -> Answer {
         var object = JSONWriter(reserving: 128)

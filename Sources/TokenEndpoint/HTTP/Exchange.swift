@@ -84,11 +84,6 @@ public struct Exchange: Sendable {
         "utf-8", "utf8", "unicode-1-1-utf-8", "unicode11utf8", "unicode20utf8", "x-unicode20utf8",
     ]
 
-    /// - Throws: the answer of endpoints that exist only while the realm has native grants on.
-    func requireNativeGrants() throws(Refusal) {
-        guard realm.nativeGrantsEnabled else { throw Refusal(.nativeGrantsDisabled) }
-    }
-
     /// Parses a form body. - Throws: `invalid_request`.
     package func form() throws(Refusal) -> FormParameters {
         guard hasContentType("application/x-www-form-urlencoded") else {
@@ -140,37 +135,6 @@ public struct Exchange: Sendable {
         nextNonce?.note(proof.freshNonce)
         return proof.use
     }
-
-    /// The token of `Authorization: Bearer` (RFC 6750 §2.1) or `DPoP` (RFC 9449 §7.1).
-    func bearer() -> Bearer {
-        let values = request.headers[values: .authorization]
-        guard let value = values.first else { return .none }
-        let parts = value.split(separator: " ", omittingEmptySubsequences: true)
-        guard values.count == 1 else { return .malformed }
-        switch parts.first?.lowercased() {
-        case "bearer": return parts.count == 2 ? .token(String(parts[1])) : .malformed
-        case "dpop": return parts.count == 2 ? .proven(String(parts[1])) : .malformed
-        default: return .none
-        }
-    }
-
-    /// The text of the access token, of either scheme (`Bearer`, `DPoP`).
-    var presentedToken: String? {
-        switch bearer() {
-        case .token(let text), .proven(let text): text
-        case .none, .malformed: nil
-        }
-    }
-
-    enum Bearer {
-        /// No `Authorization` header, or one of another scheme.
-        case none
-        /// A scheme without exactly one token, or more than one header.
-        case malformed
-        case token(String)
-        /// Of scheme `DPoP`: worth nothing without a proof.
-        case proven(String)
-    }
 }
 
 /// The nonce that a client uses next, noted by the verifier of its proof.
@@ -185,33 +149,6 @@ final class NextNonce: Sendable {
         var answer = answer
         answer.headers[.dpopNonce] = nonce
         return answer
-    }
-}
-
-extension ClientAuthenticator {
-    /// The form of a request that a client makes for itself, and the client.
-    func authenticate(_ exchange: Exchange) async throws -> (form: FormParameters, client: Client) {
-        let (form, authenticated) = try verify(exchange)
-        try await spend(authenticated, realm: exchange.realm, source: exchange.source)
-        return (form, authenticated.client)
-    }
-
-    /// The same for a request with a proof of possession: its assertion is not used up yet.
-    func verify(_ exchange: Exchange) throws -> (form: FormParameters, client: Authenticated) {
-        let credentials = try exchange.presentedCredentials()
-        let form = try exchange.form()
-        exchange.nameClient(form["client_id"] ?? credentials.clientID)
-        let authenticated = try verify(
-            form, credentials, realm: exchange.realm, source: exchange.source, endpoint: exchange.request.path ?? "")
-        exchange.namedClient?.note(authenticated.client)
-        return (form, authenticated)
-    }
-
-    /// Uses up the assertion of a request whose proof was verified, then runs the body, which uses up the proof.
-    func spending<R>(
-        _ authenticated: Authenticated, _ exchange: Exchange, _ body: () async throws -> R
-    ) async throws -> R {
-        try await spending(authenticated, realm: exchange.realm, source: exchange.source, body)
     }
 }
 

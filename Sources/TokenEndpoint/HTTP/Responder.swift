@@ -89,7 +89,7 @@ public final class Responder: Sendable {
         guard let realm, let route else { return Answer(.notFound) }
         span?.attributes["postern.realm"] = realm.slug
         if let preflight = route.crossOrigin.preflight(request, route, realm) { return preflight }
-        guard let handler = route.handler(for: request.method) else {
+        guard let endpoint = route.endpoint(for: request.method) else {
             return Answer(.methodNotAllowed, headers: [.allow: route.allow])
         }
         if let expectation = request.headers[.expect], expectation.lowercased() != "100-continue" {
@@ -98,7 +98,7 @@ public final class Responder: Sendable {
         var exchange = exchange(request, realm, host, peer, parameter, span)
         if case .clients = route.crossOrigin, request.headers.has(.origin) { exchange.namedClient = NamedClient() }
         if realm.dpop.requiresNonce, request.headers.has(.dpop) { exchange.nextNonce = NextNonce() }
-        var found = await run(handler, of: route, exchange).challenging(request)
+        var found = await run(endpoint, of: route, exchange).challenging(request)
         if let nextNonce = exchange.nextNonce { found = nextNonce.applied(to: found) }
         let answer = route.crossOrigin.applied(
             to: await refusals.counted(found, exchange), request, realm, exchange.namedClient)
@@ -127,10 +127,11 @@ public final class Responder: Sendable {
         return route.outage(exchange(request, realm, host, peer, parameter, span))
     }
 
-    /// The handler's answer, or the one that goes with what it threw.
-    private func run(_ handler: Handler, of route: Route, _ exchange: Exchange) async -> Answer {
+    /// The endpoint's answer, or the one that goes with what it threw.
+    private func run(_ endpoint: Endpoint, of route: Route, _ exchange: Exchange) async -> Answer {
         do {
-            let answer = try await handler(exchange)
+            try route.requirement?.require(in: exchange.realm)
+            let answer = try await endpoint.answer(exchange)
             if route.uniform == .accepted { await deadline.hold(exchange) }
             return answer
         } catch {

@@ -1,12 +1,9 @@
 public import HTTPTypes
 
-/// Answers a request for a known realm. What a handler throws, ``Responder`` turns into an answer.
-public typealias Handler = @Sendable (Exchange) async throws -> Answer
-
-/// An endpoint: an exact path, its methods, and what holds for all of its answers.
+/// A path, who may call each of its methods (``Endpoint``), and what holds for all of its answers.
 public struct Route: Sendable {
     let path: String
-    let handlers: [HTTPRequest.Method: Handler]
+    private let endpoints: [HTTPRequest.Method: Endpoint]
     /// Whether one more path segment follows ``path``, which then ends in a slash.
     let hasParameter: Bool
     /// Which answers leave at the fixed deadline.
@@ -21,6 +18,8 @@ public struct Route: Sendable {
     private(set) var unavailable = Answer.unavailable
     /// What it answers then to a GET instead, for a realm as it was before; `nil`: ``unavailable``.
     private(set) var outage: @Sendable (Exchange) -> Answer? = { _ in nil }
+    /// What the realm must have switched on, so that the route exists there; it is looked at before the caller.
+    private(set) var requirement: Requirement?
 
     /// Which answers of a route leave at the fixed deadline, so that their time tells nothing about an account.
     enum UniformAnswers: Sendable {
@@ -32,16 +31,16 @@ public struct Route: Sendable {
     }
 
     /// A route. `HEAD` follows `GET`.
-    public init(_ path: String, _ handlers: [HTTPRequest.Method: Handler]) {
+    public init(_ path: String, _ endpoints: [HTTPRequest.Method: Endpoint]) {
         self.path = path
-        self.handlers = handlers
+        self.endpoints = endpoints
         hasParameter = false
     }
 
     /// A route whose last path segment is a parameter: `prefix` ends in a slash.
-    public init(prefix: String, _ handlers: [HTTPRequest.Method: Handler]) {
+    public init(prefix: String, _ endpoints: [HTTPRequest.Method: Endpoint]) {
         path = prefix
-        self.handlers = handlers
+        self.endpoints = endpoints
         hasParameter = true
     }
 
@@ -88,11 +87,18 @@ public struct Route: Sendable {
         return route
     }
 
-    func handler(for method: HTTPRequest.Method) -> Handler? {
-        handlers[method == .head ? .get : method]
+    /// The route of a part of the product that a realm may lack.
+    func requiring(_ requirement: Requirement) -> Route {
+        var route = self
+        route.requirement = requirement
+        return route
+    }
+
+    func endpoint(for method: HTTPRequest.Method) -> Endpoint? {
+        endpoints[method == .head ? .get : method]
     }
 
     var allow: String {
-        handlers.keys.flatMap { $0 == .get ? ["GET", "HEAD"] : [$0.rawValue] }.sorted().joined(separator: ", ")
+        endpoints.keys.flatMap { $0 == .get ? ["GET", "HEAD"] : [$0.rawValue] }.sorted().joined(separator: ", ")
     }
 }

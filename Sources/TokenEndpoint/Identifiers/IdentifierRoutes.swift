@@ -11,30 +11,39 @@ struct IdentifierRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/identifiers", [.get: { try await list($0) }, .post: { try await add($0) }]),
-            Route("/connect/identifiers/begin", [.post: { try await begin($0) }]),
+            Route(
+                "/connect/identifiers",
+                [
+                    .get: .account(bearer) { try await list($0, $1) },
+                    .post: .account(bearer, signedInWithin: recently) { try await add($0, $1) },
+                ]),
+            Route(
+                "/connect/identifiers/begin",
+                [.post: .account(bearer, signedInWithin: recently) { try await begin($0, $1) }]),
             Route(
                 prefix: "/connect/identifiers/",
-                [.patch: { try await makePrimary($0) }, .delete: { try await remove($0) }]),
+                [
+                    .patch: .account(bearer) { try await makePrimary($0, $1) },
+                    .delete: .account(bearer, signedInWithin: recently) { try await remove($0, $1) },
+                ]),
         ].map { $0.logged(as: "identifiers").cors(.clients) }
     }
 
-    private func list(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(exchange, for: .account)
-        let found = try await identifiers.list(realm: exchange.realm, user: verified.session.user)
+    private var recently: Int { BearerAuthentication.stepUpAge }
+
+    private func list(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
+        let found = try await identifiers.list(realm: exchange.realm, user: caller.user)
         return Answer(json: Array("[".utf8) + found.map(Self.json).joined(separator: [0x2C]) + Array("]".utf8))
     }
 
-    private func begin(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(
-            exchange, for: .account, signedInWithin: BearerAuthentication.stepUpAge)
+    private func begin(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
         let address = try MessageAddress(body, exchange.realm, channels: [.sms, .voice, .whatsapp])
         let receipt = try await answering {
             try await identifiers.begin(
                 address, authSession: try body.string("AuthSession"),
                 locale: Language.preferred(in: exchange.request.headers[.acceptLanguage])?.tag,
-                realm: exchange.realm, user: verified.session.user, client: verified.client,
+                realm: exchange.realm, user: caller.user, client: caller.verified.client,
                 source: exchange.source)
         }
         var object = JSONWriter()
@@ -46,9 +55,7 @@ struct IdentifierRoutes: Sendable {
         return Answer(json: object.finish())
     }
 
-    private func add(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(
-            exchange, for: .account, signedInWithin: BearerAuthentication.stepUpAge)
+    private func add(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
         guard let handle = try body.string("AuthSession") else {
             throw Refusal(.error(.badRequest, "AuthSession is required."))
@@ -58,30 +65,27 @@ struct IdentifierRoutes: Sendable {
         }
         let added = try await answering {
             try await identifiers.add(
-                authSession: handle, code: TypedCode(code), realm: exchange.realm, verified: verified,
+                authSession: handle, code: TypedCode(code), realm: exchange.realm, verified: caller.verified,
                 source: exchange.source)
         }
         return Answer(json: Self.json(added))
     }
 
-    private func makePrimary(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(exchange, for: .account)
+    private func makePrimary(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
         guard try body.bool("Primary") == true else {
             throw Refusal(.error(.badRequest, "Primary must be true."))
         }
         guard let id = UUIDValue(exchange.pathParameter),
-            let changed = try await identifiers.makePrimary(id, realm: exchange.realm, user: verified.session.user)
+            let changed = try await identifiers.makePrimary(id, realm: exchange.realm, user: caller.user)
         else { return Answer(.notFound) }
         return Answer(json: Self.json(changed))
     }
 
-    private func remove(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(
-            exchange, for: .account, signedInWithin: BearerAuthentication.stepUpAge)
+    private func remove(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         guard let id = UUIDValue(exchange.pathParameter) else { return Answer(.notFound) }
         let removal = try await identifiers.remove(
-            id, realm: exchange.realm, verified: verified, source: exchange.source)
+            id, realm: exchange.realm, verified: caller.verified, source: exchange.source)
         return switch removal {
         case .removed: Answer(.noContent)
         case .unknown: Answer(.notFound)

@@ -39,6 +39,8 @@ struct IntrospectionAnswer {
             object.member("iat", access.issuedAt)
             object.member("jti", Base64.urlEncode(access.jti))
             object.member("token_type", access.thumbprint == nil ? "Bearer" : "DPoP")
+        } else {
+            object.member("token_type", "refresh_token")
         }
         object.confirmation(access?.thumbprint ?? refreshThumbprint)
         if let signIn {

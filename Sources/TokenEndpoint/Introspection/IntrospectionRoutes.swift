@@ -13,18 +13,18 @@ struct IntrospectionRoutes: Sendable {
     let clock: @Sendable () -> Double
 
     var routes: [Route] {
-        [Route("/connect/introspect", [.post: { try await introspect($0) }]).logged(as: "introspection")]
+        [
+            Route("/connect/introspect", [.post: .resourceServer(clients) { try await introspect($0, $1) }]).logged(
+                as: "introspection")
+        ]
     }
 
     private static let inactive = Array(#"{"active":false}"#.utf8)
     private static let signedType = "application/token-introspection+jwt"
 
-    private func introspect(_ exchange: Exchange) async throws -> Answer {
-        let (form, client) = try await clients.authenticate(exchange)
-        guard client.isConfidential else {
-            throw TokenError(.invalidClient, "Client authentication failed.", reason: "public client")
-        }
-        guard let token = form["token"] else { throw TokenError.missing("token") }
+    private func introspect(_ exchange: Exchange, _ caller: CallingClient) async throws -> Answer {
+        let client = caller.client
+        guard let token = caller.form["token"] else { throw TokenError.missing("token") }
         let wantsJWT = Self.wantsJWT(exchange.request.headers[values: .accept])
         if wantsJWT { try databaseClock.require() }
         let answer = try await answer(token, exchange.realm, client)?.json(for: exchange.realm) ?? Self.inactive
@@ -57,9 +57,12 @@ struct IntrospectionRoutes: Sendable {
                 .map { IntrospectionAnswer(verified, audience: $0) }
         case nil: break
         }
-        guard let (token, session) = try await refreshTokens.verify(text, realm: realm) else { return nil }
-        return Self.visible(session.resources, of: session.client, to: client)
-            .map { IntrospectionAnswer(token, session, audience: $0) }
+        // An API that asks about what it was sent must not take a refresh token for an access token (RFC 7662 §4).
+        guard let (token, session) = try await refreshTokens.verify(text, realm: realm),
+            session.client == client.key
+                || client.permissions.contains("ept:introspection") && client.resources.isEmpty
+        else { return nil }
+        return IntrospectionAnswer(token, session, audience: session.resources)
     }
 
     /// What a client may see of a token's audience; `nil`: nothing, not even that the token is active.

@@ -12,18 +12,27 @@ struct PasskeyRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/passkey/begin", [.post: { try await beginLogin($0) }]).errors(.native),
-            Route("/connect/passkey/enroll/begin", [.post: { try await beginEnrolment($0) }]),
-            Route("/connect/passkey/enroll", [.post: { try await enrol($0) }]),
-            Route("/connect/passkey", [.get: { try await list($0) }]),
+            Route("/connect/passkey/begin", [.post: .anonymous { try await beginLogin($0) }]).errors(.native),
+            Route(
+                "/connect/passkey/enroll/begin",
+                [.post: .account(bearer, for: .passkeys, signedInWithin: recently) { try await beginEnrolment($0, $1) }]
+            ),
+            Route(
+                "/connect/passkey/enroll",
+                [.post: .account(bearer, for: .passkeys, signedInWithin: recently) { try await enrol($0, $1) }]),
+            Route("/connect/passkey", [.get: .account(bearer, for: .passkeys) { try await list($0, $1) }]),
             Route(
                 prefix: "/connect/passkey/",
-                [.patch: { try await rename($0) }, .delete: { try await delete($0) }]),
-        ].map { $0.cors(.clients).logged(as: "passkey") }
+                [
+                    .patch: .account(bearer, for: .passkeys) { try await rename($0, $1) },
+                    .delete: .account(bearer, for: .passkeys, signedInWithin: recently) { try await delete($0, $1) },
+                ]),
+        ].map { $0.requiring(.nativeGrants).cors(.clients).logged(as: "passkey") }
     }
 
+    private var recently: Int { BearerAuthentication.stepUpAge }
+
     private func beginLogin(_ exchange: Exchange) async throws -> Answer {
-        try exchange.requireNativeGrants()
         let form = try exchange.form()
         guard let clientID = form["client_id"] else { throw TokenError.missing("client_id") }
         exchange.nameClient(clientID)
@@ -38,15 +47,14 @@ struct PasskeyRoutes: Sendable {
         return Answer(json: options.json)
     }
 
-    private func beginEnrolment(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange, stepUp: true)
+    private func beginEnrolment(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let options = try await passkeys.beginEnrolment(
-            realm: exchange.realm, rpID: try rpID(exchange.realm, verified.client), owner: Passkeys.Owner(verified))
+            realm: exchange.realm, rpID: try rpID(exchange.realm, caller.verified.client),
+            owner: Passkeys.Owner(caller.verified))
         return options.map { Answer(json: $0.json) } ?? .bearerChallenge(invalidToken: true)
     }
 
-    private func enrol(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange, stepUp: true)
+    private func enrol(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
         let displayName = try Self.displayName(body, required: false)
         guard let ceremonyID = try body.string("ceremonyId"), let attestation = body.object("attestation") else {
@@ -54,40 +62,31 @@ struct PasskeyRoutes: Sendable {
         }
         let id = try await passkeys.enrol(
             ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm,
-            owner: Passkeys.Owner(verified), source: exchange.source)
+            owner: Passkeys.Owner(caller.verified), source: exchange.source)
         var object = JSONWriter()
         object.member("Message", "Passkey enrolled successfully.")
         object.member("Id", id.description)
         return Answer(json: object.finish())
     }
 
-    private func list(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange, stepUp: false)
-        let listed = try await passkeys.list(realm: exchange.realm, user: verified.session.user)
+    private func list(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
+        let listed = try await passkeys.list(realm: exchange.realm, user: caller.user)
         return Answer(json: Array("[".utf8) + listed.map(\.json).joined(separator: Array(",".utf8)) + Array("]".utf8))
     }
 
-    private func rename(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange, stepUp: false)
+    private func rename(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let name = try Self.displayName(try await exchange.json(), required: true) ?? ""
         guard let id = UUIDValue(exchange.pathParameter),
-            let item = try await passkeys.rename(realm: exchange.realm, user: verified.session.user, id: id, to: name)
+            let item = try await passkeys.rename(realm: exchange.realm, user: caller.user, id: id, to: name)
         else { return Answer(.notFound) }
         return Answer(json: item.json)
     }
 
-    private func delete(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange, stepUp: true)
+    private func delete(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         guard let id = UUIDValue(exchange.pathParameter),
-            try await passkeys.delete(realm: exchange.realm, verified: verified, id: id, source: exchange.source)
+            try await passkeys.delete(realm: exchange.realm, verified: caller.verified, id: id, source: exchange.source)
         else { return Answer(.notFound) }
         return Answer(.noContent)
-    }
-
-    private func authenticate(_ exchange: Exchange, stepUp: Bool) async throws -> VerifiedAccessToken {
-        try exchange.requireNativeGrants()
-        return try await bearer.authenticate(
-            exchange, for: .passkeys, signedInWithin: stepUp ? BearerAuthentication.stepUpAge : nil)
     }
 
     private func rpID(_ realm: Realm, _ client: Client) throws(Refusal) -> String {

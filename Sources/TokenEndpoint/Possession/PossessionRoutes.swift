@@ -13,17 +13,17 @@ struct PossessionRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/possession/open", [.post: { try await open($0) }]),
-            Route("/connect/possession/send", [.post: { try await send($0) }]),
-            Route("/connect/possession/check", [.post: { try await check($0) }]),
-            Route("/connect/possession/result", [.post: { try await result($0) }]),
-            Route("/connect/possession/finish", [.post: { try await finish($0) }]),
-            Route("/connect/possession/cancel", [.post: { try await cancel($0) }]),
-        ].map { $0.logged(as: "possession").cors(.clients) }
+            Route("/connect/possession/open", [.post: .possession(door, tokens) { try await open($0, $1) }]),
+            Route("/connect/possession/send", [.post: .possession(door, tokens) { try await send($0, $1) }]),
+            Route("/connect/possession/check", [.post: .possession(door, tokens) { try await check($0, $1) }]),
+            Route("/connect/possession/result", [.post: .possession(door, tokens) { try await result($0, $1) }]),
+            Route("/connect/possession/finish", [.post: .possession(door, tokens) { try await finish($0, $1) }]),
+            Route("/connect/possession/cancel", [.post: .possession(door, tokens) { try await cancel($0, $1) }]),
+        ].map { $0.requiring(.possession).logged(as: "possession").cors(.clients) }
     }
 
-    private func open(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { caller, body in
+    private func open(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
+        try await answering(exchange) { body in
             let deviceID = try Self.text(body, "deviceId").flatMap { $0.isEmpty ? nil : $0 }
             guard deviceID.map({ UUIDValue($0) != nil }) ?? true else { throw PossessionFault.invalidRequest }
             let operatorToken = try Self.text(body, "operatorToken")
@@ -45,8 +45,8 @@ struct PossessionRoutes: Sendable {
         }
     }
 
-    private func send(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { caller, body in
+    private func send(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
+        try await answering(exchange) { body in
             guard let channel = try Self.text(body, "channel") else { throw PossessionFault.invalidRequest }
             let typed = try Self.text(body, "phoneNumber").flatMap { $0.isEmpty ? nil : $0 }
             let number = typed.flatMap { exchange.realm.possessionNumber($0) }
@@ -75,8 +75,8 @@ struct PossessionRoutes: Sendable {
         }
     }
 
-    private func check(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { caller, body in
+    private func check(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
+        try await answering(exchange) { body in
             guard let typed = body.text("otp"), typed.utf8.count <= TypedCode.maximumBytes else {
                 throw PossessionFault.invalidRequest
             }
@@ -86,8 +86,8 @@ struct PossessionRoutes: Sendable {
         }
     }
 
-    private func result(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { caller, body in
+    private func result(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
+        try await answering(exchange) { body in
             let wait = body.has("wait") ? body.integer("wait") : 0
             guard let wait, (0...25).contains(wait), body.text("wait") == nil else {
                 throw PossessionFault.invalidRequest
@@ -108,8 +108,8 @@ struct PossessionRoutes: Sendable {
         }
     }
 
-    private func finish(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { caller, body in
+    private func finish(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
+        try await answering(exchange) { body in
             guard let url = try Self.text(body, "redirectUrl") else { throw PossessionFault.invalidRequest }
             // Another URL costs the proof as well.
             guard let returned = ReturnedLink(url, realm: exchange.realm) else {
@@ -120,7 +120,7 @@ struct PossessionRoutes: Sendable {
                 _ = try await enter(caller, exchange)
                 throw PossessionRefusal.redirectUnknown
             }
-            let facts = try await proven(exchange) {
+            let facts = try await caller.device.using(in: exchange.realm) {
                 try await steps.finish(
                     caller.authID, proof: caller.proof, returnCode: returned.code, realm: exchange.realm)
             }
@@ -128,32 +128,19 @@ struct PossessionRoutes: Sendable {
         }
     }
 
-    private func cancel(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { caller, _ in
-            try await proven(exchange) {
+    private func cancel(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
+        try await answering(exchange) { _ in
+            try await caller.device.using(in: exchange.realm) {
                 try await steps.cancel(caller.authID, proof: caller.proof, realm: exchange.realm)
             }
             return Self.state("failed")
         }
     }
 
-    /// The switch, the scheme of the token, the body, and errors in this wire's form.
+    /// The body, and errors in this wire's form.
     private func answering(
-        _ exchange: Exchange, _ body: (Caller, JSONMembers) async throws -> Answer
+        _ exchange: Exchange, _ body: (JSONMembers) async throws -> Answer
     ) async throws -> Answer {
-        guard exchange.realm.possession.isEnabled else {
-            throw Refusal(
-                .problem(.badRequest, title: "Possession.Disabled", detail: "Possession is disabled for this realm."))
-        }
-        let token: String
-        switch exchange.bearer() {
-        case .proven(let text): token = text
-        case .none: throw Refusal(.bearerChallenge(invalidToken: false))
-        case .token, .malformed: throw Refusal(.dpopTokenChallenge)
-        }
-        // The proof is checked before the token is looked at, as at every protected endpoint.
-        let proof = try door.prove(exchange, for: token)
-        guard let authID = tokens.authID(of: token, realm: exchange.realm) else { throw Refusal(.dpopTokenChallenge) }
         do {
             let members: JSONMembers
             do {
@@ -165,7 +152,7 @@ struct PossessionRoutes: Sendable {
                 default: throw PossessionFault.invalidRequest
                 }
             }
-            return try await body(Caller(authID: authID, proof: proof), members)
+            return try await body(members)
         } catch let error as PossessionRefusal {
             throw error == .tokenUnknown ? Refusal(.dpopTokenChallenge) : Refusal(error.answer)
         } catch let error as PossessionFault {
@@ -173,26 +160,11 @@ struct PossessionRoutes: Sendable {
         }
     }
 
-    /// Who calls: the transaction that the token names, and the key.
-    private struct Caller {
-        let authID: UUIDValue
-        let proof: DeviceProof
-    }
-
     private func enter(
-        _ caller: Caller, _ exchange: Exchange, _ number: PhoneNumber? = nil
+        _ caller: PossessionCaller, _ exchange: Exchange, _ number: PhoneNumber? = nil
     ) async throws -> PossessionSteps.Entry {
-        try await proven(exchange) {
+        try await caller.device.using(in: exchange.realm) {
             try await steps.enter(caller.authID, proof: caller.proof, phone: number, realm: exchange.realm)
-        }
-    }
-
-    /// A statement that uses the proof up.
-    private func proven<R>(_ exchange: Exchange, _ statement: () async throws -> R) async throws -> R {
-        do {
-            return try await door.proofs.using(in: exchange.realm, statement)
-        } catch let error as TokenError where error.code == .invalidDPoPProof || error.code == .useDPoPNonce {
-            throw Refusal(.dpopChallenge(error), because: error)
         }
     }
 

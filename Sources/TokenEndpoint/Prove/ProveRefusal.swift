@@ -3,7 +3,7 @@ import Grants
 import HTTPTypes
 
 /// A refusal on Prove's wire: `code` and `message`, and `error` as everywhere else.
-struct ProveRefusal: AnswerableError {
+struct ProveRefusal: AnswerableError, ServiceRefusal {
     let answer: Answer
     var reason: String? { nil }
 

@@ -8,26 +8,33 @@ import Persistence
 struct ProveRoutes: Sendable {
     let possessions: Possessions
     let service: TokenService
-    let verifier: AccessTokenVerifier
-    /// Seconds since the epoch.
-    let clock: @Sendable () -> Double
+    let bearer: BearerAuthentication
 
     var routes: [Route] {
         [
-            Route("/token", [.post: { try await token($0) }]),
+            Route("/token", [.post: .grant { try await token($0) }]),
             Route(
                 "/v3/unify",
-                [.post: { try await start($0, "unify", kind: "possessionType", ["mobile", "desktop", "none"]) }]),
-            Route("/v3/start", [.post: { try await start($0, "start", kind: "flowType", ["mobile", "desktop"]) }]),
-            Route("/v3/unify-status", [.post: { try await status($0) }]),
-            Route("/v3/unify-bind", [.post: { try await bind($0) }]),
-            Route("/v3/validate", [.post: { try await validate($0) }]),
-            Route("/v3/device/revoke", [.post: { try await revoke($0) }]),
-        ].map { $0.logged(as: "possession").unavailable(ProveRefusal.unavailable.answer) }
+                [
+                    .post: .service(bearer, ProveRefusal.self) {
+                        try await start($0, $1, "unify", kind: "possessionType", ["mobile", "desktop", "none"])
+                    }
+                ]),
+            Route(
+                "/v3/start",
+                [
+                    .post: .service(bearer, ProveRefusal.self) {
+                        try await start($0, $1, "start", kind: "flowType", ["mobile", "desktop"])
+                    }
+                ]),
+            Route("/v3/unify-status", [.post: .service(bearer, ProveRefusal.self) { try await status($0, $1) }]),
+            Route("/v3/unify-bind", [.post: .service(bearer, ProveRefusal.self) { try await bind($0, $1) }]),
+            Route("/v3/validate", [.post: .service(bearer, ProveRefusal.self) { try await validate($0, $1) }]),
+            Route("/v3/device/revoke", [.post: .service(bearer, ProveRefusal.self) { try await revoke($0, $1) }]),
+        ].map { $0.requiring(.proveWire).logged(as: "possession").unavailable(ProveRefusal.unavailable.answer) }
     }
 
     private func token(_ exchange: Exchange) async throws -> Answer {
-        guard exchange.realm.possession.isEnabled else { return Answer(.notFound) }
         do {
             let credentials = try exchange.presentedCredentials()
             let form = try exchange.form()
@@ -46,9 +53,9 @@ struct ProveRoutes: Sendable {
     }
 
     private func start(
-        _ exchange: Exchange, _ family: String, kind: String, _ kinds: Set<String>
+        _ exchange: Exchange, _ caller: ServiceCaller, _ family: String, kind: String, _ kinds: Set<String>
     ) async throws -> Answer {
-        try await answering(exchange) { client, members in
+        try await answering(exchange, caller) { client, members in
             let request = try members.start(family, kind: kind, kinds)
             let started = try await possessions.start(request, client: client, realm: exchange.realm)
             var object = JSONWriter(reserving: 768)
@@ -66,16 +73,16 @@ struct ProveRoutes: Sendable {
     private static let again = Array(#"{"v3-validate":"/v3/validate"}"#.utf8)
     private static let done = Array(#"{"done":"done"}"#.utf8)
 
-    private func status(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { client, members in
+    private func status(_ exchange: Exchange, _ caller: ServiceCaller) async throws -> Answer {
+        try await answering(exchange, caller) { client, members in
             let requestID = try members.requestID()
             let id = try members.correlation()
             return Self.unified(try await facts(id, of: "unify", client, exchange), requestID)
         }
     }
 
-    private func bind(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { client, members in
+    private func bind(_ exchange: Exchange, _ caller: ServiceCaller) async throws -> Answer {
+        try await answering(exchange, caller) { client, members in
             _ = try members.required("phoneNumber")
             guard let phone = try members.phone() else { throw ProveRefusal.invalid("phoneNumber") }
             let requestID = try members.requestID()
@@ -90,8 +97,8 @@ struct ProveRoutes: Sendable {
         }
     }
 
-    private func validate(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { client, members in
+    private func validate(_ exchange: Exchange, _ caller: ServiceCaller) async throws -> Answer {
+        try await answering(exchange, caller) { client, members in
             let facts = try await facts(try members.correlation(), of: "start", client, exchange)
             var object = JSONWriter(reserving: 256)
             object.member("success", facts.isPassed)
@@ -104,8 +111,8 @@ struct ProveRoutes: Sendable {
         }
     }
 
-    private func revoke(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) { client, members in
+    private func revoke(_ exchange: Exchange, _ caller: ServiceCaller) async throws -> Answer {
+        try await answering(exchange, caller) { client, members in
             _ = try members.requestID()
             let device = try members.device()
             guard try await possessions.revoke(device, client: client, realm: exchange.realm) else {
@@ -142,19 +149,12 @@ struct ProveRoutes: Sendable {
         return Answer(json: object.finish())
     }
 
-    /// The order of checks of every call: the switch, the token, the permission, the members, the limits.
+    /// After the caller: the members, then what the call does; errors in this wire's form.
     private func answering(
-        _ exchange: Exchange, _ body: (Client, ProveMembers) async throws -> Answer
+        _ exchange: Exchange, _ caller: ServiceCaller, _ body: (Client, ProveMembers) async throws -> Answer
     ) async throws -> Answer {
-        guard exchange.realm.possession.isEnabled else { return Answer(.notFound) }
         do {
-            guard case .token(let text) = exchange.bearer(),
-                case .service(let verified) = try await verifier.identify(
-                    text, as: .bearer, realm: exchange.realm, now: clock()),
-                let client = exchange.realm.clients[verified.account.clientID]
-            else { throw ProveRefusal.unauthorized }
-            guard client.permissions.contains("ept:possession") else { throw ProveRefusal.forbidden }
-            return try await body(client, try await ProveMembers(exchange, client: client))
+            return try await body(caller.client, try await ProveMembers(exchange, client: caller.client))
         } catch let error as ProveRefusal {
             throw error
         } catch {

@@ -8,14 +8,16 @@ struct RevocationRoutes: Sendable {
     let clock: @Sendable () -> Double
 
     var routes: [Route] {
-        [Route("/connect/revoke", [.post: { try await revoke($0) }]).cors(.clients).logged(as: "revocation")]
+        [
+            Route("/connect/revoke", [.post: .client(clients) { try await revoke($0, $1) }]).cors(.clients).logged(
+                as: "revocation")
+        ]
     }
 
-    private func revoke(_ exchange: Exchange) async throws -> Answer {
-        let (form, client) = try await clients.authenticate(exchange)
-        guard let token = form["token"] else { throw TokenError.missing("token") }
+    private func revoke(_ exchange: Exchange, _ caller: CallingClient) async throws -> Answer {
+        guard let token = caller.form["token"] else { throw TokenError.missing("token") }
         // Every fault is thrown: a revocation that may not have happened is never answered with 200.
-        try await revoker.revoke(token, by: client, realm: exchange.realm, now: clock())
+        try await revoker.revoke(token, by: caller.client, realm: exchange.realm, now: clock())
         return Answer(.ok)
     }
 }

@@ -10,15 +10,22 @@ struct TOTPRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/totp/enroll/begin", [.post: { try await begin($0) }]),
-            Route("/connect/totp/enroll", [.post: { try await enrol($0) }]),
-            Route("/connect/totp", [.delete: { try await remove($0) }]),
-        ].map { $0.cors(.clients).logged(as: "totp") }
+            Route(
+                "/connect/totp/enroll/begin",
+                [.post: .account(bearer, for: .secondFactor, signedInWithin: recently) { try await begin($0, $1) }]),
+            Route(
+                "/connect/totp/enroll",
+                [.post: .account(bearer, for: .secondFactor, signedInWithin: recently) { try await enrol($0, $1) }]),
+            Route(
+                "/connect/totp",
+                [.delete: .account(bearer, for: .secondFactor, signedInWithin: recently) { try await remove($0, $1) }]),
+        ].map { $0.requiring(.nativeGrants).cors(.clients).logged(as: "totp") }
     }
 
-    private func begin(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange)
-        let begun = try secondFactors.begin(realm: exchange.realm, verified: verified)
+    private var recently: Int { BearerAuthentication.stepUpAge }
+
+    private func begin(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
+        let begun = try secondFactors.begin(realm: exchange.realm, verified: caller.verified)
         var object = JSONWriter()
         object.member("ceremonyId", begun.ceremonyID)
         object.member("secret", begun.secret)
@@ -26,31 +33,23 @@ struct TOTPRoutes: Sendable {
         return Answer(json: object.finish())
     }
 
-    private func enrol(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange)
+    private func enrol(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
         guard let ceremonyID = try body.string("ceremonyId"), let code = try body.string("code").map(TypedCode.init)
         else {
             throw SecondFactors.Failure.code
         }
         let recoveryCodes = try await secondFactors.enrol(
-            ceremonyID: ceremonyID, code: code, realm: exchange.realm, verified: verified,
+            ceremonyID: ceremonyID, code: code, realm: exchange.realm, verified: caller.verified,
             source: exchange.source)
         var object = JSONWriter()
         object.member("recoveryCodes", recoveryCodes)
         return Answer(json: object.finish())
     }
 
-    private func remove(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await authenticate(exchange)
-        try await secondFactors.remove(realm: exchange.realm, verified: verified, source: exchange.source)
+    private func remove(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
+        try await secondFactors.remove(realm: exchange.realm, verified: caller.verified, source: exchange.source)
         return Answer(.noContent)
-    }
-
-    private func authenticate(_ exchange: Exchange) async throws -> VerifiedAccessToken {
-        try exchange.requireNativeGrants()
-        return try await bearer.authenticate(
-            exchange, for: .secondFactor, signedInWithin: BearerAuthentication.stepUpAge)
     }
 }
 

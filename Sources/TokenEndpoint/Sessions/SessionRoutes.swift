@@ -12,14 +12,18 @@ struct SessionRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/sessions", [.get: { try await list($0) }, .delete: { try await endAll($0) }]),
-            Route(prefix: "/connect/sessions/", [.delete: { try await end($0) }]),
+            Route(
+                "/connect/sessions",
+                [
+                    .get: .account(bearer) { try await list($0, $1) },
+                    .delete: .account(bearer) { try await endAll($0, $1) },
+                ]),
+            Route(prefix: "/connect/sessions/", [.delete: .account(bearer) { try await end($0, $1) }]),
         ].map { $0.cors(.clients).logged(as: "sessions") }
     }
 
-    private func list(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(exchange, for: .account)
-        let listed = try await sessions.list(realm: exchange.realm, verified: verified)
+    private func list(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
+        let listed = try await sessions.list(realm: exchange.realm, verified: caller.verified)
         let items = listed.map { item in
             var object = JSONWriter(reserving: 256)
             object.member("Id", item.id.description)
@@ -32,25 +36,23 @@ struct SessionRoutes: Sendable {
             object.member("LastUsedAt", Timestamp.text(item.lastUsedAt))
             object.member("DPoP", item.isBound)
             object.member("Acr", item.acr ?? AuthenticationContext(amr: item.amr).rawValue)
-            object.member("Current", item.id == verified.token.owner)
+            object.member("Current", item.id == caller.verified.token.owner)
             return object.finish()
         }
         return Answer(json: Array("[".utf8) + items.joined(separator: Array(",".utf8)) + Array("]".utf8))
     }
 
-    private func end(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(exchange, for: .account)
+    private func end(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         guard let id = UUIDValue(exchange.pathParameter),
-            try await sessions.end(id, realm: exchange.realm, verified: verified, source: exchange.source)
+            try await sessions.end(id, realm: exchange.realm, verified: caller.verified, source: exchange.source)
         else { return Answer(.notFound) }
         return Answer(.noContent)
     }
 
-    private func endAll(_ exchange: Exchange) async throws -> Answer {
-        let verified = try await bearer.authenticate(exchange, for: .account)
+    private func endAll(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let endsCurrent = try Self.endsCurrent(exchange)
         let done = try await sessions.endAll(
-            keepsCurrent: !endsCurrent, realm: exchange.realm, verified: verified, source: exchange.source)
+            keepsCurrent: !endsCurrent, realm: exchange.realm, verified: caller.verified, source: exchange.source)
         // The session ended between the two statements.
         return done ? Answer(.noContent) : .bearerChallenge(invalidToken: true)
     }

@@ -14,11 +14,16 @@ struct SignInRequestRoutes: Sendable {
 
     var routes: [Route] {
         let codes = [
-            Route("/api/account/native/otp/request", [.post: { try await request(code, Message.code, $0) }]),
-            Route("/api/account/native/register", [.post: { try await request(registration, Message.register, $0) }]),
+            Route(
+                "/api/account/native/otp/request", [.post: .anonymous { try await request(code, Message.code, $0) }]),
+            Route(
+                "/api/account/native/register",
+                [.post: .anonymous { try await request(registration, Message.register, $0) }]),
         ].map { $0.logged(as: "otp request") }
-        let links = Route("/api/account/magic-link/request", [.post: { try await request(link, Message.link, $0) }])
-            .logged(as: "magic link request")
+        let links = Route(
+            "/api/account/magic-link/request", [.post: .anonymous { try await request(link, Message.link, $0) }]
+        )
+        .logged(as: "magic link request")
         return (codes + [links]).map { $0.uniform(.accepted).errors(.native).cors(.clients) }
     }
 
@@ -61,7 +66,7 @@ struct SignInRequestRoutes: Sendable {
     private static func decode(_ exchange: Exchange, _ factor: any SentFactor) async throws -> SignInRequests.Form {
         let body = try await exchange.json()
         exchange.nameClient(try? body.string("ClientId"))
-        try exchange.requireNativeGrants()
+        try Requirement.nativeGrants.require(in: exchange.realm)
         let address = try MessageAddress(body, exchange.realm, channels: factor.phoneChannels)
         let fields = exchange.realm.registrationFields
         let takesNames = factor.takesNames

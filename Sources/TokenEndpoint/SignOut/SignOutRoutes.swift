@@ -10,7 +10,7 @@ struct SignOutRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/logout", [.get: { try await begin($0) }, .post: { try await submit($0) }])
+            Route("/connect/logout", [.get: .page { try await begin($0) }, .post: .page { try await submit($0) }])
                 .logged(as: "logout").unavailable(pages.unavailable)
         ]
     }

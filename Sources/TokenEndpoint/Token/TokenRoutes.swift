@@ -9,8 +9,8 @@ struct TokenRoutes: Sendable {
 
     var routes: [Route] {
         [
-            Route("/connect/token", [.post: { try await token($0) }]).uniform(.refusals).cors(.clients).logged(
-                as: "token")
+            Route("/connect/token", [.post: .grant { try await token($0) }])
+                .uniform(.refusals).cors(.clients).logged(as: "token")
         ]
     }
 

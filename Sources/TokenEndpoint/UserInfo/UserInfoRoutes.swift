@@ -13,16 +13,16 @@ struct UserInfoRoutes: Sendable {
             Route(
                 "/connect/userinfo",
                 [
-                    .get: { try await userInfo($0, bodyToken: nil) },
-                    .post: { try await userInfo($0, bodyToken: Self.bodyToken($0)) },
+                    .get: .claims(bearer) { try await userInfo($0, $1) },
+                    .post: .claims(bearer) { try await userInfo($0, $1) },
                 ]
             ).cors(.clients).logged(as: "userinfo")
         ]
     }
 
-    private func userInfo(_ exchange: Exchange, bodyToken: String?) async throws -> Answer {
+    private func userInfo(_ exchange: Exchange, _ caller: ClaimsCaller) async throws -> Answer {
         let verified: VerifiedAccessToken
-        switch try await bearer.authenticateForClaims(exchange, bodyToken: bodyToken) {
+        switch caller.person {
         case .user(let user): verified = user
         case .address(let proven):
             var claims = JSONWriter()
@@ -35,17 +35,6 @@ struct UserInfoRoutes: Sendable {
                 .first { $0.kind == "phone" && $0.isPrimary }?.value
         }
         return Answer(json: Self.claims(verified, phone: phone))
-    }
-
-    /// The token of a form body (RFC 6750 §2.2). No other endpoint reads one. - Throws: `invalid_request` for two
-    /// tokens.
-    private static func bodyToken(_ exchange: Exchange) throws(Refusal) -> String? {
-        guard exchange.hasContentType("application/x-www-form-urlencoded") else { return nil }
-        guard let token = try exchange.form()["access_token"] else { return nil }
-        guard !exchange.request.headers.has(.authorization) else {
-            throw Refusal(.oauth(TokenError(.invalidRequest, "Send the access token once.")))
-        }
-        return token
     }
 
     /// Only what the scopes ask for (OpenID Connect Core §5.4).

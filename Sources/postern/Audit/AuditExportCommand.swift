@@ -107,7 +107,8 @@ extension StoreError {
     fileprivate var isPassing: Bool {
         switch self {
         case .unavailable, .inDoubt, .timedOut, .conflict: true
-        case .cancelled, .violation, .rejected, .proofUsed, .proofForgotten, .malformedResult: false
+        case .cancelled, .violation, .rejected, .proofUsed, .proofForgotten, .clientFault, .malformedResult:
+            false
         }
     }
 }

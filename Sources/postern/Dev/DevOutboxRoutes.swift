@@ -11,8 +11,8 @@ struct DevOutboxRoutes: Sendable {
     /// Both routes.
     var routes: [Route] {
         [
-            Route("/dev/outbox", [.get: { _ in page() }]),
-            Route("/dev/outbox.json", [.get: { _ in Answer(json: list()) }]),
+            Route("/dev/outbox", [.get: .anonymous { _ in page() }]),
+            Route("/dev/outbox.json", [.get: .anonymous { _ in Answer(json: list()) }]),
         ]
     }
 

@@ -35,7 +35,7 @@ struct DevPasskeyRoutes: Sendable {
 
     /// The route.
     var routes: [Route] {
-        [Route("/dev/passkey", [.get: { [page] _ in page }])]
+        [Route("/dev/passkey", [.get: .anonymous { [page] _ in page }])]
     }
 
     private static func embedded(_ name: String) -> String {

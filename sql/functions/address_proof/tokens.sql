@@ -47,6 +47,7 @@ BEGIN
     IF FOUND THEN
         outcome := 'ok';
     ELSE
+        PERFORM postern.require_client(p_realm, p_client, 'gt:authorization_code');
         SELECT p.* INTO v_proof
           FROM postern.address_proof AS p WHERE p.realm_id = p_realm AND p.code_hash = p_code_hash
            FOR NO KEY UPDATE;

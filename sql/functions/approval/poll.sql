@@ -6,7 +6,8 @@ SET LOCAL ROLE postern_owner;
 -- The row is locked to the end of the transaction: polls go one after another, and an answer comes before or after.
 CREATE OR REPLACE FUNCTION postern.poll_authentication(
     p_realm uuid, p_client uuid, p_id uuid, p_expires double precision,
-    OUT outcome text, OUT reason text, OUT user_id uuid, OUT security_stamp uuid, OUT decided_at timestamptz)
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT security_stamp uuid, OUT decided_at timestamptz,
+    OUT cotter boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 #variable_conflict use_column
@@ -35,6 +36,7 @@ BEGIN
         user_id := v_asked.user_id;
         security_stamp := v_asked.security_stamp;
         decided_at := v_asked.decided_at;
+        cotter := v_asked.event_id IS NOT NULL;
     ELSIF outcome IN ('slow_down', 'pending') THEN
         UPDATE postern.transaction AS t
            SET polled_at = CASE WHEN v_early THEN t.polled_at ELSE now() END,
@@ -89,6 +91,7 @@ BEGIN
     outcome := v_polled.outcome;
     reason := v_polled.reason;
     IF outcome <> 'approved' THEN
+        PERFORM postern.require_client(p_realm, p_client, p_permission);
         RETURN;
     END IF;
     outcome := 'refused';
@@ -100,6 +103,7 @@ BEGIN
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled AND r.approvals_enabled;
     IF NOT FOUND THEN
+        PERFORM postern.require_client(p_realm, p_client, p_permission);
         reason := 'disabled';
         RETURN;
     END IF;
@@ -130,6 +134,9 @@ BEGIN
         ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
             p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
         jsonb_build_object('approval_id', p_id), v_polled.decided_at, NULL, NULL) AS o;
+    IF v_polled.cotter THEN
+        UPDATE postern.session AS s SET cotter = true WHERE s.realm_id = p_realm AND s.id = p_session;
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION postern.redeem_authentication IS

@@ -75,6 +75,7 @@ BEGIN
         RETURN;
     END IF;
 
+    PERFORM postern.require_client(p_realm, p_client, 'gt:authorization_code');
     SELECT a.client, a.jkt, a.used_at, a.session, a.user_id, a.nonce, a.expires_at > now() AS live, a.resource,
            a.code_challenge IS NOT DISTINCT FROM p_challenge AS verified,
            a.redirect_uri = p_redirect_uri OR p_redirect_uri IS NULL AND a.code_challenge IS NOT NULL AS redirected

@@ -44,7 +44,7 @@ BEGIN
     IF outcome = 'ok' THEN
         kind := v_proof ->> 'kind';
         method := v_proof ->> 'method';
-        UPDATE postern.session AS s SET proof = v_proof
+        UPDATE postern.session AS s SET proof = v_proof, cotter = true
          WHERE s.realm_id = p_realm AND s.id = p_session AND s.proof IS NULL;
     END IF;
 END

@@ -46,6 +46,7 @@ BEGIN
       JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = p_client
       JOIN postern.realm AS r ON r.id = p_realm;
     IF NOT FOUND OR v_device.fault IS NOT NULL THEN
+        PERFORM postern.require_client(p_realm, p_client, p_permission);
         reason := coalesce(v_device.fault, 'unknown');
         RETURN;
     END IF;

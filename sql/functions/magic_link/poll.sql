@@ -30,6 +30,7 @@ BEGIN
     outcome := 'refused';
     v_polled := postern.poll_approval(p_realm, p_client, 'magic', p_handle);
     IF v_polled.outcome <> 'approved' THEN
+        PERFORM postern.require_client(p_realm, p_client, p_permission);
         outcome := v_polled.outcome;
         reason := v_polled.reason;
         RETURN;
@@ -43,6 +44,7 @@ BEGIN
        AND r.id = p_realm AND r.enabled
        AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled);
     IF NOT FOUND THEN
+        PERFORM postern.require_client(p_realm, p_client, p_permission);
         reason := 'disabled';
         RETURN;
     END IF;

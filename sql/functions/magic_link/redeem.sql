@@ -33,6 +33,7 @@ BEGIN
     -- A request without a valid link takes no lock, so that a stranger cannot block the owner of a link.
     IF NOT EXISTS (SELECT FROM postern.login_link AS l
                     WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash) THEN
+        PERFORM postern.require_client(p_realm, p_client, p_permission);
         reason := 'unknown';
         RETURN;
     END IF;
@@ -94,6 +95,7 @@ BEGIN
         session_expires_at := v_opened.expires_at;
         RETURN;
     END IF;
+    PERFORM postern.require_client(p_realm, p_client, p_permission);
     reason := coalesce((SELECT CASE WHEN l.ended IS NOT NULL THEN l.ended WHEN l.expires_at <= now() THEN 'expired'
                                     WHEN l.client <> p_client THEN 'client' WHEN l.handle <> p_handle THEN 'handle'
                                     ELSE 'disabled' END

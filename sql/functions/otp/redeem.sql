@@ -258,6 +258,7 @@ BEGIN
         RETURN;
     END IF;
 
+    PERFORM postern.require_client(p_realm, p_client, p_permission);
     v_refusal := postern.refuse_code(p_realm, p_client, p_email_key, p_handle, v_codes, p_keyed, p_token_salt, p_source,
                                      v_device, v_consecutive, reason);
     reason := v_refusal.because;

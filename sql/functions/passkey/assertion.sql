@@ -82,6 +82,7 @@ BEGIN
     RETURNING u.id, u.security_stamp, coalesce(u.email_key, '') AS email_key, k.client_id,
               now() + r.session_lifetime AS expires_at INTO v_user;
     IF NOT FOUND THEN
+        PERFORM postern.require_client(p_realm, p_client, p_permission);
         SELECT CASE WHEN p.sign_count >= p_sign_count AND p.sign_count > 0 THEN 'sign_count' ELSE 'disabled' END,
                p.user_id
           INTO reason, user_id FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.id = p_passkey;

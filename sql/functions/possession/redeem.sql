@@ -100,6 +100,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
+    PERFORM postern.require_client(p_realm, p_client, p_permission);
     reason := CASE WHEN v_passed.id IS NULL THEN 'transaction' WHEN v_passed.stale THEN 'stale' ELSE 'used' END;
 END
 $$;

@@ -36,6 +36,7 @@ BEGIN
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:client_credentials' = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled;
     IF NOT FOUND THEN
+        PERFORM postern.require_client(p_realm, p_client, 'gt:client_credentials');
         outcome := 'refused';
         RETURN;
     END IF;

@@ -12,10 +12,12 @@ INSERT INTO postern.known_permission (permission, purpose) VALUES
 -- reuse and not a guess. A row that another transaction holds is waited for 100 ms (error 55P03); callers then use
 -- rotate_session_unless_busy.
 -- p_proof: packed (sql/functions/dpop), or thumbprint and flags of one that rotate_sessions has used up, 33 bytes;
--- NULL: none came. A family that is bound to a key is refused without a proof of it, and nothing else happens.
+-- NULL: none came. A bound token is refused without a proof of its key, and nothing else happens. A token from before
+-- the family was bound is a bearer token: it is refused so only while it may be the lost answer's that is repeated, and
+-- its reuse is judged like any other, so that a thief cannot bind the family to a key of his own and be safe.
 -- p_level: the least that the sign-in must have proven; p_max_age: its greatest age in seconds. Outcomes: rotated,
 -- retried, refused (reason is for logs), reuse, invalid_scope, invalid_target, unmet, proof_used, proof_old,
--- rate_limited; nothing is done but in the first two and for reuse.
+-- client_fault (reason: as postern.client_fault), rate_limited; nothing is done but in the first two and for reuse.
 CREATE OR REPLACE FUNCTION postern.rotate_session(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
     p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint, p_proof bytea,
@@ -34,6 +36,9 @@ DECLARE
     v_set text;
     v_session record;
     v_repeats boolean;
+    v_in_window boolean;
+    v_foreign boolean;
+    v_fault text;
     v_proof text := 'none';
     v_key bytea := substr(p_proof, 1, 32);
     v_binding bytea := CASE WHEN get_byte(p_proof, octet_length(p_proof) - 1) & 2 > 0 THEN v_key END;
@@ -65,7 +70,8 @@ BEGIN
            rotated_at = now(),
            last_used_at = now(),
            refresh_expires_at = least(s.expires_at, now() + make_interval(secs => p_lifetime)),
-           jkt = coalesce(s.jkt, v_binding)
+           jkt = coalesce(s.jkt, v_binding),
+           bound_from = CASE WHEN s.jkt IS NULL AND v_binding IS NOT NULL THEN s.generation + 1 ELSE s.bound_from END
       FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
      WHERE s.realm_id = p_realm AND s.id = p_session AND s.generation = p_generation AND s.current_hash = p_hash
        AND s.client = p_client AND (s.jkt IS NULL OR s.jkt = v_key) AND v_proof <> 'used'
@@ -88,10 +94,15 @@ BEGIN
     outcome := 'refused';
     SELECT s.client, s.generation, s.current_hash, s.user_id, s.scope, s.resource, s.amr, s.auth_time, s.token_salt,
            s.expires_at, s.refresh_expires_at, s.rotated_at, s.revoked_at, s.security_stamp, s.rotation_mark, s.jkt,
-           s.acr
+           s.bound_from, s.acr
       INTO v_session
       FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session
        FOR NO KEY UPDATE OF s;
+    v_foreign := v_session.jkt IS DISTINCT FROM v_key AND v_session.jkt IS NOT NULL;
+    v_in_window := v_session.generation = p_generation + 1
+        AND EXISTS (SELECT FROM postern.realm AS r
+                     WHERE r.id = p_realm AND r.refresh_retry_window > interval '0'
+                       AND now() <= v_session.rotated_at + r.refresh_retry_window);
     IF NOT FOUND THEN
         reason := 'unknown';
     ELSIF v_session.client <> p_client THEN
@@ -103,8 +114,8 @@ BEGIN
     ELSIF v_session.generation < p_generation
           OR (v_session.generation = p_generation AND v_session.current_hash <> p_hash) THEN
         reason := 'mismatch';
-    ELSIF v_session.jkt IS NOT NULL AND v_session.jkt IS DISTINCT FROM v_key THEN
-        -- Whatever the generation: who lacks the key gets neither tokens nor a way to sign the owner out.
+    ELSIF v_foreign AND (v_in_window OR p_generation >= coalesce(v_session.bound_from, 0)) THEN
+        -- Who lacks the key of a bound token gets neither tokens nor a way to sign the owner out.
         reason := 'key';
         IF v_proof <> 'used' THEN
             INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
@@ -122,10 +133,7 @@ BEGIN
             reason := 'disabled';
         END IF;
         v_repeats := v_session.generation = p_generation + 1 AND v_session.current_hash = ANY (p_successor_hashes)
-            AND (coalesce(v_session.rotation_mark = p_mark, false)
-                 OR EXISTS (SELECT FROM postern.realm AS r
-                             WHERE r.id = p_realm AND r.refresh_retry_window > interval '0'
-                               AND now() <= v_session.rotated_at + r.refresh_retry_window));
+            AND (v_in_window OR coalesce(v_session.rotation_mark = p_mark, false)) AND NOT v_foreign;
         IF reason IS NOT NULL THEN
             NULL;
         -- A used proof moves nothing and ends nothing: an observer of a request could repeat it otherwise.
@@ -167,6 +175,12 @@ BEGIN
     IF v_proof = 'used' THEN
         outcome := 'proof_used';
         reason := NULL;
+    END IF;
+    -- No exception: the others of a batch are served.
+    v_fault := postern.client_fault(p_realm, p_client, 'gt:refresh_token');
+    IF v_fault IS NOT NULL AND outcome <> 'reuse' THEN
+        outcome := 'client_fault';
+        reason := v_fault;
     END IF;
 END
 $$;

@@ -20,19 +20,20 @@ CREATE OR REPLACE FUNCTION postern.live_session(p_realm uuid, p_session uuid, p_
 RETURNS TABLE (active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[], amr text[],
     auth_time double precision, token_salt bytea, created_at double precision, email text, email_verified boolean,
     first_name text, last_name text, db_now double precision,
-    expires_at double precision, refresh_expires_at double precision, current_hash bytea, acr text, jkt bytea)
+    expires_at double precision, refresh_expires_at double precision, current_hash bytea, acr text, jkt bytea,
+    cotter boolean)
 LANGUAGE sql STABLE ROWS 1
 AS $$
     SELECT f.user_id IS NOT NULL, f.user_id, f.client_id, f.client, f.scope, f.resource, f.amr, f.auth_time,
            f.token_salt, f.created_at, f.email, f.email_verified, f.first_name, f.last_name, date_part('epoch', now()),
-           f.expires_at, f.refresh_expires_at, f.current_hash, f.acr, f.jkt
+           f.expires_at, f.refresh_expires_at, f.current_hash, f.acr, f.jkt, f.cotter
       FROM (SELECT set_config('postern.realm', p_realm::text, true)::uuid AS realm OFFSET 0) AS tenant
       LEFT JOIN LATERAL (
           SELECT s.user_id, s.client_id, s.client, s.scope, s.resource, s.amr,
                  date_part('epoch', s.auth_time) AS auth_time, s.token_salt,
                  date_part('epoch', s.created_at) AS created_at, date_part('epoch', s.expires_at) AS expires_at,
                  date_part('epoch', s.refresh_expires_at) AS refresh_expires_at, s.current_hash, s.acr,
-                 s.jkt, u.email, u.email_verified, u.first_name, u.last_name
+                 s.jkt, s.cotter, u.email, u.email_verified, u.first_name, u.last_name
             FROM postern.session AS s, postern.user_account AS u
            WHERE s.realm_id = tenant.realm AND s.id = p_session AND s.revoked_at IS NULL AND s.expires_at > now()
              AND (s.revoked_jtis IS NULL OR p_jti <> ALL (s.revoked_jtis))
@@ -49,12 +50,13 @@ CREATE OR REPLACE FUNCTION postern.live_session_by_proof(p_realm uuid, p_session
 RETURNS TABLE (proof text, active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[],
     amr text[], auth_time double precision, token_salt bytea, created_at double precision, email text,
     email_verified boolean, first_name text, last_name text, db_now double precision,
-    expires_at double precision, refresh_expires_at double precision, current_hash bytea, acr text, jkt bytea)
+    expires_at double precision, refresh_expires_at double precision, current_hash bytea, acr text, jkt bytea,
+    cotter boolean)
 LANGUAGE sql STABLE ROWS 1
 AS $$
     SELECT used.proof, coalesce(s.active, false), s.user_id, s.client_id, s.client, s.scope, s.resource, s.amr,
            s.auth_time, s.token_salt, s.created_at, s.email, s.email_verified, s.first_name, s.last_name, s.db_now,
-           s.expires_at, s.refresh_expires_at, s.current_hash, s.acr, s.jkt
+           s.expires_at, s.refresh_expires_at, s.current_hash, s.acr, s.jkt, s.cotter
       FROM (SELECT set_config('postern.realm', p_realm::text, true)::uuid AS realm OFFSET 0) AS tenant,
            LATERAL (SELECT postern.mark_proof(tenant.realm, p_proof) AS proof OFFSET 0) AS used
       LEFT JOIN LATERAL postern.live_session(p_realm, p_session, p_jti) AS s ON used.proof = 'fresh'

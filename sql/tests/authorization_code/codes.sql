@@ -1,6 +1,7 @@
 \ir ../helpers/fixture.psql
 \ir ../helpers/browsers.psql
 SELECT no_plan();
+SELECT pg_temp.permit('second', 'gt:authorization_code') \g /dev/null
 SET LOCAL ROLE app_login;
 -- A sign-in answers its request in the same call.
 SELECT is(pg_temp.browse('b', request => pg_temp.wanted('k1')), 'issued', 'a sign-in stores the code');
@@ -8,7 +9,7 @@ SELECT is(pg_temp.exchange('k1', 's', client => 'second'), 'refused client', 'no
 SELECT is(pg_temp.exchange('k1', 's', challenge => ''), 'refused verifier', 'nor a wrong verifier');
 SELECT is(pg_temp.exchange('k1', 's', challenge => NULL), 'refused verifier', 'nor a missing one');
 SELECT is(pg_temp.exchange('k1', 's', uri => 'https://app.example/other'), 'refused redirect_uri', 'nor another URI');
-SELECT is(pg_temp.exchange('k1', 's', r => pg_temp.other()), 'refused unknown', 'nor another realm');
+SELECT is(pg_temp.tried($$pg_temp.exchange('k1', 's', r => pg_temp.other())$$), 'PC002', 'nor another realm');
 SELECT is(pg_temp.exchange('k1', 's', resource => '{https://other}'), 'invalid_target', 'a resource it does not hold');
 SELECT is(pg_temp.exchange('k0', 's'), 'refused unknown', 'an unknown code');
 SELECT results_eq($$SELECT outcome, user_id, scope, resource, amr, acr, nonce, has_refresh_token, auth_time = db_now
@@ -47,7 +48,7 @@ SELECT pg_temp.answered('b', pg_temp.wanted('k5')), pg_temp.answered('b', pg_tem
 RESET ROLE;
 SELECT admin.set_hosted('a', false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.exchange('k5', 's6'), 'refused ended', 'pages off');
+SELECT is(pg_temp.tried($$pg_temp.exchange('k5', 's6')$$), 'PC003', 'pages off');
 SELECT is(pg_temp.answered('b', pg_temp.wanted('k')), 'closed', 'no code is given');
 RESET ROLE;
 SELECT admin.set_hosted('a', true) \g /dev/null

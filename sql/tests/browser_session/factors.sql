@@ -25,7 +25,7 @@ SET LOCAL ROLE app_login;
 SELECT is(pg_temp.ask('h1', 'ada@example.com', '111111', pg_temp.client()), 'sent', 'a code is sent for a page');
 SELECT is(pg_temp.type_in('ada@example.com', 'h1', '999999', 'c1'), 'refused wrong', 'a wrong code');
 SELECT is(pg_temp.said() || pg_temp.answered('c1'), 'login', 'signs nobody in');
-SELECT is(pg_temp.type_in('ada@example.com', 'h1', '111111', 'c1', permission => 'gt:urn:cocoar:otp'), 'refused disabled',
+SELECT is(pg_temp.tried($$pg_temp.type_in('ada@example.com', 'h1', '111111', 'c1', permission => 'gt:urn:cocoar:otp')$$), 'PC003',
           'the right one under the native permission neither');
 SELECT is(pg_temp.type_in('ada@example.com', 'h1', '111111', 'c1'), 'ok', 'the right one signs in');
 SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c1'), 'issued continue', 'and answers the request');

@@ -100,7 +100,7 @@ SELECT matches(pg_temp.sql($$SELECT detail::text FROM postern.audit_event WHERE 
 SELECT set_config('postern.level', '2', true) \g /dev/null
 SELECT is(pg_temp.signs_in('one', 'n1'), 'unmet', 'a request for two factors spends nothing');
 SELECT set_config('postern.level', '', true) \g /dev/null
-SELECT is(pg_temp.after(change, $$pg_temp.signs_in('one')$$), 'refused disabled', change)
+SELECT is(pg_temp.after(change, $$pg_temp.signs_in('one')$$), pg_temp.closed_by(change), change)
   FROM pg_temp.closing('gt:urn:postern:device', 'approvals_enabled', 'native_grants_enabled') AS change;
 SELECT is(pg_temp.after('UPDATE postern.user_account SET has_totp = true', $$pg_temp.signs_in('one')$$),
           'second_factor_gone', 'a user with a second factor is asked for it');
@@ -108,6 +108,7 @@ SELECT is(pg_temp.signs_in('one', 'n1', proof => 'x'), 'ok', 'a device signs its
 SELECT is(pg_temp.signs_in('one', 'n2', proof => 'x'), 'PD001', 'a proof works once');
 SELECT is(pg_temp.signs_in('one', 'n1'), 'PD002', 'and so does its nonce');
 SELECT is(pg_temp.signs_in('one', 'n2'), 'ok', 'a new one signs in again');
+SELECT pg_temp.permit('second', 'gt:urn:postern:device') \g /dev/null
 SELECT is(pg_temp.signs_in('one', client => 'second'), 'refused client', 'through the client that it was added by');
 SELECT is(pg_temp.signs_in('two'), 'refused probation', 'not on probation');
 SELECT is(pg_temp.signs_in('unknown'), 'refused unknown', 'no other key');
@@ -127,7 +128,7 @@ SELECT is(pg_temp.calls('one') || ' ' || pg_temp.signs_in('one'), 'done renamed 
 RESET ROLE;
 SELECT admin.set_approvals('a', false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.signs_in('one'), 'refused disabled', 'with the feature off it signs nobody in');
+SELECT is(pg_temp.signs_in('one'), 'PC003', 'with the feature off it signs nobody in');
 RESET ROLE;
 SELECT admin.set_approvals('a', true, probation => '0 seconds'), admin.delete_device('a', pg_temp.id('two')) \g /dev/null
 SELECT is((SELECT string_agg(display_name, ' ' ORDER BY display_name) FROM admin.devices WHERE email = 'Ada@example.com'), 'new newest renamed',

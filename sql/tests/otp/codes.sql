@@ -188,16 +188,16 @@ SELECT is(pg_temp.ask('d1', 'ada@example.com', '1'), 'sent', 'a code');
 RESET ROLE;
 SELECT admin.revoke_permission('a', 'app', 'gt:urn:cocoar:otp') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT matches(pg_temp.redeem('ada@example.com', 'd1', '1'), '^refused', 'the permission was taken away');
+SELECT is(pg_temp.tried($$pg_temp.redeem('ada@example.com', 'd1', '1')$$), 'PC002', 'the permission was taken away');
 RESET ROLE;
 SELECT admin.grant_permission('a', 'app', 'gt:urn:cocoar:otp'),
        admin.put_client('a', 'app', enabled => false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT matches(pg_temp.redeem('ada@example.com', 'd1', '1'), '^refused', 'the client was disabled');
+SELECT is(pg_temp.tried($$pg_temp.redeem('ada@example.com', 'd1', '1')$$), 'PC001', 'the client was disabled');
 RESET ROLE;
 SELECT admin.put_client('a', 'app', enabled => true), admin.set_native_grants('a', false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT matches(pg_temp.redeem('ada@example.com', 'd1', '1'), '^refused', 'native grants were switched off');
+SELECT is(pg_temp.tried($$pg_temp.redeem('ada@example.com', 'd1', '1')$$), 'PC003', 'native grants were switched off');
 RESET ROLE;
 SELECT admin.set_native_grants('a', true), admin.set_user_enabled('a', 'ada@example.com', false),
        admin.set_user_enabled('a', 'ada@example.com', true) \g /dev/null

@@ -91,7 +91,7 @@ RESET ROLE;
 SELECT admin.put_app('a', 'jit', native_grants_enabled => true),
        admin.revoke_permission('a', 'app', 'gt:urn:cocoar:otp') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.redeem('end1@example.com', 'e1', '1'), 'refused disabled', 'and the client''s permission');
+SELECT is(pg_temp.tried($$pg_temp.redeem('end1@example.com', 'e1', '1')$$), 'PC002', 'and the client''s permission');
 RESET ROLE;
 SELECT admin.grant_permission('a', 'app', 'gt:urn:cocoar:otp'),
        admin.put_user('a', 'end2@example.com', enabled => false) \g /dev/null

@@ -26,8 +26,8 @@ SELECT is(pg_temp.sql($$UPDATE postern.service_account_use SET at = now() - inte
                       WHERE source = '192.0.2.1' RETURNING 1$$), '1', 'an hour later');
 SELECT is(pg_temp.ask(), 'ok t 16', 'from the first');
 SELECT is(pg_temp.audited(), '3', 'once more');
-SELECT is(pg_temp.ask('app'), 'refused', 'a login client may not');
-SELECT is(pg_temp.ask(r => pg_temp.other()), 'refused', 'nor one of another realm');
+SELECT is(pg_temp.tried($$pg_temp.ask('app')$$), 'PC002', 'a login client may not');
+SELECT is(pg_temp.tried($$pg_temp.ask(r => pg_temp.other())$$), 'PC001', 'nor one of another realm');
 SELECT isnt(pg_temp.seen(), NULL, 'the account is seen behind its tokens');
 SELECT is(pg_temp.seen(r => pg_temp.other()), NULL, 'not in another realm');
 SELECT ok(NOT pg_temp.revoked('j', 'app'), 'another client revokes nothing');

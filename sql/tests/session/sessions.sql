@@ -92,16 +92,16 @@ UPDATE postern.user_account SET enabled = true WHERE email_key = 'ada@example.co
 SET LOCAL session_replication_role = origin;
 SELECT pg_temp.sign_in('e3'), admin.revoke_permission('a', 'app', 'gt:refresh_token') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.rotate('e3', 0), 'refused disabled', 'a client that may no longer refresh');
+SELECT is(pg_temp.rotate('e3', 0), 'client_fault permission', 'a client that may no longer refresh');
 RESET ROLE;
 SELECT admin.grant_permission('a', 'app', 'gt:refresh_token'),
        admin.put_client('a', 'app', enabled => false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.rotate('e3', 0), 'refused disabled', 'a disabled client');
+SELECT is(pg_temp.rotate('e3', 0), 'client_fault client', 'a disabled client');
 RESET ROLE;
 SELECT admin.put_client('a', 'app', enabled => true), admin.put_realm('a', enabled => false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.rotate('e3', 0), 'refused disabled', 'a disabled realm');
+SELECT is(pg_temp.rotate('e3', 0), 'client_fault realm', 'a disabled realm');
 RESET ROLE;
 SELECT admin.put_realm('a', enabled => true), admin.set_native_grants('a', false) \g /dev/null
 SET LOCAL ROLE app_login;
