@@ -58,9 +58,6 @@ BEGIN
         UPDATE postern.auth_session AS a SET message = p_id WHERE a.realm_id = p_realm AND a.id = p_request;
     ELSIF NOT v_is_queued AND v_permits <> '{}' THEN
         PERFORM postern.return_message_permits(p_realm, p_recipient, v_permits);
-    ELSIF v_is_queued AND p_request IS NOT NULL THEN
-        PERFORM postern.supersede_message(p_realm, v_request.message);
-        UPDATE postern.auth_session AS a SET message = p_id WHERE a.realm_id = p_realm AND a.id = p_request;
     END IF;
     RETURN v_is_queued;
 END
