@@ -105,6 +105,6 @@ extension PageValues {
     /// The account that a page names. A long address is set smaller on a narrow page, so that it breaks in no word.
     mutating func set(account: String) {
         set("account", .value(account))
-        set("isLong", .flag(account.utf8.count > 28))
+        set("isLong", .flag(account.utf8.count > 22))
     }
 }
