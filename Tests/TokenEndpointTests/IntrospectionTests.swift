@@ -38,7 +38,7 @@ struct IntrospectionTests {
         arguments: [
             (["https://api"], ["https://api"]), (["https://other"], nil),
             (["https://api", "https://other"], ["https://api"]),
-            (["app"], nil), (["https://api/"], nil), (["HTTPS://API"], nil),
+            (["app"], nil), (["https://api/"], ["https://api/"]), (["https://api/v1"], nil), (["HTTPS://API"], nil),
         ] as [([String], [String]?)])
     func `a resource server sees the tokens for it, and of their audience its own part`(
         audience: [String], visible: [String]?
