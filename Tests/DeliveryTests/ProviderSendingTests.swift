@@ -163,7 +163,7 @@ struct ProviderSendingTests {
 
     @Test func `what could not be sent in time is dead and expired, and is not sent afterwards`() async throws {
         try await providing(["500"]) { outbox, server in
-            let id = try await outbox.queue(by: .sms, lifetime: 2.5)
+            let id = try await outbox.queue(by: .sms, lifetime: 5)
             let later = try await outbox.queue(by: .sms, lifetime: 0)
             try await outbox.sending(DevOutbox(), calls: calls()) { _ in
                 let end = try await outbox.wait(for: id) { $0.state == "dead" }

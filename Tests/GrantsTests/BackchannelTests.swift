@@ -11,8 +11,12 @@ import Testing
         #expect(LoginHint(text)?.text == text)
     }
 
+    @Test func `what copying brings around an address is no part of the hint`() {
+        #expect(LoginHint(" ada@x.example\u{200B} ")?.text == "ada@x.example")
+    }
+
     @Test(arguments: [
-        "", "ada", " ada@x.example", "ada@x.example ", "491701234567", "+0491701234567", "+49 170 1234567",
+        "", "ada", "ada@x .example", "491701234567", "+0491701234567", "+49 170 1234567",
         "8A6D3D4E-0000-4000-8000-000000000000", "8a6d3d4e", "ada@x.example\0",
     ])
     func `nothing else is a hint`(_ text: String) {

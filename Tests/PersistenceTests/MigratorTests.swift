@@ -125,59 +125,6 @@ extension DatabaseTests {
             }
         }
 
-        @Test func `a migration whose comment alone was reworded since is the same migration`() async throws {
-            try await withEmptyDatabase { conninfo, psql in
-                try await Migrator(conninfo: conninfo).migrate()
-                _ = try await psql(
-                    """
-                    UPDATE postern.schema_migration
-                    SET checksum = '\\x9b5fdcbd55aa18fe180fd8e5b84667b87abb874d7c93d915d6c04aab9634991b' WHERE version = 6
-                    """)
-                #expect(try await Migrator(conninfo: conninfo).standing().pending.isEmpty)
-                _ = try await psql("UPDATE postern.schema_migration SET checksum = '\\x00' WHERE version = 6")
-                await #expect(throws: MigrationError.edited("0006_passkey_ceremony.sql")) {
-                    try await Migrator(conninfo: conninfo).standing().pending
-                }
-            }
-        }
-
-        @Test func `a database whose migration 19 is of a release before its edit gets what it lacks`() async throws {
-            try await withEmptyDatabase { conninfo, psql in
-                let statement = """
-                        IF OLD.tokens_since BETWEEN NEW.tokens_since AND NEW.tokens_since + interval '1 minute' THEN
-                            NEW.tokens_since := OLD.tokens_since + interval '1 second';
-                        END IF;
-
-                    """
-                let comment = """
-                    -- iat is rounded down. The next whole second keeps a token of the present second from living on, and \
-                    each change a token
-                    -- of the change before it. An administrator who changes a client many times in a second moves it a \
-                    minute at most.
-
-                    """
-                let former = SQLFile.migrations.prefix { ($0.version ?? 0) <= 19 }.map { file in
-                    guard file.version == 19 else { return file }
-                    return SQLFile(
-                        name: file.name,
-                        text: file.text.replacing(statement, with: "").replacing(
-                            comment,
-                            with: "-- iat is rounded down. The next whole second keeps a token of the present second "
-                                + "from living on.\n"))
-                }
-                func lacks() async throws -> [String] {
-                    try await psql(
-                        "SELECT prosrc NOT LIKE '%1 minute%' FROM pg_proc WHERE proname = 'service_account_since'")
-                }
-                let before = SchemaRange(functionSet: 0, oldestFunctionSet: 0, oldestBinary: 0)
-                try await Migrator(conninfo: conninfo, migrations: former, functions: [], range: before).migrate()
-                #expect(try await lacks() == ["t"])
-                try await Migrator(conninfo: conninfo).migrate()
-                #expect(try await lacks() == ["f"])
-                #expect(try await Migrator(conninfo: conninfo).standing().pending.isEmpty)
-            }
-        }
-
         @Test func `a database newer than the binary is refused`() async throws {
             try await withEmptyDatabase { conninfo, _ in
                 try await Migrator(conninfo: conninfo, migrations: [first, second], functions: []).migrate()

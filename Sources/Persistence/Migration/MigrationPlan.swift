@@ -74,7 +74,7 @@ struct MigrationPlan: Sendable {
     func pendingMigrations(_ history: History) throws(MigrationError) -> [(version: Int32, file: SQLFile)] {
         for entry in history.migrations {
             guard let known = migrations.first(where: { $0.version == entry.version }) else { continue }
-            guard known.file.isSame(asApplied: entry.checksum) else { throw .edited(known.file.name) }
+            guard known.file.checksum == entry.checksum else { throw .edited(known.file.name) }
         }
         let applied = Set(history.migrations.map(\.version))
         let pending = migrations.filter { !applied.contains($0.version) }

@@ -29,19 +29,6 @@ public struct SQLFile: Sendable, Equatable {
         }.joined()
     }
 
-    /// Whether a database with this checksum has the same migration: this text, or an earlier one that releases had.
-    func isSame(asApplied checksum: String) -> Bool {
-        checksum == self.checksum || Self.earlier[name]?.contains(checksum) == true
-    }
-
-    /// Checksums of migrations as releases had them before they were edited. What differs is a comment, or a later
-    /// migration makes up for it.
-    private static let earlier: [String: Set<String>] = [
-        "0006_passkey_ceremony.sql": ["9b5fdcbd55aa18fe180fd8e5b84667b87abb874d7c93d915d6c04aab9634991b"],
-        // Migration 49 makes up for it.
-        "0019_accounts.sql": ["8483f2af28fc1f31ae412691b0cb813c4e55bc0c2cfd6e6534a17521050cb27e"],
-    ]
-
     /// Names are put into SQL literals: letters, digits, underscore, hyphen and full stop only.
     var hasPlainName: Bool { Self.isPlain(name) }
 

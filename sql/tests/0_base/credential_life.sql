@@ -94,8 +94,12 @@ DECLARE
 BEGIN
     EXECUTE 'SELECT coalesce((' || probe || '), false)' INTO result;
     RAISE EXCEPTION USING ERRCODE = 'ZZ001';
-EXCEPTION WHEN SQLSTATE 'ZZ001' THEN
-    RETURN result;
+EXCEPTION
+    WHEN SQLSTATE 'ZZ001' THEN
+        RETURN result;
+    -- A client that is closed is refused by an error (postern.require_client).
+    WHEN SQLSTATE 'PC001' OR SQLSTATE 'PC002' OR SQLSTATE 'PC003' OR SQLSTATE 'PC004' THEN
+        RETURN false;
 END
 $$;
 CREATE FUNCTION pg_temp.becomes(probe text, happens text, taken_back text) RETURNS text LANGUAGE plpgsql AS $$

@@ -49,7 +49,7 @@ RESET ROLE;
 SELECT set_config('test.salt', encode(token_salt, 'hex'), true) FROM postern.service_account \g /dev/null
 SELECT admin.put_client('a', 'robot', enabled => false) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.ask(), 'refused', 'a disabled client may not');
+SELECT is(pg_temp.tried('pg_temp.ask()'), 'PC001', 'a disabled client may not');
 SELECT is(pg_temp.seen('k'), NULL, 'and its tokens are dead');
 RESET ROLE;
 SELECT admin.put_client('a', 'robot', enabled => true) \g /dev/null
