@@ -1,6 +1,7 @@
 """What a statement sees of a client and the node did not know yet: told as if the node had known it, and nothing is used up."""
 
 import contextlib
+import time
 
 import pytest
 
@@ -39,6 +40,15 @@ def _realm(world):
     made.put_client("cotter", access_token_type="jwt")
     made.put_client("cotter", *PERMISSIONS)
     world.admin.call("put_redirect_uri", made.slug, made.client("cotter"), "yourapp://")
+    world.settle()
+    # A realm's keys are made in the background and when they are needed first, and every node then reads the realm again.
+    made.app().sign_in(made.user())
+    cotter = Cotter(made)
+    cotter.identity(cotter.prove(made.user()))
+    deadline = time.monotonic() + 20
+    while "RS256" not in {key["alg"] for key in made.app().get("/.well-known/jwks").json()["keys"]}:
+        assert time.monotonic() < deadline, "a realm with pages has an RS256 key"
+        time.sleep(0.05)
     world.settle()
     return made
 

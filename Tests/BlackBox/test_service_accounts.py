@@ -134,9 +134,12 @@ def test_native_grants_do_not_concern_it(world):
 
 
 def test_a_service_is_nobody_at_the_users_endpoints(realm, robot, jwt_robot):
-    """403 insufficient_scope: the token is good, but no user stands behind it."""
+    """403 insufficient_scope: the token is good, but no user stands behind it. One that was made for an API is not good there."""
     for app, _ in (robot, jwt_robot):
-        token = granted(app, scope=realm.granted_scope)["access_token"]
+        foreign = granted(app, scope=realm.granted_scope)["access_token"]
+        answer = wire.exchange(app.node.port, "GET", "/connect/sessions", {"Host": app.host, **bearer(foreign)})
+        assert answer.status == 401 and 'error="invalid_token"' in answer.header("www-authenticate"), answer
+        token = granted(app)["access_token"]
         for method, path in (
             ("GET", "/connect/userinfo"), ("POST", "/connect/userinfo"), ("GET", "/connect/sessions"),
             ("DELETE", f"/connect/sessions/{uuid.uuid4()}"), ("GET", "/connect/passkey"), ("POST", "/connect/passkey/enroll/begin"),
