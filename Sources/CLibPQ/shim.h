@@ -1,7 +1,4 @@
 #pragma once
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <stdio.h>
 #include <sys/types.h>
 #include <libpq-fe.h>
@@ -16,13 +13,21 @@ static const int POSTERN_DIAG_STATEMENT_POSITION = PG_DIAG_STATEMENT_POSITION;
 /* libpq prints to C's stderr what the server says while a connection is being made, before a notice processor can be
    set, and what is wrong with a password file. This puts a stream in stderr's place that hands each line to a function,
    and returns the former stream, or NULL; descriptor 2 stays as it is. */
+/* fopencookie of glibc, which declares it for _GNU_SOURCE only: that would change types that other modules share. */
+struct postern_stream {
+    void *read;
+    ssize_t (*write)(void *taken, const char *bytes, size_t count);
+    void *seek, *close;
+};
+extern FILE *postern_open_stream(void *taken, const char *mode, struct postern_stream functions) __asm__("fopencookie");
+
 static inline ssize_t postern_standard_error_write(void *taken, const char *bytes, size_t count) {
     ((void (*)(const char *, size_t))taken)(bytes, count);
     return (ssize_t)count;
 }
 static inline FILE *postern_take_standard_error(void (*taken)(const char *bytes, size_t count)) {
-    cookie_io_functions_t functions = {0, postern_standard_error_write, 0, 0};
-    FILE *former = stderr, *stream = fopencookie((void *)taken, "w", functions);
+    struct postern_stream functions = {0, postern_standard_error_write, 0, 0};
+    FILE *former = stderr, *stream = postern_open_stream((void *)taken, "w", functions);
     if (!stream) {
         return 0;
     }

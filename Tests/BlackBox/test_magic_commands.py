@@ -22,7 +22,7 @@ def test_the_headless_app_signs_in_by_link(dev):
         rest = rest.partition(line)[2]
     said = run.stdout.partition("< the page says: ")[2].partition("\n")[0]
     facts = dict(fact.split(" ", 1) for fact in said.split("; "))
-    assert facts["App"] and facts["Time"] and "127.0.0.1" in said, f"names without values: {said}"
+    assert facts["App"] and facts["Time"] and "127.0." in said, f"names without values: {said}"
 
 
 def test_the_dev_outbox_shows_the_link(dev):

@@ -67,12 +67,16 @@ public final class ClusterRealms: Sendable {
     /// What this node knows of a canonical host without asking the cluster.
     func claim(ofHost host: String) -> Claim {
         let now = clock()
+        // A cluster that is down must not delay the answer, and one that is up is heard for the next one.
+        if state.withLock({ $0.hosts(at: now) == nil && $0.hasHeardHosts }) { Task { _ = try? await loadHosts() } }
         return state.withLock { state in
             if let known = state.realmID(ofHost: host, at: now) {
                 guard let id = known else { return .none }
                 guard let realm = state.realm(id, at: now) else { return .mayServe }
                 return realm.map { $0.hasLeft ? .none : .serves($0.seen(from: host)) } ?? .none
             }
+            // Another realm may have got the host a moment ago.
+            guard state.hosts(at: now) == nil else { return .mayServe }
             guard let id = state.lastRealmID(ofHost: host) else { return state.hasHeardHosts ? .none : .mayServe }
             return state.hadLeft(id) ? .none : .mayServe
         }
