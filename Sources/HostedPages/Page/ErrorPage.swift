@@ -28,7 +28,7 @@ struct ErrorPage: Sendable, Equatable {
     let kind: Kind
     /// Seconds, for the two kinds that pass by themselves.
     var retryAfter: Int?
-    /// Where the same request can be made again, by GET.
+    /// Where the same request can be made again, by GET; empty: this very address, which the page need not repeat.
     var retryURL: String?
     /// The way back to the app: `home_uri` and the name of its client.
     var home: (uri: String, name: String)?
@@ -47,6 +47,7 @@ struct ErrorPage: Sendable, Equatable {
             "text": .text(isElsewhere ? "error-started_elsewhere" : "error-\(kind.rawValue)"),
             "code": .value(kind.rawValue),
         ]
+        values.set("retries", .flag(retryURL != nil))
         values.set("retry", value: retryURL)
         values.set("home", value: home?.uri)
         values.set("support", value: support)

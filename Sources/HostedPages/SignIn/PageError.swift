@@ -38,11 +38,11 @@ extension SignInPages {
         if let client, client.enabled, let home = client.home { page.home = (home, client.displayName) }
         page.isElsewhere = isGET && transaction != nil && (kind == .cookiesNeeded || kind == .foreignForm)
         let path = exchange.request.path ?? "/"
-        let again = isGET ? exchange.request.query : transaction.flatMap { _ in form["tx"].map { "tx=\($0)" } } ?? ""
+        let again = transaction.flatMap { _ in form["tx"].map { "?tx=\($0)" } } ?? ""
         // A step of a sign-in is shown again with its `tx` alone.
         let canRepeat = isGET || path != "/sign-in" || transaction != nil
         if canRepeat, kind == .rateLimited || kind == .unavailable || page.home == nil {
-            page.retryURL = path + (again.isEmpty ? "" : "?\(again)")
+            page.retryURL = isGET ? "" : path + again
         }
         if page.home == nil, page.retryURL == nil { page.support = look.brand.supportURI }
         var answer = page.answer(renderer, look)
