@@ -1,6 +1,7 @@
 """The authorization endpoint and pushed requests: which request gets which answer."""
 
 import concurrent.futures
+import re
 import secrets
 import urllib.parse
 
@@ -274,7 +275,7 @@ def test_a_pushed_request_is_answered_once(realm, client):
 
 
 def test_a_pushed_request_is_its_clients_for_two_minutes(realm, world):
-    """Late, foreign and altered ones look alike."""
+    """Late, foreign and altered ones look alike, but for the way back to the client that the request named."""
     flow = Flow(realm)
     uri = flow.push().json()["request_uri"]
     answers = [short(Flow(realm, "app-2"), uri), short(flow, uri[:-1] + ("A" if uri[-1] != "A" else "B"))]
@@ -282,7 +283,7 @@ def test_a_pushed_request_is_its_clients_for_two_minutes(realm, world):
     world.time_travel(121)
     answers.append(short(flow, late))
     assert {page_error(answer) for answer in answers} == {"invalid_request_uri"}
-    assert len({answer.body for answer in answers}) == 1
+    assert len({re.sub(rb'<p class="lead"><a class="button.*?</p>', b"", answer.body) for answer in answers}) == 1
 
 
 def test_a_push_is_authenticated_as_a_token_request(realm):

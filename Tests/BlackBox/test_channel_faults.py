@@ -288,9 +288,11 @@ def test_requests_for_strange_numbers_stop_at_the_guard_while_sign_ins_go_on(wor
             signed_in = in_parallel(sign_in, people, threads=4)
             pumping.join()
             assert signed_in == [200] * honest, signed_in
-            assert set(statuses) <= {200, 429} and statuses.count(200) <= 25 + requests // 1000, statuses.count(200)
+            # Once the prefix is used up, a source is answered a few times as ever, so that no answer tells whose a number
+            # is; messages go to proven numbers only.
+            assert set(statuses) <= {200, 429}, set(statuses)
             pumped = [message for message in vendor.messages if message["to"].startswith(prefix)]
-            assert len(pumped) <= statuses.count(200)
+            assert len(pumped) <= 25 + requests // 1000, len(pumped)
             say(f"pumping guard: {requests} requests from {sources} sources, {statuses.count(200)} accepted, {len(pumped)} sent; "
                 f"{honest} sign-ins beside them")
     finally:

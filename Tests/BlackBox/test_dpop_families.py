@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from harness.postgres import SQLError
 from harness import authenticator, keyfile, wire
 from harness.app import bearer
 from harness.codeflow import Flow, hosted
@@ -307,18 +308,19 @@ def test_a_service_accounts_token_is_bound_to_its_proof(realm):
     assert app.plain.token(form).json()["token_type"] == "Bearer"
 
 
-def test_a_client_that_becomes_confidential_keeps_its_bound_families_bound(world, realm):
-    """No downgrade by a change of type."""
+def test_a_change_of_type_ends_bound_families_too(world, realm):
+    """It is refused while they live; with `end_sessions` none of them is left, so that none is bound to nothing."""
     plain = realm.put_client("turning", "gt:urn:cocoar:otp", "gt:refresh_token", "scp:profile", "scp:email", client_type="public")
     world.settle()
     app = DPoPApp(plain)
     tokens = app.bound(realm.user())
-    world.admin.call("put_client", realm.slug, app.client_id, client_type="confidential")
+    with pytest.raises(SQLError, match="1 live session"):
+        world.admin.call("put_client", realm.slug, app.client_id, client_type="confidential")
+    world.admin.call("put_client", realm.slug, app.client_id, client_type="confidential", end_sessions=True)
     app.secret = world.admin.call("rotate_client_secret", realm.slug, app.client_id)
     world.settle()
-    assert_refused(thief(app).refresh(tokens["refresh_token"]))
     assert_refused(app.plain.refresh(tokens["refresh_token"]))
-    assert_bound(app.refresh(tokens["refresh_token"]), app.key)
+    assert_refused(app.refresh(tokens["refresh_token"]))
 
 
 # -- handles, ceremonies, links ------------------------------------------------------------------------
