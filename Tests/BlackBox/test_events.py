@@ -214,6 +214,7 @@ def test_exactly_the_events_of_the_list_are_sent(realm, receiver):
         *(RISC + name for name in ("account-disabled", "account-enabled", "account-purged", "identifier-changed")),
         *("urn:postern:event:" + name for name in (
             "refresh_key_mismatch", "code_lockout", "passkey_sign_count_regressed", "key_revoked",
+            "user_secured", "realm_deletion_scheduled", "realm_undeleted",
             *(f"device_{what}" for what in ("added", "adopted", "removed")),
             *(f"approval_{what}" for what in ("requested", "hidden", "approved", "denied", "reported", "number_mismatch")),
             *(f"possession_{what}" for what in ("started", "sent", "passed", "failed", "bound", "rebound", "asserted"))))}
