@@ -129,7 +129,7 @@ struct PermitLedger {
         if let refusedUntil, let entry, entry.recheckAt > now {
             return .refused(seconds: now.duration(to: refusedUntil) / .seconds(1))
         }
-        // A look is answered by the row as it stands: nobody needs to wait for another one's.
+        // A look is answered by the row as it stands: it does not wait for another look's statement.
         guard key.subject.amount > 0 else { return .ask(wanted: 1) }
         if asked[key] == nil {
             asked[key] = []

@@ -41,7 +41,7 @@ public struct MagicLink: Sendable, Equatable {
         token = Array(encoded.dropFirst(16))
     }
 
-    /// A link that nobody was sent.
+    /// A link that was never sent.
     public static let unsent = MagicLink(for: UUIDValue.random())
 
     /// `user (16) ‖ token (32)`.

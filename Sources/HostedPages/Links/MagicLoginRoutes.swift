@@ -19,7 +19,7 @@ struct MagicLoginRoutes: Sendable {
         ]
     }
 
-    /// Whoever has the link may know what became of it.
+    /// The holder of the link may know what became of it.
     private func ask(_ exchange: Exchange) async throws -> Answer {
         let form = (try? FormParameters(parsing: exchange.request.query.utf8)) ?? FormParameters()
         // A query that names no link is looked up as one that there never was, so that it counts too.

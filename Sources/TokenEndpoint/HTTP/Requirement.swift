@@ -1,7 +1,7 @@
 import Grants
 import HTTPTypes
 
-/// A part of the product that a realm may have switched off. Its endpoints then do not exist there, whoever calls.
+/// A part of the product that a realm may have switched off. Its endpoints then do not exist there for any caller.
 enum Requirement: Sendable {
     /// Native grants.
     case nativeGrants
