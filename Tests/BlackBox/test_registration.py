@@ -95,7 +95,8 @@ def test_the_matrix(realm, posture, state, path):
     after = user(realm, email)
     assert (after["email_verified"], after["enabled"]) == (True, True)
     if before is not None:
-        assert after == {**before, "email_verified": True}
+        assert after == {**before, "email_verified": True, "sessions": 1, "last_sign_in_at": after["last_sign_in_at"]}
+    assert after["last_sign_in_at"]
     assert len(app.mailbox.to(email)) == 1
 
 

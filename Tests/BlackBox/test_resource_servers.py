@@ -64,12 +64,14 @@ def test_a_refresh_token_is_told_as_what_it_is_to_its_client_and_to_one_without_
         assert (told["active"], told["token_type"], told["aud"]) == (True, "refresh_token", realm.granted_resource), told
         assert asking.introspect(tokens["access_token"]).json()["token_type"] == "Bearer"
     assert server.introspect(tokens["refresh_token"]).json() == {"active": False}
+    admin.call("grant_permission", realm.slug, own.client_id, variadic=["ept:introspection"])
     admin.call("put_resource_server", realm.slug, own.client_id, [OTHER])
     realm.world.settle()
     try:
         assert own.introspect(tokens["refresh_token"]).json()["active"] is True, "its own, whatever it serves"
     finally:
         admin.call("put_resource_server", realm.slug, own.client_id, [])
+        admin.call("revoke_permission", realm.slug, own.client_id, variadic=["ept:introspection"])
         realm.world.settle()
 
 
