@@ -5,10 +5,9 @@ import Persistence
 import Texts
 import TokenEndpoint
 
-/// `/undo/<token>`: the page behind the link in a notice of an added factor, a device that proves a number, or a removed
-/// address. GET changes nothing,
-/// so that mail scanners do no harm; the POST of its form undoes the change. The token is the page's only state: no
-/// cookie.
+/// `/undo/<token>`: the page behind the link in a notice of an added factor, of a device that proves a number, or of a
+/// removed address. GET changes nothing, so that mail scanners do no harm; the POST of its form undoes the change. The
+/// token is the page's only state: no cookie.
 struct UndoRoutes: Sendable {
     let pages: SignInPages
     let offers: UndoOffers

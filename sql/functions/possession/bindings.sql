@@ -68,7 +68,8 @@ BEGIN
       WHERE i.realm_id = t.realm_id AND i.proven_key = t.phone AND i.kind = 'phone';
 END
 $$;
-COMMENT ON FUNCTION postern.tell_of_phone_key IS 'Tells the account that has a number of a device that proves it now, with a link to undo that';
+COMMENT ON FUNCTION postern.tell_of_phone_key IS
+    'Tells the account that has a number of a device that proves it now, with a link to undo that';
 
 -- Takes the number from a key. A trusted device stays one. p_reason: for the audit log. p_client: only if that client
 -- bound it last; NULL: whoever did. p_user: who removed it.

@@ -3,8 +3,8 @@ SET LOCAL ROLE postern_owner;
 
 -- For the detail of a notice (postern.queue_notice), which makes a link for each address that it goes to. p_kind:
 -- passkey, totp, identifier, device, phone-key (was added; p_target is its id) or removal (p_target is the id that the
--- identifier had). p_label: what the page calls it: the AAGUID of a passkey, an identifier (masked), or NULL. p_before: only
--- addresses that were the account's before that time get a link; NULL: all.
+-- identifier had). p_label: what the page calls it: the AAGUID of a passkey, an identifier (masked), or NULL. p_before:
+-- only addresses that were the account's before that time get a link; NULL: all.
 CREATE OR REPLACE FUNCTION postern.offer_undo(
     p_realm uuid, p_user uuid, p_kind text, p_target uuid, p_label text, p_source text,
     p_before timestamptz DEFAULT NULL)
