@@ -197,6 +197,7 @@ CREATE INDEX session_of_browser ON postern.session (realm_id, browser_session) W
 ALTER TABLE postern.auth_session ADD COLUMN proved_at timestamptz;
 COMMENT ON COLUMN postern.auth_session.proved_at IS
     'When the code of an address without an account was right on a page; the account is made when the names are given';
+CREATE INDEX auth_session_proven ON postern.auth_session (realm_id, email_key) WHERE proved_at IS NOT NULL;
 ALTER TABLE postern.user_account ADD COLUMN passkey_offered_at timestamptz;
 COMMENT ON COLUMN postern.user_account.passkey_offered_at IS 'When a page last offered to create a passkey';
 GRANT UPDATE (passkey_offered_at) ON postern.user_account TO postern_app;

@@ -134,8 +134,11 @@ CREATE TRIGGER user_identifier_changes AFTER UPDATE OF user_id, proved_at, value
 CREATE TRIGGER user_identifier_leaves AFTER DELETE ON postern.user_identifier
     FOR EACH ROW WHEN (OLD.proven_key IS NOT NULL) EXECUTE FUNCTION postern.user_identifier_hands();
 
-ALTER TABLE postern.session ADD COLUMN device uuid;
-COMMENT ON COLUMN postern.session.device IS 'The trusted device that opened it; NULL: another proof did';
+ALTER TABLE postern.session ADD COLUMN factor uuid;
+COMMENT ON COLUMN postern.session.factor IS
+    'The passkey or trusted device that opened or approved it; NULL: another proof did';
+ALTER TABLE postern.browser_session ADD COLUMN factor uuid;
+COMMENT ON COLUMN postern.browser_session.factor IS 'The last passkey or trusted device that was proven in it; NULL: none';
 
 -- No foreign keys to the realm, client or user: rows go in batches.
 DO $do$

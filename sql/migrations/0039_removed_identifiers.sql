@@ -19,10 +19,11 @@ CREATE TABLE postern.removed_identifier (
 CREATE INDEX removed_identifier_of_user ON postern.removed_identifier (realm_id, user_id);
 CREATE INDEX removed_identifier_key ON postern.removed_identifier (realm_id, key);
 COMMENT ON TABLE postern.removed_identifier IS
-    'Proven identifiers that accounts have lost in the last 30 days, as they were; a row goes when its value is proven again';
+    'Proven identifiers that accounts have lost in the last 30 days, as they were; a row goes when its account has it back';
 COMMENT ON COLUMN postern.removed_identifier.id IS 'The id that the identifier had';
 COMMENT ON COLUMN postern.removed_identifier.is_contested IS
-    'Its removal may be a thief''s: the session had proven an address alone. Links that were sent there go on';
+    'Its removal may be a thief''s: the session had proven an address alone. Links that were sent there go on, and for '
+    'seven days no other account can prove it';
 
 DO $$
 BEGIN

@@ -108,6 +108,18 @@ SELECT is(pg_temp.sql($$SELECT email || ' ' || first_name || ' ' || email_verifi
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
                          WHERE user_id = pg_temp.sub('new@example.com')$$), 'user_registered,sign_in,terms_accepted',
           'all of it is audited');
+-- The proof is older than the account of somebody else who has the address now: it opens nothing.
+SELECT pg_temp.off() \g /dev/null
+SELECT pg_temp.ask(h, h || '@example.com', '333333', pg_temp.client(), app => 'jit') FROM unnest('{taken,confirmed}'::text[]) AS h \g /dev/null
+SELECT is(pg_temp.type_in(h || '@example.com', h, '333333', 'c6' || h, h) || ' ' || pg_temp.said(), 'refused unknown profile', 'an address is proven, names are due')
+  FROM unnest('{taken,confirmed}'::text[]) AS h;
+RESET ROLE;
+SELECT admin.put_user('a', 'taken@example.com'), admin.put_user('a', 'confirmed@example.com', email_verified => false) \g /dev/null
+SELECT is((SELECT proved_at FROM postern.auth_session WHERE id = pg_temp.b16('taken')), NULL, 'the proof ends when the address is an account''s');
+UPDATE postern.auth_session SET proved_at = now() - interval '1 minute', expires_at = now() + interval '1 minute' WHERE id = pg_temp.b16('taken');
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.register('taken', 'c6taken', 'Eve'), 'refused exists', 'and would sign in to none that was made meanwhile');
+SELECT is(pg_temp.register('confirmed', 'c6confirmed', 'Eve'), 'ok', 'it confirms one that nobody has proven');
 -- Terms that were accepted before the code was asked for.
 SELECT pg_temp.off() \g /dev/null
 SELECT is(pg_temp.ask('n3', 'Early@example.com', '555555', pg_temp.client(), kind => 'register', app => 'explicit'), 'sent',

@@ -73,9 +73,9 @@ SELECT is(pg_temp.calls('one', 'two', remove => true), 'foreign', 'nor removes o
 SELECT is(pg_temp.has(), 'renamed two?', 'nothing changed');
 SELECT is(pg_temp.calls('one', proof => 'p'), 'done renamed', 'a proof');
 SELECT throws_ok($$SELECT pg_temp.calls('one', proof => 'p')$$, 'PD001', NULL, 'works once');
-SELECT is((SELECT string_agg(display_name, ' ') FROM postern.change_device(pg_temp.realm(), pg_temp.sub('bob@example.com'),
+SELECT is((SELECT string_agg(display_name, ' ') FROM postern.change_own_device(pg_temp.realm(), pg_temp.uu('bob'),
     pg_temp.id('one'), 'his', NULL, false)), NULL, 'another user changes nothing');
-SELECT ok(NOT postern.remove_device(pg_temp.realm(), pg_temp.uu('bob'), pg_temp.sub('bob@example.com'), pg_temp.id('one'), NULL),
+SELECT ok(NOT postern.remove_own_device(pg_temp.realm(), pg_temp.uu('bob'), pg_temp.id('one'), NULL),
     'and removes nothing');
 
 -- Adoption: in the order of the checks.

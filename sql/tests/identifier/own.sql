@@ -12,14 +12,15 @@ RETURNS text LANGUAGE sql AS $$
         CASE WHEN resend THEN pg_temp.b16(handle) END, address, lower(address), CASE WHEN address LIKE '+%' THEN 'sms' END,
         CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(), NULL, '192.0.2.1', 600, 3, pg_temp.b16('salt'), pg_temp.h(code),
         gen_random_uuid(), '\x01', '{}', '{}', '{}', '{}', '{}') $$;
-CREATE FUNCTION pg_temp.adds(handle text, code text, who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql AS $$
+CREATE FUNCTION pg_temp.adds(handle text, code text, who text DEFAULT 'ada@example.com', session text DEFAULT NULL) RETURNS text
+LANGUAGE sql AS $$
     SELECT outcome FROM postern.add_identifier(pg_temp.realm(), pg_temp.who(who),
-        pg_temp.uu(CASE who WHEN 'ada@example.com' THEN 'ada' ELSE 'bob' END), pg_temp.b16(handle), ARRAY[pg_temp.h(code)], '192.0.2.1') $$;
+        pg_temp.uu(coalesce(session, CASE who WHEN 'ada@example.com' THEN 'ada' ELSE 'bob' END)), pg_temp.b16(handle), ARRAY[pg_temp.h(code)], '192.0.2.1') $$;
 CREATE FUNCTION pg_temp.has(who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT string_agg(CASE WHEN is_primary THEN '*' ELSE '' END || value, ' ' ORDER BY kind, added_at)
       FROM postern.user_identifier WHERE user_id = pg_temp.who(who) $$;
 CREATE FUNCTION pg_temp.removes(value_ text, who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT postern.remove_own_identifier(pg_temp.realm(), pg_temp.who(who), pg_temp.uu('ada'),
+    SELECT postern.remove_own_identifier(pg_temp.realm(), pg_temp.uu(CASE who WHEN 'bob@example.com' THEN 'bob' ELSE 'ada' END),
         (SELECT id FROM postern.user_identifier WHERE value = value_ AND realm_id = pg_temp.realm()), '192.0.2.1') $$;
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.begins('h1', '+4366412345678', '111111'), 'sent 2', 'a code is sent');
@@ -49,10 +50,10 @@ SELECT is(pg_temp.begins('h3', 'a@x.example', '777777', 'bob@example.com', true)
 SELECT is(pg_temp.begins('h3', 'a@x.example', '555555', resend => true), 'sent 0', 'and third message');
 SELECT is(pg_temp.begins('h3', 'a@x.example', '666666', resend => true), 'send_limit', 'no fourth');
 SELECT is(pg_temp.adds('h3', '555555'), 'added', 'the last code works');
-SELECT ok(postern.set_primary_identifier(pg_temp.realm(), pg_temp.who(),
+SELECT ok(postern.set_primary_identifier(pg_temp.realm(), pg_temp.uu('ada'),
     (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who(), NULL) WHERE value = 'a@x.example')), 'made primary');
 SELECT is(pg_temp.has(), 'Ada@example.com *a@x.example *+4366412345678', 'one is');
-SELECT ok(NOT postern.set_primary_identifier(pg_temp.realm(), pg_temp.who('bob@example.com'),
+SELECT ok(NOT postern.set_primary_identifier(pg_temp.realm(), pg_temp.uu('bob'),
     (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who(), NULL) WHERE value = 'a@x.example')), 'not by another user');
 SELECT is(pg_temp.removes('Ada@example.com', 'bob@example.com'), 'unknown', 'nor removed');
 SELECT is(pg_temp.removes('Ada@example.com'), 'removed', 'by its owner');
@@ -132,10 +133,11 @@ SELECT is(pg_temp.undo(pg_temp.sql($$UPDATE postern.undo_link SET expires_at = n
 SELECT set_config('test.bob', pg_temp.who('bob@example.com')::text, true) \g /dev/null
 SELECT pg_temp.sign_in('bob2', 'bob@example.com') \g /dev/null
 SELECT is(pg_temp.begins('u2', 'thief@x.example', '1', 'bob@example.com'), 'sent 2', 'a thief again');
-SELECT is(pg_temp.adds('u2', '1', 'bob@example.com'), 'added', 'adds an address');
+SELECT is(pg_temp.adds('u2', '1', 'bob@example.com'), 'refused', 'whose session the undo has ended');
+SELECT is(pg_temp.adds('u2', '1', 'bob@example.com', 'bob2'), 'added', 'adds an address');
 SELECT pg_temp.sql($$UPDATE postern.user_identifier SET added_at = now() - interval '1 day', proved_at = now() - interval '1 day'
                       WHERE key = 'bob@example.com' RETURNING 1$$) \g /dev/null
-SELECT is(postern.remove_own_identifier(pg_temp.realm(), current_setting('test.bob')::uuid, pg_temp.uu('bob2'),
+SELECT is(postern.remove_own_identifier(pg_temp.realm(), pg_temp.uu('bob2'),
     (SELECT id FROM postern.own_identifiers(pg_temp.realm(), current_setting('test.bob')::uuid, NULL) WHERE value = 'bob@example.com'),
     '192.0.2.1'), 'removed', 'and removes the owner''s');
 SELECT is(pg_temp.undo(pg_temp.sql($$SELECT id::text FROM postern.undo_link WHERE label LIKE 'thief%' AND sent_to = 'bob@example.com'$$)), 'undone', 'the owner undoes it');
