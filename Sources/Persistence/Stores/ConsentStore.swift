@@ -24,7 +24,8 @@ public struct ConsentStore: Sendable {
         try await database.all(Self.calls.list, ["realm": realm, "user": user])
     }
 
-    /// Forgets what a session's user allowed a client, and ends the client's sessions of the user. - Returns: `false` when there was nothing.
+    /// Forgets what a session's user allowed a client, and ends the client's sessions of the user.
+    /// - Returns: `false` when there was nothing.
     /// - Parameter client: the client's row key.
     public func revoke(
         realm: UUIDValue, session: UUIDValue, client: UUIDValue, source: String

@@ -25,6 +25,8 @@ VALUES
      'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('handle', '{auth_session}',
      'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'stays', 'ends', '–'),
+    ('proven handle', '{auth_session}',
+     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('authorization code', '{authorization_code}',
      'stays', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('pushed request', '{pushed_request}',

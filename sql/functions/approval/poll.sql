@@ -134,7 +134,8 @@ BEGIN
         p_realm, p_client, v_user.client_id, user_id, v_user.security_stamp, v_user.session_end,
         ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
             p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-        jsonb_build_object('approval_id', p_id, 'approved_by', v_polled.decided_by), v_polled.decided_at, NULL, NULL) AS o;
+        jsonb_build_object('approval_id', p_id, 'approved_by', v_polled.decided_by), v_polled.decided_at, NULL,
+        NULL) AS o;
     IF v_polled.cotter THEN
         UPDATE postern.session AS s SET cotter = true WHERE s.realm_id = p_realm AND s.id = p_session;
     END IF;

@@ -8,7 +8,7 @@ INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, m
    SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
 
 -- Makes a key a trusted device of a user. p_added_by: the device that adopts it; NULL: a sign-in. Outcomes: added; same
--- (it is one already, and stays as it is); key_in_use (another user's); too_many (ten). The caller holds the user's row, so
+-- (it is one already, and stays as it is); key_in_use (another user's); too_many (ten). The caller holds the user, so
 -- their count is exact.
 CREATE OR REPLACE FUNCTION postern.put_device(
     p_realm uuid, p_user uuid, p_client uuid, p_thumbprint bytea, p_public_key bytea, p_display_name text,

@@ -102,8 +102,8 @@ COMMENT ON FUNCTION postern.register_by_code IS
 GRANT EXECUTE ON FUNCTION postern.register_by_code TO postern_app;
 
 -- The user of an address or phone number that was proven just now: created, or confirmed, or an enabled one as it is.
--- p_is_new: the proof is older, so an account that has proven the address meanwhile is not opened. NULL: that, a disabled
--- one, or an address that an account can still take back.
+-- p_is_new: the proof is older, so an account that has proven the address meanwhile is not opened. NULL: that, a
+-- disabled one, or an address that an account can still take back.
 CREATE OR REPLACE FUNCTION postern.register_user(
     p_realm uuid, p_client uuid, p_email text, p_first text, p_last text, p_app text, p_locale text, p_source text,
     p_is_new boolean DEFAULT false)

@@ -41,8 +41,9 @@ COMMENT ON FUNCTION postern.test_number_of IS 'The test number of a client, if t
 CREATE OR REPLACE FUNCTION postern.may_prove_numbers(p_realm uuid, p_client uuid) RETURNS boolean
 LANGUAGE sql STABLE
 AS $$
-    SELECT EXISTS (SELECT FROM postern.client AS k WHERE k.realm_id = p_realm AND k.id = p_client AND k.enabled
-                                                     AND 'ept:possession' = ANY (k.permissions))
+    SELECT EXISTS (SELECT FROM postern.client AS k
+                    WHERE k.realm_id = p_realm AND k.id = p_client AND k.enabled
+                      AND 'ept:possession' = ANY (k.permissions))
 $$;
 COMMENT ON FUNCTION postern.may_prove_numbers IS 'Whether a client is enabled and may prove phone numbers';
 

@@ -5,7 +5,8 @@ SET LOCAL ROLE postern_owner;
 CREATE OR REPLACE FUNCTION postern.factor_of(p_detail jsonb) RETURNS uuid
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(p_detail ->> 'passkey', p_detail ->> 'device', p_detail ->> 'approved_by')::uuid;
-COMMENT ON FUNCTION postern.factor_of IS 'The passkey or trusted device that signs in, by the detail of the audit event';
+COMMENT ON FUNCTION postern.factor_of IS
+    'The passkey or trusted device that signs in, by the detail of the audit event';
 GRANT EXECUTE ON FUNCTION postern.factor_of TO postern_app;
 
 -- p_end: when the session ends at the latest. p_detail: of the audit event, what signed in.

@@ -27,7 +27,8 @@ BEGIN
             'with admin.set_user_enabled(realm, email, false).');
     END IF;
     BEGIN
-        v_rows := postern.taken_from_others(v_realm, v_user) || postern.end_all_access(v_realm, v_user) || postern.remove_added_since(v_realm, v_user, since)
+        v_rows := postern.taken_from_others(v_realm, v_user) || postern.end_all_access(v_realm, v_user)
+            || postern.remove_added_since(v_realm, v_user, since)
             || postern.restore_identifiers(v_realm, v_user, since, v_restores);
         IF dry_run THEN
             RAISE EXCEPTION USING ERRCODE = 'PD003', MESSAGE = 'nothing of a dry run is kept';
@@ -55,8 +56,8 @@ since: passkeys, the second factor with its recovery codes, addresses and number
 number, consents. What is older stays and works. All addresses that are left get one mail, without an undo link.
 email: an address, the phone number or the id of the user.
 since: the moment from which on a thief may have had access.
-other-account: one of its addresses was that account''s within the last 30 days. Nothing is done to that account: find out
-whose the address is, and secure the right one, by its id.
+other-account: one of its addresses was that account''s within the last 30 days. Nothing is done to that account: find
+out whose the address is, and secure the right one, by its id.
 restore_addresses: addresses removed at or after since that are older come back as proven, unless another user has them.
 They are kept for 30 days. Without it they are listed, not done.
 dry_run: lists what the call would do, and does nothing.
@@ -73,8 +74,8 @@ COMMENT ON FUNCTION postern.secured IS 'A row of admin.secure_user';
 CREATE OR REPLACE FUNCTION postern.taken_from_others(p_realm uuid, p_user uuid) RETURNS jsonb
 LANGUAGE sql STABLE
 AS $$
-    SELECT coalesce(jsonb_agg(postern.secured('other-account', r.user_id::text, postern.masked_identifier(r.value), false)
-                              ORDER BY r.removed_at), '[]')
+    SELECT coalesce(jsonb_agg(postern.secured('other-account', r.user_id::text, postern.masked_identifier(r.value),
+                                              false) ORDER BY r.removed_at), '[]')
       FROM postern.removed_identifier AS r
      WHERE r.realm_id = p_realm AND r.user_id <> p_user
        AND r.key IN (SELECT postern.identifier_keys(p_realm, p_user))

@@ -86,6 +86,9 @@ SELECT is((SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_passkey(
 SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c5'), 'issued continue', 'signs the browser in');
 SELECT is((SELECT email_proved_at FROM postern.continue_browser_session(pg_temp.realm(), pg_temp.h('c5'), 'a.example', NULL)),
           NULL, 'and proves no address');
+SELECT is(pg_temp.exchange('code of c5', 's5'), 'ok', 'a client''s session is opened there');
+SELECT is(pg_temp.sql($$SELECT b.factor = pg_temp.uu('pk') AND s.factor = b.factor FROM postern.browser_session AS b
+    JOIN postern.session AS s ON s.browser_session = b.id WHERE s.id = pg_temp.uu('s5')$$), 'true', 'both note which passkey it was');
 -- A new user: the names come after the proof.
 SELECT pg_temp.off() \g /dev/null
 SELECT is(pg_temp.ask('n1', 'New@example.com', '333333', pg_temp.client(), app => 'jit'), 'sent', 'a registration');
@@ -142,6 +145,6 @@ SELECT is(pg_temp.type_in('late@example.com', 'n4', '666666', 'c10') || ' ' || p
 SELECT is(pg_temp.register('n5', 'c11', 'Eve') || ' ' || pg_temp.said(), 'refused registration closed registration-closed',
           'and so is who has given names');
 SELECT is(pg_temp.sub('late@example.com')::text || pg_temp.sub('later@example.com'), NULL, 'no account was made');
-SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.session$$), '1', 'pages opened no session of a client');
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.session$$), '2', 'pages opened no session of a client, but by their codes');
 SELECT * FROM finish();
 ROLLBACK;
