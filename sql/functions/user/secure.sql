@@ -54,10 +54,10 @@ Ends every session, browser session, token, code, link, handle, authorization co
 approval, proof of a number and undo link of the account, and its known devices. Removes what was added at or after
 since: passkeys, the second factor with its recovery codes, addresses and numbers, trusted devices, keys bound to a
 number, consents. What is older stays and works. All addresses that are left get one mail, without an undo link.
+A row other-account says that an address of this account was that one''s within the last 30 days. Nothing is done to
+that account: find out whose the address is, and secure the right one, by its id.
 email: an address, the phone number or the id of the user.
 since: the moment from which on a thief may have had access.
-other-account: one of its addresses was that account''s within the last 30 days. Nothing is done to that account: find
-out whose the address is, and secure the right one, by its id.
 restore_addresses: addresses removed at or after since that are older come back as proven, unless another user has them.
 They are kept for 30 days. Without it they are listed, not done.
 dry_run: lists what the call would do, and does nothing.

@@ -180,6 +180,10 @@ SELECT is(pg_temp.removes('+4366412345678', '{otp}'), 'removed', 'a number');
 SELECT is(pg_temp.sql($$SELECT postern.prove_identifier(pg_temp.realm(), pg_temp.ada(), 'phone', '+4366412345678') IS NOT NULL$$), 'true', 'comes back');
 SELECT is(pg_temp.sql($$SELECT added_at = now() - interval '95 days' AND proved_at = now() FROM postern.user_identifier
     WHERE id = pg_temp.id('+4366412345678')$$), 'true', 'as old as it was, and proven now');
+SELECT admin.delete_identifier('a', pg_temp.ada(), 'phone', '+4366412345678'),
+       admin.put_identifier('a', pg_temp.ada(), 'phone', '+4366412345678') \g /dev/null
+SELECT is(pg_temp.sql($$SELECT added_at = now() - interval '95 days' AND proved_at = now() FROM postern.user_identifier
+    WHERE id = pg_temp.id('+4366412345678')$$), 'true', 'also when an administrator gives it back');
 -- What was given up for good is new when it comes again, but from an administrator.
 SELECT pg_temp.begins(), pg_temp.adds('new@example.com', 1), pg_temp.adds_passkey('passkey', 8),
        pg_temp.removes('ada@example.com', '{hwk,user,mfa}', 'passkey') \g /dev/null
