@@ -40,6 +40,10 @@ COMMENT ON COLUMN postern.device_key.phone_by IS
     'How it was bound. asserted (a backend said so) and test (a test number) count for phone_client alone';
 COMMENT ON COLUMN postern.device_key.phone_client IS 'The client whose transaction bound the phone last';
 
+ALTER TABLE postern.user_account ADD COLUMN device_removed_at timestamptz;
+COMMENT ON COLUMN postern.user_account.device_removed_at IS
+    'When a trusted device was last removed other than by itself or an administrator: no way around probation';
+
 -- A transaction: somebody is asked to approve a sign-in, or to prove a phone number. Its state changes by one conditional
 -- UPDATE and never goes back. An expired one counts as failed, whatever the column says.
 CREATE TABLE postern.transaction (
