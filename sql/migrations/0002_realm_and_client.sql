@@ -34,9 +34,11 @@ COMMENT ON COLUMN postern.realm.config_version IS 'Changes with every change of 
 CREATE TABLE postern.realm_domain (
     realm_id uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
     domain   text PRIMARY KEY CHECK (postern.is_host(domain)),
-    app      text
+    app      text,
+    claimed_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX realm_domain_realm ON postern.realm_domain (realm_id);
+COMMENT ON COLUMN postern.realm_domain.claimed_at IS 'Of two clusters'' realms the earlier one keeps a host, served or not';
 COMMENT ON TABLE postern.realm_domain IS 'Which host belongs to which realm; a host belongs to one realm (hence no realm in the key); app: the App whose subdomain it is';
 
 CREATE TABLE postern.scope (
