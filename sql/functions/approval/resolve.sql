@@ -36,9 +36,9 @@ $$;
 COMMENT ON FUNCTION postern.is_asked_by_token IS
     'Whether an ID token of a known device of the user came with a request for approval';
 
--- How well an asker is known: 2, with an ID token of a known device of the person; 1, a confidential client that the person is signed in
--- to; 0, a stranger. A stranger asks at a confidential client too: its form takes any address. Anybody can ask in the
--- name of a public client. So no request does anything to those of a higher rank.
+-- How well an asker is known: 2, with an ID token of a known device of the person; 1, a confidential client that the
+-- person is signed in to; 0, a stranger. A stranger asks at a confidential client too: its form takes any address.
+-- Anybody can ask in the name of a public client. So no request does anything to those of a higher rank.
 CREATE OR REPLACE FUNCTION postern.rank_of_asker(p_approval postern.transaction, p_user uuid) RETURNS integer
 LANGUAGE sql STABLE
 AS $$

@@ -88,12 +88,15 @@ SELECT is(pg_temp.sql($$SELECT string_agg(key, ',') FROM postern.rate_bucket WHE
     'and takes of the budget alone');
 
 -- The first address beside a number: the number is the one that can tell its owner.
-SELECT postern.prove_identifier(pg_temp.realm(), current_setting('test.eve')::uuid, 'email', 'new@x.example') \g /dev/null
-SELECT postern.queue_notice(pg_temp.realm(), current_setting('test.eve')::uuid, 'identifier-added',
+RESET ROLE;
+SELECT set_config('test.ivo', admin.put_user('a', phone => '+4366411111119')::text, true) \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT postern.prove_identifier(pg_temp.realm(), current_setting('test.ivo')::uuid, 'email', 'new@x.example') \g /dev/null
+SELECT postern.queue_notice(pg_temp.realm(), current_setting('test.ivo')::uuid, 'identifier-added',
     jsonb_build_object('identifier', 'new@x.example')
-    || postern.offer_undo(pg_temp.realm(), current_setting('test.eve')::uuid, 'identifier', gen_random_uuid(), '', '192.0.2.1')) \g /dev/null
+    || postern.offer_undo(pg_temp.realm(), current_setting('test.ivo')::uuid, 'identifier', gen_random_uuid(), '', '192.0.2.1')) \g /dev/null
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, detail ? 'undo'), ',') FROM postern.mail_outbox
-    WHERE template = 'identifier-added' AND recipient IN ('+4366411111111', 'new@x.example')$$), 'sms +4366411111111 t',
+    WHERE template = 'identifier-added' AND recipient IN ('+4366411111119', 'new@x.example')$$), 'sms +4366411111119 t',
     'the phone is told of the first address, with a way back');
 
 -- Strangers have used up the budget of the day.
