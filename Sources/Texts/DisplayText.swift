@@ -28,8 +28,8 @@ public enum DisplayText {
         return String(cleaned)
     }
 
-    /// Whether a mail program may make a link of a part of a text: of a URL, a host, an address or a phone number. Rather
-    /// too often than too seldom.
+    /// Whether a mail program may make a link of a part of a text: of a URL, a host, an address or a phone number.
+    /// Rather too often than too seldom.
     public static func holdsAddress(_ text: String) -> Bool {
         var digits = 0
         // Letters since the last dot; `nil`: there was none in this word.

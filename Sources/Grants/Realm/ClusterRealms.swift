@@ -60,7 +60,8 @@ public final class ClusterRealms: Sendable {
         case serves(Realm, since: Double)
         /// A realm that is disabled, or deleted and not erased yet, has the host since then.
         case keeps(since: Double)
-        /// Only the cluster can say: it has a realm with the host, or had it when it was last heard, or was never heard.
+        /// Only the cluster can say: it has a realm with the host, or had one when it was last heard, or was never
+        /// heard.
         case mayServe
         /// The cluster has no realm with the host, or had none when it was last heard, or the realm has left.
         case none

@@ -14,8 +14,9 @@ enum ClusterHosts {
                 var found: [(host: String, owner: Owner)] = []
                 var known: [UUIDValue: Realm?] = [:]
                 for (host, claimed) in try await store.directory() {
-                    if known[claimed.realm] == nil { known[claimed.realm] = try await store.snapshot(of: claimed.realm) }
-                    let realm = known[claimed.realm] ?? nil
+                    let id = claimed.realm
+                    if known[id] == nil { known[id] = try await store.snapshot(of: id) }
+                    let realm = known[id] ?? nil
                     guard realm?.hasLeft != true else { continue }
                     found.append((host, Owner(cluster: cluster, realm: realm?.slug, since: claimed.claimedAt)))
                 }

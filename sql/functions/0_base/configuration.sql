@@ -1,8 +1,8 @@
 -- What servers read to build their configuration snapshot.
 SET LOCAL ROLE postern_owner;
 
--- A realm that is disabled, or deleted and not erased, keeps its hosts: no realm of another cluster is served there. One
--- that has left for another cluster has none.
+-- A realm that is disabled, or deleted and not erased, keeps its hosts: no realm of another cluster is served there.
+-- One that has left for another cluster has none.
 CREATE OR REPLACE FUNCTION postern.directory()
 RETURNS TABLE (domain text, realm_id uuid, claimed_at double precision, is_served boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
