@@ -167,7 +167,7 @@ SELECT admin.put_user('a', 'eve@example.com'), admin.set_approvals('a', probatio
 SELECT pg_temp.sign_in('eve', 'eve@example.com') \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.adds('e1', 'eve') || ',' || pg_temp.adds('e2', 'eve'), 'added,added probation', 'another user has two devices');
-SELECT ok(postern.remove_device(pg_temp.realm(), pg_temp.uu('eve'), pg_temp.sub('eve@example.com'), pg_temp.id('e' || n), NULL),
+SELECT ok(postern.remove_own_device(pg_temp.realm(), pg_temp.uu('eve'), pg_temp.id('e' || n), NULL),
     'a session removes them') FROM generate_series(1, 2) AS n;
 SELECT is(pg_temp.adds('e3', 'eve'), 'added probation', 'the next one is on probation as it would be beside them');
 SELECT is(pg_temp.calls('e3', remove => true), 'done', 'a device removes itself');
