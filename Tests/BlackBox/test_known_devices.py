@@ -103,6 +103,23 @@ def test_strangers_cannot_use_up_what_a_known_device_may_ask_for(strict, proxied
     assert app.redeem(asked.code, handle=asked.handle).status == 200
 
 
+def test_one_network_does_not_use_up_what_everybody_finds_of_a_client(world, proxied_node):
+    """Requests of one IPv6 /48 for invented addresses; then each other source, unknown as it may be, has a few requests, by code and by link."""
+    realm = world.realm()
+    app = realm.app(node=proxied_node)
+    for policy, path in (("native-otp", REQUEST), ("magic-link", "/api/account/magic-link/request")):
+        realm.limit(policy, "client", 100, per="1 day", burst=100)
+
+        def ask(source, path=path):
+            return app.post_json(path, {"Email": realm.new_email(), "ClientId": app.client_id}, {"X-Forwarded-For": source})
+
+        statuses = [ask(f"2001:db8:7:{number % 40:x}::1").status for number in range(90)]
+        assert statuses.count(200) == 55 + 20 and statuses[-1] == 429, "what all find, and its own share"
+        assert [ask(anywhere()["X-Forwarded-For"]).status for _ in range(5)] == [200] * 5
+        answer = ask(anywhere()["X-Forwarded-For"])
+        assert answer.status == 429 and answer.json()["dimension"] == "client", "a quarter, and no more"
+
+
 def test_a_device_has_a_target_total_of_its_own(strict):
     """Ten requests an hour by its sid; then it is refused like anybody."""
     app = strict.app()
