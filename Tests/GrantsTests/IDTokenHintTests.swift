@@ -95,7 +95,7 @@ struct RequestPermitsTests {
         #expect(limit.part(.crowd)?.permits == 3300)
         #expect(limit.part(.each)?.permits == 1500)
         #expect(limit.part(.share)?.permits == 30)
-        let small = RateLimit(permits: 99, per: 3600, burst: 99, enforced: true)
+        let small = RateLimit(permits: 999, per: 3600, burst: 999, enforced: true)
         #expect(small.part(.crowd) == small.part(.open))
         #expect(small.part(.each) == nil)
         #expect(small.part(.share) == nil)

@@ -68,10 +68,10 @@ public struct RateLimit: Sendable, Equatable {
     }
 
     /// The limit of one part; `nil` when there is none. A budget of fewer than five permits has no reserve, and one of
-    /// fewer than a hundred nothing that is for each source.
+    /// fewer than a thousand nothing that is for each source.
     func part(_ part: Part) -> RateLimit? {
         let hasReserve = permits >= 5 && burst >= 5
-        let isLarge = permits >= 100 && burst >= 100
+        let isLarge = permits >= 1000 && burst >= 1000
         switch part {
         case .whole: return self
         case .open: return hasReserve ? sized { $0 - $0 / 5 } : self
