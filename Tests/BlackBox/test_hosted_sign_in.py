@@ -215,7 +215,7 @@ def test_a_new_user_exists_when_the_profile_is_complete(open_realm):
 
 
 def test_two_tabs_that_register_one_address_make_one_user(open_realm):
-    """Both hold a right code of their own; both send the last form at once."""
+    """Both hold a right code of their own; both send the last form at once. One makes the account, and the other does not open it."""
     realm = open_realm
     for _ in range(5):
         email, sessions = realm.new_email(), []
@@ -229,9 +229,9 @@ def test_two_tabs_that_register_one_address_make_one_user(open_realm):
             "Host": s.flow.host, "Content-Type": wire.FORM, "Sec-Fetch-Site": "same-origin", **s.browser.cookie_header(),
         }, wire.form_body({"tx": s.browser.page.fields["tx"], "action": "continue", "first_name": "Ada", "terms": "yes"})) for s in sessions]
         answers = volley(realm.world.node.port, requests)
-        assert all(getattr(answer, "status", 0) == 303 for answer in answers), answers
+        assert {getattr(answer, "status", 0) for answer in answers} <= {200, 303}, answers
         assert users(realm, email) == 1
-        assert any("code=" in answer.header("location") for answer in answers)
+        assert sum("code=" in (answer.header("location") or "") for answer in answers) == 1
 
 
 def test_an_explicit_registration_tells_nobody_who_has_an_account(open_realm):

@@ -246,6 +246,7 @@ def test_a_test_number_leaves_nothing_behind(realm):
 def test_the_holder_takes_a_linked_device_away_by_the_link_in_the_mail(realm, world):
     """GET and keep change nothing; undo ends the device's proof and every session, once."""
     number, key, email = new_number(), ProofKey(), realm.user()
+    realm.app().sign_in(email)
     user = json.loads(world.admin.rows_of("users", email)[0])["id"]
     world.admin.call("put_identifier", realm.slug, user, "phone", number)
     world.settle_messages()

@@ -40,9 +40,13 @@ BEGIN
     IF p_to IS NULL THEN
         RETURN;
     END IF;
-    -- A registration that waits for names, and a number that waits for one more proof.
+    -- A registration that waits for names, and a number that waits for one more proof. One that is locked is being
+    -- redeemed beside this: it waits for this transaction, and finds that there is an account.
     UPDATE postern.auth_session AS a SET expires_at = '-infinity', proved_at = NULL
-     WHERE a.realm_id = p_realm AND a.email_key = p_key AND a.proved_at IS NOT NULL;
+     WHERE a.realm_id = p_realm
+       AND a.id IN (SELECT h.id FROM postern.auth_session AS h
+                     WHERE h.realm_id = p_realm AND h.email_key = p_key AND h.proved_at IS NOT NULL
+                       FOR UPDATE SKIP LOCKED);
     -- An account that lost it in contest has it back, as old as it was: else a thief who removes it and adds it again
     -- makes it younger than an address of his own. What another account has lost stays on record, and is decided.
     UPDATE postern.user_identifier AS i
