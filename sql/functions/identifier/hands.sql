@@ -18,8 +18,8 @@ BEGIN
         PERFORM postern.end_hinted_approvals(p_realm, p_from, p_key);
     END IF;
     IF p_kind = 'phone' THEN
-        -- Of a number that was nobody's, what is under way goes on: it is passed by who has the number then. A message
-        -- of before may be in other hands: one more is to be sent.
+        -- Transactions for a number without an account go on: the person who has the number passes them. An earlier
+        -- message may be in other hands, so another one must be sent.
         IF p_from IS NOT NULL THEN
             PERFORM postern.end_possessions(p_realm, p_key);
         ELSE

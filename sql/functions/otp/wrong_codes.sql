@@ -17,8 +17,8 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 
 -- A try that redeems nothing: the reason for the log, the work of three comparisons however many codes there were, and
 -- the count of wrong codes. p_because: why nothing was compared; NULL: something was. compared: for the realm's limit,
--- the wrong codes that were those of accounts. A code to register with is nobody's: who guesses it reaches no account,
--- and anybody may cause as many as there are invented addresses.
+-- the wrong codes that were those of accounts. A code to register with belongs to no account: guessing it reaches
+-- none, and a stranger can cause one for each address that he invents.
 CREATE OR REPLACE FUNCTION postern.refuse_code(
     p_realm uuid, p_client uuid, p_email_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_salt bytea,
     p_source text, p_device uuid, p_consecutive integer, p_because text, OUT because text, OUT compared integer)
