@@ -117,7 +117,7 @@ SELECT is(pg_temp.sql($$SELECT count(*) || ',' || (SELECT count(*) FROM postern.
                       FROM postern.login_code$$), '1,1', 'codes and handles');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '1', 'old mail');
 SELECT is(pg_temp.sql($$SELECT string_agg(email_key, ',' ORDER BY email_key) FROM postern.code_guard
-                      WHERE email_key IN ('idle', 'recent', 'locked', 'empty')$$), 'locked,recent', 'guards nobody needs');
+                      WHERE email_key IN ('idle', 'recent', 'locked', 'empty')$$), 'locked,recent', 'guards that count nothing');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event$$)::int, :audit - 1, 'and last year''s audit log');
 SELECT cmp_ok(postern.sweep(1000), '>=', 0::bigint, 'it can go round again');
 

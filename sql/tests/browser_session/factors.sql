@@ -122,7 +122,7 @@ SELECT is((SELECT proved_at FROM postern.auth_session WHERE id = pg_temp.b16('ta
 UPDATE postern.auth_session SET proved_at = now() - interval '1 minute', expires_at = now() + interval '1 minute' WHERE id = pg_temp.b16('taken');
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.register('taken', 'c6taken', 'Eve'), 'refused exists', 'and would sign in to none that was made meanwhile');
-SELECT is(pg_temp.register('confirmed', 'c6confirmed', 'Eve'), 'ok', 'it confirms one that nobody has proven');
+SELECT is(pg_temp.register('confirmed', 'c6confirmed', 'Eve'), 'ok', 'it confirms one that was never proven');
 -- Terms that were accepted before the code was asked for.
 SELECT pg_temp.off() \g /dev/null
 SELECT is(pg_temp.ask('n3', 'Early@example.com', '555555', pg_temp.client(), kind => 'register', app => 'explicit'), 'sent',

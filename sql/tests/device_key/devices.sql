@@ -161,7 +161,7 @@ SELECT is(pg_temp.calls('new'), 'unknown', 'that is no device');
 RESET ROLE;
 SELECT admin.delete_user('a', 'ada@example.com') \g /dev/null
 SELECT is((SELECT string_agg(display_name, ' ') FROM postern.device_key), 'his', 'a deleted user leaves no device');
--- Nobody gets around probation by removing the devices that could refuse a new one.
+-- Probation is not shortened by removing the devices that could refuse a new one.
 RESET ROLE;
 SELECT admin.put_user('a', 'eve@example.com'), admin.set_approvals('a', probation => '1 day') \g /dev/null
 SELECT pg_temp.sign_in('eve', 'eve@example.com') \g /dev/null
