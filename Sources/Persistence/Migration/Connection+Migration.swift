@@ -39,7 +39,7 @@ extension Connection {
         for (version, file) in migrations {
             progress(file.name)
             try inTransaction(file.name, patience, progress) { () throws(MigrationError) in
-                try takeLocks(of: file, patience)
+                try takeLocks(of: plan.facts[file.name], patience)
                 _ = try rows(Self.createMigrationTable)
                 try apply(file)
                 _ = try rows(
@@ -167,8 +167,8 @@ extension Connection {
     ///
     /// A request that needs a table which is locked already waits for all the others, too. One after the other and with
     /// the whole patience for each, a file that changes six tables kept requests waiting for longer than they do.
-    private func takeLocks(of file: SQLFile, _ patience: LockPatience) throws(MigrationError) {
-        let wanted = MigrationFacts.embedded[file.name]?.uses.filter(\.isWaitedFor) ?? []
+    private func takeLocks(of facts: MigrationFacts?, _ patience: LockPatience) throws(MigrationError) {
+        let wanted = facts?.uses.filter(\.isWaitedFor) ?? []
         let found = try rows(
             """
             SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace

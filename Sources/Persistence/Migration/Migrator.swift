@@ -12,6 +12,7 @@ public struct Migrator: Sendable {
     private let functions: [SQLFile]
     private let range: SchemaRange
     private let patience: LockPatience
+    private let facts: [String: MigrationFacts]
 
     /// - Parameters:
     ///   - conninfo: libpq connection string of a role that may create roles and schemas; for ``check()`` the
@@ -24,6 +25,16 @@ public struct Migrator: Sendable {
         conninfo: String, migrations: [SQLFile] = SQLFile.migrations, functions: [SQLFile] = SQLFile.functions,
         range: SchemaRange = .own, patience: LockPatience = LockPatience()
     ) {
+        self.init(
+            conninfo: conninfo, migrations: migrations, functions: functions, range: range, patience: patience,
+            facts: MigrationFacts.embedded)
+    }
+
+    /// - Parameter facts: what the migrations do, by their names.
+    init(
+        conninfo: String, migrations: [SQLFile], functions: [SQLFile], range: SchemaRange, patience: LockPatience,
+        facts: [String: MigrationFacts]
+    ) {
         var configuration = DatabaseConfiguration(conninfo: conninfo, connections: 1)
         configuration.applicationName = "postern migrate"
         self.configuration = configuration
@@ -31,6 +42,7 @@ public struct Migrator: Sendable {
         self.functions = functions
         self.range = range
         self.patience = patience
+        self.facts = facts
     }
 
     /// Applies what is missing.
@@ -58,7 +70,7 @@ public struct Migrator: Sendable {
     }
 
     private func plan() throws(MigrationError) -> MigrationPlan {
-        try MigrationPlan(migrations: migrations, functions: functions, range: range)
+        try MigrationPlan(migrations: migrations, functions: functions, range: range, facts: facts)
     }
 
     /// The newest migration that this binary knows.
