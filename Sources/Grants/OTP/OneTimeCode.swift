@@ -28,14 +28,9 @@ package enum OneTimeCode {
         for sealed in realm.testCodeKeys {
             // `serve` and `doctor` report a key that does not open; ordinary codes still work.
             guard let key = try? keyring.open(sealed, realm: realm.id) else { continue }
-            candidates += Self.candidates(code, realm: realm.id, emailKey: emailKey, under: key)
+            candidates.append(keyed(code, realm: realm.id, emailKey: emailKey, under: key))
         }
         return candidates
-    }
-
-    /// What the database may hold of a fixed code under one data key.
-    static func candidates(_ code: String, realm: UUIDValue, emailKey: String, under key: DataKey) -> [[UInt8]] {
-        key.candidates(parts(code, realm: realm, emailKey: emailKey))
     }
 
     private static func parts(_ code: String, realm: UUIDValue, emailKey: String) -> [[UInt8]] {

@@ -16,7 +16,7 @@ public struct TestNumberCodes: Sendable {
     /// keyed now, so that it works at once.
     func candidates(_ code: TypedCode, _ facts: PossessionFacts, _ realm: Realm) async throws -> [[UInt8]] {
         guard let phone = facts.phone, let key = try await key(of: facts, phone, realm.id) else { return [] }
-        return OneTimeCode.candidates(code.text, realm: realm.id, emailKey: phone, under: key)
+        return [OneTimeCode.keyed(code.text, realm: realm.id, emailKey: phone, under: key)]
     }
 
     private func key(of facts: PossessionFacts, _ phone: String, _ realm: UUIDValue) async throws -> DataKey? {

@@ -215,7 +215,7 @@ private struct JWTClaims: Decodable {
     let exp: Int
     let scope: String
     let aud: Audience
-    /// Absent in tokens of service accounts, and of earlier binaries.
+    /// Absent in tokens of service accounts.
     let acr: String?
     /// Absent in bearer tokens.
     let cnf: Confirmation?

@@ -14,8 +14,8 @@ public struct LeasedMessage: Sendable {
     public let template: String
     /// `otp`, `link`, `notice` or `approval`.
     public let kind: String
-    /// What it is for; `nil` from an older server.
-    public let purpose: String?
+    /// What it is for: `sign-in`, `notice`, ….
+    public let purpose: String
     /// What is secret, sealed; `nil` for a notice.
     public let payload: [UInt8]?
     /// What a notice or approval says, as JSON text.

@@ -200,10 +200,8 @@ extension Server {
         }
         services.append(
             KeyLineService(
-                clusters: database.parts.map {
-                    (KeyResealing(store: DataKeyStore($0.database), keyring: keyring), KeyLineStore($0.database))
-                },
-                keyring: keyring, metrics: metrics, logger: logger))
+                stores: database.parts.map { KeyLineStore($0.database) }, keyring: keyring, metrics: metrics,
+                logger: logger))
         return Application(
             responder: responder, realms: realms, databaseClock: databaseClock, metrics: metrics, transport: transport,
             services: services)

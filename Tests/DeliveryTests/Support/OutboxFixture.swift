@@ -90,9 +90,12 @@ struct OutboxFixture: Sendable {
             Statement(
                 name: "queue",
                 sql: """
-                    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload, attempts, created_at,
+                    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose, payload, attempts, created_at,
                                                      not_before, expires_at)
-                    VALUES ($1, $2, $3, $4, $5, $7, now() - make_interval(secs => $6), now() - make_interval(secs => $6),
+                    VALUES ($1, $2, $3, $4,
+                            CASE WHEN EXISTS (SELECT FROM postern.user_account AS u
+                                               WHERE u.realm_id = $1 AND lower(u.email) = lower($3))
+                                 THEN 'sign-in' ELSE 'register' END, $5, $7, now() - make_interval(secs => $6), now() - make_interval(secs => $6),
                             now() - make_interval(secs => $6) + interval '24 hours')
                     """, effect: .once),
             [
@@ -124,7 +127,10 @@ struct OutboxFixture: Sendable {
             Statement(
                 name: "queue_notice",
                 sql:
-                    "INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail) VALUES ($1, $2, $3, $4, $5)",
+                    """
+                    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose, detail)
+                    VALUES ($1, $2, $3, $4, 'notice', $5)
+                    """,
                 effect: .once),
             [.uuid(realm), .uuid(id), .text(recipient), .text(template), .json(detail)])
         return id

@@ -100,19 +100,4 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended('postern.sweep', 0);
 COMMENT ON FUNCTION postern.lock_of_sweep IS 'One sweeper runs at a time';
 
--- Kept for older binaries.
-
--- An older binary does not know the outcome busy: an error that it answers with 503 takes its place.
-CREATE OR REPLACE FUNCTION postern.refuse_busy(p_outcome text) RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF p_outcome = 'busy' THEN
-        RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = 'another request of this account is under way';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION postern.refuse_busy IS 'Raises lock_not_available when a statement answered busy';
-GRANT EXECUTE ON FUNCTION postern.refuse_busy TO postern_app;
-
 RESET ROLE;

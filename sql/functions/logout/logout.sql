@@ -84,17 +84,6 @@ $$;
 COMMENT ON FUNCTION postern.take_due_logout_tokens IS 'Logout tokens that are due, for one sender';
 GRANT EXECUTE ON FUNCTION postern.take_due_logout_tokens TO postern_app;
 
--- Kept for older binaries, which wait for all that they took.
-CREATE OR REPLACE FUNCTION postern.take_logout_tokens(p_limit integer)
-RETURNS TABLE (realm_id uuid, id uuid, client_id text, user_id uuid, session uuid, uri text, attempts integer)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
-AS $$
-    SELECT t.realm_id, t.id, t.client_id, t.user_id, t.session, t.uri, t.attempts
-      FROM postern.take_due_logout_tokens(p_limit, p_limit, '{}') AS t
-$$;
-COMMENT ON FUNCTION postern.take_logout_tokens IS 'take_due_logout_tokens without a share';
-GRANT EXECUTE ON FUNCTION postern.take_logout_tokens TO postern_app;
-
 -- p_error NULL: it was accepted. Else it is sent again after p_wait seconds, until it expires.
 CREATE OR REPLACE FUNCTION postern.settle_logout_token(p_realm uuid, p_id uuid, p_error text, p_wait integer)
 RETURNS void

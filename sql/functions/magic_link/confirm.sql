@@ -136,20 +136,4 @@ COMMENT ON FUNCTION postern.confirm_link IS
     'Confirms a link by the number that the requesting device shows, or ends it';
 GRANT EXECUTE ON FUNCTION postern.confirm_link TO postern_app;
 
--- Kept for older binaries.
-
--- The three numbers of an older page: the right one is among them only while an older binary shows the page.
-CREATE OR REPLACE FUNCTION postern.link_number(p_realm uuid, p_user uuid, p_token_hash bytea)
-RETURNS integer
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    RETURN (SELECT postern.match_number(l.handle) FROM postern.login_link AS l
-             WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash);
-END
-$$;
-COMMENT ON FUNCTION postern.link_number IS 'The right number of a link, also of one that has ended; NULL for none';
-GRANT EXECUTE ON FUNCTION postern.link_number TO postern_app;
-
 RESET ROLE;

@@ -20,8 +20,7 @@ BEGIN
     SELECT l.permits, extract(epoch FROM l.per)::float8 AS per, l.burst, CASE WHEN l.mode = 'enforce' THEN 1
         ELSE -1 END AS wanted INTO v_limit
       FROM postern.effective_rate_limits(p_realm) AS l WHERE l.policy = 'native-otp' AND l.dimension = 'registrations';
-    -- Recorded by an older binary: the source is unknown.
-    IF NOT FOUND OR p_source IS NULL THEN
+    IF NOT FOUND THEN
         RETURN true;
     END IF;
     SELECT t.limit_ord INTO v_refused

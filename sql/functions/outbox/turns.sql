@@ -78,13 +78,12 @@ COMMENT ON FUNCTION postern.end_message IS 'Marks a message dead, erases its con
 -- lease, not a lock: a taken message is due again after p_lease unless it was reported, so a sender that dies loses
 -- nothing. Commit before sending.
 -- p_share: how many senders a realm may occupy, and one less for its registrations; p_in_hand and p_registering: the
--- realm of each message, and of each registration, that the caller has in hand. p_sealed_only: for a binary that knows
--- no detail.
+-- realm of each message, and of each registration, that the caller has in hand.
 -- Dropped on the way, a bounded number at a time: what has expired, mail to suppressed addresses, and a message to a
 -- phone or device whose outcome stayed unknown twice. A mail without a report may be sent again as often as needed.
 CREATE OR REPLACE FUNCTION postern.lease_messages(
     p_channel text, p_limit integer, p_lease interval, p_after uuid, p_share integer, p_in_hand uuid[],
-    p_registering uuid[], p_sealed_only boolean)
+    p_registering uuid[])
 RETURNS TABLE (realm_id uuid, id uuid)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_sort = off
@@ -131,7 +130,6 @@ BEGIN
                      WHERE d.state = 'queued' AND NOT d.is_waiting AND d.channel = p_channel AND d.realm_id = v_realm
                        AND d.priority <= CASE WHEN v_registrations THEN 2 ELSE 1 END
                        AND d.not_before <= now() AND d.expires_at > now()
-                       AND (d.payload IS NOT NULL OR NOT p_sealed_only)
                      ORDER BY d.channel, d.realm_id, d.priority, d.created_at LIMIT 1
                        FOR NO KEY UPDATE OF d SKIP LOCKED;
                     v_found := FOUND;

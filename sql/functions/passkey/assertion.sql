@@ -109,23 +109,4 @@ $$;
 COMMENT ON FUNCTION postern.redeem_passkey IS 'Records a verified assertion: counter, session and audit in one call';
 GRANT EXECUTE ON FUNCTION postern.redeem_passkey TO postern_app;
 
--- Kept for older binaries.
-
--- These binaries do not name the line of the key file that the session depends on.
-CREATE OR REPLACE FUNCTION postern.redeem_assertion(
-    p_realm uuid, p_client uuid, p_permission text, p_passkey uuid, p_sign_count bigint, p_backup_state boolean,
-    p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
-    p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
-    OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
-    OUT session_expires_at double precision)
-LANGUAGE sql
-AS $$
-    SELECT p.outcome, p.reason, p.user_id, p.db_now, p.session_expires_at
-      FROM postern.redeem_passkey(p_realm, p_client, p_permission, p_passkey, p_sign_count, p_backup_state, p_session,
-                                  p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
-                                  p_refresh_lifetime, p_source, NULL) AS p
-$$;
-COMMENT ON FUNCTION postern.redeem_assertion IS 'For older binaries: postern.redeem_passkey';
-GRANT EXECUTE ON FUNCTION postern.redeem_assertion TO postern_app;
-
 RESET ROLE;

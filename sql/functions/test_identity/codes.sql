@@ -121,14 +121,4 @@ END
 $$;
 COMMENT ON FUNCTION postern.end_test_identities IS 'Ends the test identities whose time is over; returns how many';
 
--- Kept for older binaries.
-
--- Codes of these binaries are keyed directly under a line.
-CREATE OR REPLACE FUNCTION postern.key_test_code(p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea)
-RETURNS boolean
-LANGUAGE sql
-AS $$ SELECT postern.store_test_code(p_realm, p_user, p_code, p_salt, p_keyed, NULL) $$;
-COMMENT ON FUNCTION postern.key_test_code IS 'For older binaries: postern.store_test_code';
-GRANT EXECUTE ON FUNCTION postern.key_test_code TO postern_app;
-
 RESET ROLE;

@@ -1,9 +1,6 @@
 -- Provisioning: people.
 SET LOCAL ROLE postern_owner;
 
--- The form without phone: a call by some of the arguments would be ambiguous.
-DROP FUNCTION IF EXISTS admin.put_user(text, text, text, text, boolean, boolean, uuid, text);
-
 CREATE OR REPLACE FUNCTION admin.put_user(
     realm text, email text DEFAULT NULL, first_name text DEFAULT NULL, last_name text DEFAULT NULL,
     email_verified boolean DEFAULT NULL, enabled boolean DEFAULT NULL, id uuid DEFAULT NULL,

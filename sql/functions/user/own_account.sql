@@ -102,17 +102,4 @@ COMMENT ON FUNCTION postern.delete_own_account IS
     'Deletes the account of a session that is fresh enough, with all it has, and tells its addresses';
 GRANT EXECUTE ON FUNCTION postern.delete_own_account TO postern_app;
 
--- Kept for older binaries.
-
-CREATE OR REPLACE FUNCTION postern.account(p_realm uuid, p_user uuid)
-RETURNS TABLE (email text, email_verified boolean, first_name text, last_name text, created_at double precision,
-               has_totp boolean, passkeys integer, sessions integer)
-LANGUAGE sql
-AS $$
-    SELECT o.email, o.email_verified, o.first_name, o.last_name, o.created_at, o.has_totp, o.passkeys, o.sessions
-      FROM postern.own_account(p_realm, p_user) AS o
-$$;
-COMMENT ON FUNCTION postern.account IS 'As own_account, without the phone number';
-GRANT EXECUTE ON FUNCTION postern.account TO postern_app;
-
 RESET ROLE;

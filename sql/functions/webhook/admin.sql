@@ -125,7 +125,7 @@ BEGIN
     UPDATE postern.webhook_cursor AS c
        SET xid = first.xid, id = first.id - 1, replay_until = greatest(c.xid, c.replay_until), replay_after = after
       FROM (SELECT a.xid, a.id FROM postern.audit_event AS a
-             WHERE a.realm_id = v_realm AND a.id > after AND a.xid IS NOT NULL ORDER BY a.xid, a.id LIMIT 1) AS first
+             WHERE a.realm_id = v_realm AND a.id > after ORDER BY a.xid, a.id LIMIT 1) AS first
      WHERE c.realm_id = v_realm AND c.webhook = v_id AND (first.xid, first.id) <= (c.xid, c.id);
     PERFORM postern.admin_audit(v_realm, 'webhook_replayed',
                                 detail => jsonb_build_object('name', name, 'after', after));

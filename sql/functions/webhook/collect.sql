@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION postern.is_of_another_cluster(p_cursor postern.webhoo
 LANGUAGE sql STABLE
 AS $$
     SELECT coalesce((SELECT a.xid >= pg_snapshot_xmax(pg_current_snapshot()) AND a.id > p_cursor.replay_after
-                       FROM postern.audit_event AS a WHERE a.realm_id = p_cursor.realm_id AND a.xid IS NOT NULL
+                       FROM postern.audit_event AS a WHERE a.realm_id = p_cursor.realm_id
                       ORDER BY a.xid DESC, a.id DESC LIMIT 1), false)
 $$;
 COMMENT ON FUNCTION postern.is_of_another_cluster IS

@@ -28,8 +28,10 @@ DECLARE
     answer record;
 BEGIN
     SELECT * INTO f FROM race.fixed;
-    SELECT * INTO answer FROM postern.redeem_otp(f.realm, f.client, 'gt:urn:cocoar:otp', 'u' || n || '@example.com', CASE WHEN handle THEN decode(md5('h' || n), 'hex') END, ARRAY[sha256('1')], gen_random_uuid(),
-        decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5);
+    -- The server waits for its turn in the process; here the database keeps the order.
+    PERFORM pg_advisory_xact_lock(postern.lock_of_codes(f.realm, 'u' || n || '@example.com', NULL));
+    SELECT * INTO answer FROM postern.redeem_code(f.realm, f.client, 'gt:urn:cocoar:otp', 'u' || n || '@example.com', CASE WHEN handle THEN decode(md5('h' || n), 'hex') END, ARRAY[sha256('1')], gen_random_uuid(),
+        decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5, 3000, 3600, 1000, NULL, NULL, NULL);
     INSERT INTO race.result VALUES (CASE WHEN handle THEN 'handle' ELSE 'address' END, n, answer.outcome);
     RETURN answer.outcome;
 END $$;
@@ -39,7 +41,9 @@ DECLARE
     answer record;
 BEGIN
     SELECT * INTO f FROM race.fixed;
-    SELECT * INTO answer FROM postern.refresh(f.realm, f.client, md5('session' || n)::uuid, 0, sha256('t0'), ARRAY[sha256('t1')], 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}');
+    PERFORM set_config('postern.realm', f.realm::text, true);
+    PERFORM FROM postern.session AS s WHERE s.realm_id = f.realm AND s.id = md5('session' || n)::uuid FOR NO KEY UPDATE;
+    SELECT * INTO answer FROM postern.rotate_session(f.realm, f.client, md5('session' || n)::uuid, 0, sha256('t0'), ARRAY[sha256('t1')], 1209600, NULL, NULL, NULL, NULL, '{}', '{}', '{}', '{}', '{}');
     INSERT INTO race.result VALUES ('refresh', n, answer.outcome, answer.current_hash);
     RETURN answer.outcome;
 END $$;

@@ -6,7 +6,7 @@ SELECT no_plan();
 \ir ../helpers/growth.psql
 SET test.of_phones = false;
 SELECT admin.grant_permission('a', 'app', 'gt:urn:postern:device'), admin.put_client('a', 'srv') \g /dev/null
-SELECT pg_temp.device('t1'), pg_temp.device('t2'), postern.begin_proof_store() \g /dev/null
+SELECT pg_temp.device('t1'), pg_temp.device('t2'), postern.begin_proof_store('-infinity') \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT pg_temp.asks('shown', is_event => true), pg_temp.asks('given', 'ADA@example.com', source => '192.0.2.2'),

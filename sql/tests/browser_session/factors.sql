@@ -51,9 +51,10 @@ DECLARE
     asked record;
     decided record;
 BEGIN
-    SELECT * INTO asked FROM postern.record_link_request(
-        pg_temp.realm(), pg_temp.b16(name), NULL, 'ada@example.com', 'ada@example.com', pg_temp.client(), '192.0.2.1',
-        900, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL);
+    SELECT * INTO asked FROM postern.record_sent_request(
+                                 pg_temp.realm(), pg_temp.b16(name), NULL, 'magic', 'ada@example.com',
+                                 'ada@example.com', NULL, NULL, pg_temp.client(), NULL, NULL, NULL, '192.0.2.1',
+                                 NULL, NULL, 900, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL);
     SELECT * INTO decided FROM postern.decide_link_request(pg_temp.realm(), asked.handle);
     PERFORM postern.add_link(pg_temp.realm(), asked.handle, decided.user_id, pg_temp.h('token ' || name),
                              gen_random_uuid(), '\x01');

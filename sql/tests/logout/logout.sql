@@ -65,14 +65,14 @@ SELECT results_eq($$SELECT client_id, count(*)::int FROM postern.take_due_logout
                                100, 2, ARRAY[pg_temp.client(), pg_temp.client('second'), pg_temp.client('second')])
                      GROUP BY 1$$, $$VALUES ('app', 1)$$, 'less the calls under way');
 ROLLBACK TO due;
-SELECT is((SELECT count(DISTINCT client_id)::int FROM postern.take_logout_tokens(2)), 2, 'clients take turns');
-SELECT is((SELECT count(*)::int FROM postern.take_logout_tokens(100)), 4, 'all are taken');
-SELECT is((SELECT count(*)::int FROM postern.take_logout_tokens(100)), 0, 'by one sender');
+SELECT is((SELECT count(DISTINCT client_id)::int FROM postern.take_due_logout_tokens(2, 2, '{}')), 2, 'clients take turns');
+SELECT is((SELECT count(*)::int FROM postern.take_due_logout_tokens(100, 100, '{}')), 4, 'all are taken');
+SELECT is((SELECT count(*)::int FROM postern.take_due_logout_tokens(100, 100, '{}')), 0, 'by one sender');
 CREATE FUNCTION pg_temp.token(name text) RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
     SELECT id FROM postern.logout_token WHERE session = pg_temp.uu(name) $$;
 SELECT postern.settle_logout_token(pg_temp.realm(), pg_temp.token('s1'), NULL, 0),
        postern.settle_logout_token(pg_temp.realm(), pg_temp.token('s2'), 'HTTP 500', 0) \g /dev/null
-SELECT results_eq($$SELECT session, client_id, attempts FROM postern.take_logout_tokens(100)$$,
+SELECT results_eq($$SELECT session, client_id, attempts FROM postern.take_due_logout_tokens(100, 100, '{}')$$,
                   $$VALUES (pg_temp.uu('s2'), 'app', 2)$$, 'one that failed is sent again');
 RESET ROLE;
 SELECT results_eq($$SELECT client_id, sent_at IS NOT NULL, last_error FROM admin.logout_tokens

@@ -12,8 +12,8 @@ SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '1', 'one m
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session WHERE pending$$), '0', 'both are decided');
 SELECT is((SELECT outcome FROM postern.decide_link_request(pg_temp.realm(), pg_temp.b16('h1'))), 'ignored',
           'and none is decided twice');
-SELECT is(postern.decide_otp(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'),
-                             gen_random_uuid(), '\x01', 'otp'), 'ignored', 'nor as a code');
+SELECT is(postern.decide_code(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'),
+                              gen_random_uuid(), '\x01', 'otp'), 'ignored', 'nor as a code');
 SELECT is(pg_temp.redeem('ada@example.com', 'h1', 'x'), 'refused attempts', 'its handle opens no code');
 
 -- The number.
@@ -53,7 +53,7 @@ SELECT is(pg_temp.number('ada@example.com', 'tc1'), postern.match_number(pg_temp
           'the first link stays the first handle''s');
 SELECT is(pg_temp.number('ada@example.com', 'tc2'), postern.match_number(pg_temp.b16('c2')),
           'the second one is the second''s');
-SELECT is(pg_temp.link('c1', 'ada@example.com', '-', resend => true), 'cooldown',
+SELECT is(pg_temp.link('c1', 'ada@example.com', '-', resend => true), 'ignored',
           'a resend for the handle within the cooldown sends nothing');
 SELECT is(pg_temp.link('c1', 'ada@example.com', 'tc3', pg_temp.client(), resend => true), 'send',
           'a handle presented for another client is no resend');
@@ -212,29 +212,15 @@ SELECT is(pg_temp.sql($$SELECT email_verified FROM postern.user_account WHERE id
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || coalesce(locked_until::text, '-') FROM postern.code_guard
                       WHERE email_key = 'bob@example.com'$$), '0 -', 'and opens the codes again');
 
--- What an older binary calls.
-SELECT is((SELECT outcome FROM postern.request_link(pg_temp.realm(), pg_temp.b16('old'), NULL, 'bob@example.com',
-                                                    'bob@example.com', NULL, '192.0.2.1', 900, '{}', '{}', '{}', '{}',
-                                                        '{}', NULL)), 'accepted', 'a request');
-SELECT is((SELECT concat_ws(' ', outcome, user_id = pg_temp.person('bob@example.com'))
-           FROM postern.decide_link(pg_temp.realm(), pg_temp.b16('old'))), 'send t', 'is decided');
-SELECT lives_ok($$SELECT postern.add_link(pg_temp.realm(), pg_temp.b16('old'), pg_temp.person('bob@example.com'),
-                                          pg_temp.h('told'), gen_random_uuid(), '\x01')$$, 'answered');
-SELECT is(pg_temp.number('bob@example.com', 'told'), postern.match_number(pg_temp.b16('old')), 'shown');
-SELECT is(pg_temp.answer('bob@example.com', 'told', 'old'), 'confirmed', 'confirmed');
-SELECT is((SELECT outcome FROM postern.poll_magic(pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:magic',
-                                                  pg_temp.b16('old'), gen_random_uuid(), pg_temp.b16('s'), NULL, '{}',
-                                                      '{}', '{otp}', 900, 1209600, NULL,
-    '{}', '{}', '{}', '{}', '{}')), 'ok', 'and polled for');
-
 -- Tenancy and the sweeper.
 RESET ROLE;
 SELECT admin.grant_permission('b', 'app', 'gt:urn:cocoar:magic') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is((SELECT outcome FROM postern.redeem_magic(pg_temp.other(), pg_temp.client('app', pg_temp.other()),
-                                                    'gt:urn:cocoar:magic', pg_temp.person('ada@example.com'),
-                                                        pg_temp.h('t1'),
-    gen_random_uuid(), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}')),
+SELECT is((SELECT outcome FROM postern.redeem_link(
+                                   pg_temp.other(), pg_temp.client('app', pg_temp.other()), 'gt:urn:cocoar:magic',
+                                   pg_temp.person('ada@example.com'), pg_temp.h('t1'), NULL, gen_random_uuid(),
+                                   pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 900, 1209600, NULL, NULL, '{}', '{}',
+                                   '{}', '{}', '{}', NULL, NULL, NULL)),
         'refused', 'a link of another realm');
 
 -- A client that anybody proves an address for: its link to an address that is not proven is as a code that registers.

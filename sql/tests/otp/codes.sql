@@ -45,10 +45,11 @@ SELECT is(pg_temp.redeem('ada@example.com', 'many1', '1'), 'ok', 'and none of th
 -- The same handle again.
 SELECT is(pg_temp.ask('r1', 'bob@example.com', '1'), 'sent', 'a request');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '9'), 'refused wrong', 'a wrong try');
-SELECT is(pg_temp.ask('r1', 'bob@example.com', '2', NULL, true), 'cooldown',
+SELECT is(pg_temp.ask('r1', 'bob@example.com', '2', NULL, true), 'ignored',
           'a resend within the cooldown sends nothing');
 SELECT is(pg_temp.ask('r2', 'bob@example.com', 'x'), 'sent', 'another request knows no cooldown');
-SELECT is(pg_temp.sql($$UPDATE postern.login_code SET created_at = created_at - interval '61 s' RETURNING 1$$), '1',
+SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
+                      UPDATE postern.auth_session SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'after it');
 SELECT is(pg_temp.ask('r1', 'bob@example.com', '2', NULL, true), 'sent', 'a resend makes another code');
 SELECT is(pg_temp.sql($$SELECT attempts || ' ' || cardinality(code_ids) FROM postern.auth_session
@@ -56,14 +57,15 @@ SELECT is(pg_temp.sql($$SELECT attempts || ' ' || cardinality(code_ids) FROM pos
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '9'), 'refused wrong', 'a wrong try is compared with both,');
 SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'bob@example.com'$$), '3',
           'and counts two');
-SELECT is(pg_temp.sql($$UPDATE postern.login_code SET created_at = created_at - interval '61 s' RETURNING 1$$), '1',
+SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
+                      UPDATE postern.auth_session SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'after another');
 SELECT is(pg_temp.ask('r1', 'bob@example.com', '3', NULL, true), 'sent', 'a third code');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '1'), 'refused wrong', 'replaces the first,');
-SELECT is((SELECT handle FROM postern.record_code_request(pg_temp.realm(), pg_temp.b16('new'), pg_temp.b16('r1'), 'otp',
-                                                          'ada@example.com', 'ada@example.com', NULL, NULL, NULL, NULL,
-                                                              '192.0.2.1', NULL, NULL, 600, '{}', '{}', '{}', '{}',
-                                                                  '{}', NULL, NULL, NULL)), pg_temp.b16('new'),
+SELECT is((SELECT handle FROM postern.record_sent_request(
+                                  pg_temp.realm(), pg_temp.b16('new'), pg_temp.b16('r1'), 'otp', 'ada@example.com',
+                                  'ada@example.com', NULL, NULL, NULL, NULL, NULL, NULL, '192.0.2.1', NULL, NULL,
+                                  600, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL)), pg_temp.b16('new'),
                                                                       'another address does not get the handle');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '2'), 'ok', 'not the second: a mail that comes late is good');
 
@@ -215,28 +217,5 @@ SELECT results_eq($$SELECT outcome, auth_time = db_now, refresh_expires_at - db_
     $$VALUES ('ok', true, NULL::float8, 'Ada@example.com', true, true)$$, 'without offline_access there is no refresh');
 SELECT is(pg_temp.sql($$SELECT expires_at - now() FROM postern.session WHERE id = pg_temp.uu('session')$$), '00:15:00',
           'and the session ends with its access token');
--- What an older binary calls does the same, or what is safe.
-SELECT is((SELECT outcome FROM postern.request_code(pg_temp.realm(), pg_temp.b16('old'), NULL, 'otp', 'bob@example.com',
-                                                    'bob@example.com', NULL, NULL, NULL, 600, '{}', '{}', '{}',
-                                                        '{}', '{}', NULL)), 'accepted',
-                                                            'an older binary records a request');
-RESET ROLE;
-SELECT admin.set_code_policy('a', otp_digits => 8) \g /dev/null
-SET LOCAL ROLE app_login;
-CREATE FUNCTION pg_temp.old_decide() RETURNS text
-    LANGUAGE sql AS $$ SELECT postern.decide_otp(pg_temp.realm(), pg_temp.b16('old'), pg_temp.uu('old'),
-                                                 pg_temp.b16('x'), pg_temp.h('1'), gen_random_uuid(), '\x01', 'otp') $$;
-SELECT is(pg_temp.old_decide(), 'busy', 'it makes no code of six digits where eight are wanted');
-RESET ROLE;
-SELECT admin.set_code_policy('a', otp_digits => 6) \g /dev/null
-SET LOCAL ROLE app_login;
-SELECT is(pg_temp.old_decide(), 'sent', 'where six are it does');
-CREATE FUNCTION pg_temp.old_redeem(code text) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_otp(pg_temp.realm(), pg_temp.client(),
-        'gt:urn:cocoar:otp', 'bob@example.com', pg_temp.b16('old'), ARRAY[pg_temp.h(code)], gen_random_uuid(),
-        pg_temp.b16('s'), NULL, '{openid}', '{}', '{otp}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5,
-            NULL, NULL, NULL) $$;
-SELECT is(pg_temp.old_redeem('9'), 'refused wrong', 'it tries');
-SELECT is(pg_temp.old_redeem('1'), 'ok', 'and redeems');
 SELECT * FROM finish();
 ROLLBACK;

@@ -12,7 +12,7 @@ SELECT admin.grant_permission('a', 'srv', 'cap:assert-possession'),
        admin.set_possession('a', true, resend_cooldown => '0 seconds'),
        admin.set_phone_policy('a', regions => '{AT}') \g /dev/null
 \ir ../helpers/possession.psql
-SELECT postern.begin_proof_store() \g /dev/null
+SELECT postern.begin_proof_store('-infinity') \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null
 
 CREATE FUNCTION pg_temp.proves(id text, key text, phone text, client text DEFAULT 'srv') RETURNS text LANGUAGE plpgsql

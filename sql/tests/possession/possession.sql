@@ -220,7 +220,7 @@ SELECT is(pg_temp.checks('g4', '111111', 'k12'), 'passed 0 passed', 'and opens t
 
 -- Signing in.
 RESET ROLE;
-SELECT postern.begin_proof_store() \g /dev/null
+SELECT postern.begin_proof_store('-infinity') \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null
 SET LOCAL ROLE app_login;
 

@@ -13,18 +13,20 @@ CREATE FUNCTION pg_temp.user_of(address text) RETURNS uuid
 -- something to present.
 CREATE FUNCTION pg_temp.both(address text, handle text, code text, step bigint DEFAULT NULL, recovery text DEFAULT NULL,
                              factor uuid DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_otp(pg_temp.realm(), pg_temp.client(),
-        'gt:urn:cocoar:otp', address,
-        CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END, ARRAY[pg_temp.h(code)], gen_random_uuid(),
-            pg_temp.b16('s'), pg_temp.h('t0'), '{openid}', '{}',
-        CASE WHEN factor IS NULL THEN '{otp}'::text[] ELSE '{otp,mfa}' END, 900, 1209600, '192.0.2.1', '{}', '{}', '{}',
-            '{}', '{}', 5, 600, 5,
-        factor, step, CASE WHEN recovery IS NOT NULL THEN ARRAY[pg_temp.h('old key'), pg_temp.h(recovery)] END) $$;
+    SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_code(
+                                            pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', address,
+                                            CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END,
+                                            ARRAY[pg_temp.h(code)], gen_random_uuid(), pg_temp.b16('s'),
+                                            pg_temp.h('t0'), '{openid}', '{}',
+                                            CASE WHEN factor IS NULL THEN '{otp}'::text[] ELSE '{otp,mfa}' END, 900,
+                                            1209600, '192.0.2.1', NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5,
+                                            3000, 3600, 1000, factor, step,
+                                            CASE WHEN recovery IS NOT NULL THEN ARRAY[pg_temp.h('old key'), pg_temp.h(recovery)] END) $$;
 CREATE FUNCTION pg_temp.enrol(session text, ceremony text, factor text, step bigint DEFAULT pg_temp.step() - 2,
                               expires interval DEFAULT '5 minutes') RETURNS text LANGUAGE sql AS $$
     SELECT postern.enrol_totp(pg_temp.realm(), pg_temp.uu(session), pg_temp.b16(ceremony),
                               date_part('epoch', now() + expires), pg_temp.uu(factor), '\x0102', step,
-        ARRAY(SELECT pg_temp.h('r' || n || factor) FROM generate_series(1, 10) AS n), '192.0.2.1') $$;
+        ARRAY(SELECT uuid_send(pg_temp.uu('key')) || pg_temp.h('r' || n || factor) FROM generate_series(1, 10) AS n), '192.0.2.1') $$;
 CREATE FUNCTION pg_temp.use(step bigint, recovery text DEFAULT NULL, factor uuid DEFAULT pg_temp.factor())
     RETURNS boolean LANGUAGE sql AS $$
     SELECT postern.use_second_factor(pg_temp.realm(), pg_temp.user_of('ada@example.com'), factor, step,
@@ -68,11 +70,12 @@ SELECT is(pg_temp.both('ada@example.com', 'h1', '9', pg_temp.step(), factor => p
 SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('h1')$$), '2',
           'and is counted');
 SELECT results_eq($$SELECT outcome, factor, sealed_seed, last_step_at, db_now, user_id, email, session_expires_at
-                  FROM postern.redeem_otp(pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', 'ada@example.com',
-                                          pg_temp.b16('h1'),
-    ARRAY[pg_temp.h('1')], pg_temp.uu('never'), pg_temp.b16('s'), NULL, '{openid}', '{}', '{otp}', 900, 1209600, NULL,
-        '{}', '{}', '{}', '{}', '{}', 5, 600, 5)$$,
-    $$VALUES ('second_factor', pg_temp.uu('f4'), '\x0102'::bytea, (pg_temp.step() - 2) * 30::float8,
+                  FROM postern.redeem_code(
+                           pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', 'ada@example.com',
+                           pg_temp.b16('h1'), ARRAY[pg_temp.h('1')], pg_temp.uu('never'), pg_temp.b16('s'), NULL,
+                           '{openid}', '{}', '{otp}', 900, 1209600, NULL, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600,
+                           5, 3000, 3600, 1000, NULL, NULL, NULL)$$,
+    $$VALUES ('second_factor', pg_temp.uu('f4'), '\x0370646b00000000000000020102'::bytea, (pg_temp.step() - 2) * 30::float8,
               date_part('epoch', now()), NULL::uuid, NULL::text, NULL::float8)$$,
                   'the right one asks for the second factor, and says nothing of the account');
 SELECT is(pg_temp.both('ada@example.com', 'h1', '1'), 'second_factor', 'as often as one likes')

@@ -72,12 +72,14 @@ SELECT is(pg_temp.ask('u1', 'ada@example.com', '1'), 'sent', 'and strangers');
 
 -- A resend does not lose the device.
 SELECT is(pg_temp.ask('r1', 'ada@example.com', '1', hint => 'ada@example.com'), 'sent', 'a code for the device');
-SELECT is(pg_temp.sql($$UPDATE postern.login_code SET created_at = created_at - interval '61 s' RETURNING 1$$), '1',
+SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
+                      UPDATE postern.auth_session SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'a minute later');
 SELECT is(pg_temp.ask('r1', 'ada@example.com', '2', resend => true), 'sent', 'resent without a hint');
 SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.auth_session WHERE id = pg_temp.b16('r1')$$),
           'true', 'is the device''s still');
-SELECT is(pg_temp.sql($$UPDATE postern.login_code SET created_at = created_at - interval '61 s' RETURNING 1$$), '1',
+SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
+                      UPDATE postern.auth_session SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'another minute later');
 SELECT is(pg_temp.ask('r1', 'ada@example.com', '3', resend => true, hint => 'bob@example.com', source => '203.0.113.1'),
           'sent', 'nor with another''s hint');

@@ -36,9 +36,9 @@ SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'refused unkno
           'before it is keyed nothing opens');
 SELECT is((SELECT string_agg(email_key || ' ' || code, ',') FROM postern.pending_test_codes()),
           'review@example.com 41830572', 'a server finds it');
-SELECT is((SELECT postern.key_test_code(realm_id, user_id, 'another', pg_temp.b16('salt'), pg_temp.h('x'))
+SELECT is((SELECT postern.store_test_code(realm_id, user_id, 'another', pg_temp.b16('salt'), pg_temp.h('x'), NULL)
            FROM postern.pending_test_codes()), false, 'what was keyed must be what waits');
-SELECT is((SELECT postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code))
+SELECT is((SELECT postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code), NULL)
            FROM postern.pending_test_codes()), true, 'and keys it');
 SELECT is((SELECT count(*) FROM postern.pending_test_codes()), 0::bigint, 'then the code is gone');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.test_identity AS t WHERE t::text ~ '41830572'$$), '0',
@@ -87,7 +87,7 @@ SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'ok', 'the sec
 DELETE FROM postern.code_guard;
 SELECT is(admin.put_test_identity('a', 'review@example.com', 'second', '73016248'), NULL, 'a new code');
 SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'refused expired', 'ends the old one at once');
-SELECT ok(postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt2'), pg_temp.h(code)), 'keyed')
+SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt2'), pg_temp.h(code), NULL), 'keyed')
   FROM postern.pending_test_codes();
 SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'refused wrong', 'for good');
 SELECT is(pg_temp.redeem('review@example.com', NULL, '73016248'), 'ok', 'the new one opens');
@@ -111,7 +111,7 @@ SELECT is(pg_temp.ask('h3', 'review@example.com', '111111'), 'test_identity', 'a
 SELECT matches(admin.put_test_identity('a', 'review@example.com', 'second', expires_at => now() + interval '1 day'),
                '^[0-9]{8}$', 'put again it gets a code drawn at random');
 SELECT is((SELECT enabled FROM postern.user_account WHERE email_key = 'review@example.com'), true, 'and lives again');
-SELECT ok(postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt3'), pg_temp.h('1')), 'keyed')
+SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt3'), pg_temp.h('1'), NULL), 'keyed')
   FROM postern.pending_test_codes();
 SELECT is(pg_temp.redeem('review@example.com', NULL, '1'), 'ok', 'and opens');
 SELECT lives_ok($$SELECT admin.delete_test_identity('a', 'review@example.com')$$, 'deleted');
@@ -122,13 +122,13 @@ SELECT is((SELECT count(*) FROM postern.user_account WHERE postern.is_test_ident
 
 -- It goes with its client and its realm.
 SELECT isnt(admin.put_test_identity('a', 'review@example.com', 'app'), NULL, 'one more');
-SELECT ok(postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt4'), pg_temp.h('1')), 'keyed')
+SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt4'), pg_temp.h('1'), NULL), 'keyed')
   FROM postern.pending_test_codes();
 DELETE FROM postern.client WHERE client_id = 'app' AND realm_id = pg_temp.realm();
 SELECT is((SELECT count(*) FROM postern.user_account WHERE postern.is_test_identity(id)) + (SELECT count(*)
     FROM postern.login_code), 0::bigint, 'the client takes it along');
 SELECT isnt(admin.put_test_identity('a', 'review@example.com', 'second'), NULL, 'one more');
-SELECT ok(postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt5'), pg_temp.h('1')), 'keyed')
+SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt5'), pg_temp.h('1'), NULL), 'keyed')
   FROM postern.pending_test_codes();
 DELETE FROM postern.realm WHERE slug = 'a';
 SELECT is((SELECT count(*) FROM postern.test_identity) + (SELECT count(*) FROM postern.login_code), 0::bigint,

@@ -32,8 +32,8 @@ INSERT INTO postern.phone_identity (realm_id, phone) VALUES (pg_temp.realm(), '+
 INSERT INTO postern.code_guard (realm_id, email_key, consecutive)
     SELECT pg_temp.realm(), k, 3 FROM unnest('{eve@example.com,eve.second@example.com,+4366412345678}'::text[]) AS k
     ON CONFLICT DO NOTHING;
-INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, channel, state)
-    SELECT pg_temp.realm(), gen_random_uuid(), r, 'otp', c, 'sent'
+INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose, channel, state)
+    SELECT pg_temp.realm(), gen_random_uuid(), r, 'otp', 'sign-in', c, 'sent'
       FROM (VALUES ('Eve@example.com', 'email'), ('eve.second@example.com', 'email'), ('+4366412345678', 'sms'),
                    ('sealed:AQI=', 'push')) AS m (r, c);
 INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)

@@ -15,14 +15,14 @@ INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key
 SELECT realm_id, id, 'a.example', '\x01', '\x01', false, false FROM postern.user_account WHERE id = pg_temp.who();
 SET LOCAL ROLE app_login;
 SELECT results_eq($$SELECT email, email_verified, first_name, last_name, has_totp, passkeys, sessions
-                  FROM postern.account(pg_temp.realm(), pg_temp.who())$$,
+                  FROM postern.own_account(pg_temp.realm(), pg_temp.who())$$,
     $$VALUES ('Ada@example.com', true, NULL::text, NULL::text, false, 1, 2)$$, 'own data');
-SELECT is_empty($$SELECT * FROM postern.account(pg_temp.other(), pg_temp.who())$$, 'not in another realm');
+SELECT is_empty($$SELECT * FROM postern.own_account(pg_temp.other(), pg_temp.who())$$, 'not in another realm');
 SELECT ok(postern.set_own_names(pg_temp.realm(), pg_temp.who(), pg_temp.uu('s1'), true, 'Ada', true, 'King', 's'),
           'names are set');
 SELECT ok(postern.set_own_names(pg_temp.realm(), pg_temp.who(), pg_temp.uu('s1'), false, NULL, true, NULL, 's'),
           'one is removed');
-SELECT results_eq($$SELECT first_name, last_name FROM postern.account(pg_temp.realm(), pg_temp.who())$$,
+SELECT results_eq($$SELECT first_name, last_name FROM postern.own_account(pg_temp.realm(), pg_temp.who())$$,
                   $$VALUES ('Ada', NULL::text)$$, 'and the other left');
 SELECT ok(NOT postern.set_own_names(pg_temp.other(), pg_temp.who(), pg_temp.uu('s1'), true, 'Eve', true, 'Eve', 's'),
           'nothing in another realm');
@@ -57,14 +57,15 @@ SELECT is(pg_temp.deleted('s1', 'bob@example.com'), 'signed_out', 'once');
 RESET ROLE;
 SELECT admin.put_test_identity('a', 'review@example.com', 'app', '4183052972') \g /dev/null
 SELECT pg_temp.sign_in('review', 'review@example.com') \g /dev/null
-SELECT postern.key_test_code(pg_temp.realm(), pg_temp.who('review@example.com'), '4183052972', pg_temp.b16('x'),
-                             pg_temp.h('4183052972')) \g /dev/null
+SELECT postern.store_test_code(
+           pg_temp.realm(), pg_temp.who('review@example.com'), '4183052972', pg_temp.b16('x'),
+           pg_temp.h('4183052972'), NULL) \g /dev/null
 UPDATE postern.user_account SET first_name = 'Rita' WHERE email_key = 'review@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.deleted('review', 'review@example.com'), 'deleted', 'a test identity deletes its account');
 SELECT ok(NOT pg_temp.alive('review'), 'its sessions end');
 SELECT is(pg_temp.mails(), 'account-deleted Ada@example.com', 'nothing is mailed');
-SELECT results_eq($$SELECT first_name FROM postern.account(pg_temp.realm(), pg_temp.who('review@example.com'))$$,
+SELECT results_eq($$SELECT first_name FROM postern.own_account(pg_temp.realm(), pg_temp.who('review@example.com'))$$,
                   $$VALUES (NULL::text)$$, 'its names are gone');
 SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.login_code WHERE is_test$$), '1', 'its code works again');
 RESET ROLE;

@@ -7,8 +7,8 @@ SELECT admin.put_webhook('a', 'crm', 'https://crm.example/x') \g /dev/null
 RESET ROLE;
 -- Refuses all users but one, whose event comes behind those of thirty others.
 CREATE FUNCTION pg_temp.queue(users integer[]) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
-    UPDATE postern.audit_event SET xid = NULL;
-    UPDATE postern.webhook_cursor SET xid = '0', id = 0;
+    UPDATE postern.audit_event SET xid = '3';
+    UPDATE postern.webhook_cursor SET xid = '4', id = 0;
     INSERT INTO postern.audit_event (realm_id, event, user_id)
     SELECT pg_temp.realm(), 'sign_in', md5('u' || n)::uuid FROM unnest(users) AS n;
     SELECT pg_temp.committed('10');
