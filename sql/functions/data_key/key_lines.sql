@@ -1,7 +1,8 @@
 -- What stands on each line of the key file: counted, and ended for a line that is lost (docs/decisions/0024).
 SET LOCAL ROLE postern_owner;
 
--- Counts per kind everything long-lived that depends on a line of the key file, except sessions. Data keys are counted themselves (kind 'data-key') and by what they protect.
+-- Counts per kind everything long-lived that depends on a line of the key file, except sessions. Data keys are counted
+-- themselves (kind 'data-key') and by what they protect.
 CREATE OR REPLACE FUNCTION postern.key_line_secrets()
 RETURNS TABLE (line bytea, kind text, count bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
