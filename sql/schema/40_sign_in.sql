@@ -46,7 +46,7 @@ CREATE TABLE postern.auth_session (
     PRIMARY KEY (realm_id, id),
     CONSTRAINT auth_session_jkt CHECK (octet_length(jkt) = 32)
 ) WITH (fillfactor = 70);
-CREATE INDEX auth_session_undecided ON postern.auth_session (realm_id, created_at) WHERE pending;
+CREATE INDEX auth_session_undecided ON postern.auth_session (realm_id, (hint_user IS NULL), created_at) WHERE pending;
 COMMENT ON TABLE postern.auth_session IS
     'A request for a code: the handle given to whoever asked, its tries, and (while pending) the worker''s queue entry';
 COMMENT ON COLUMN postern.auth_session.confirmed_user IS 'Whom the next poll signs in';
