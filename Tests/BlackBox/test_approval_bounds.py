@@ -236,7 +236,7 @@ def test_hidden_requests_stay_hidden_until_an_administrator_ends_the_quiet(world
     assert device.inbox() == [] and "QuietUntil" in device.look().json()
     unknown = ask(bff, realm.new_email()).json()
     assert len({poll(bff, one).body for one in (hidden[0], unknown)}) == 1
-    user = world.cluster.value(f"SELECT id FROM postern.user_account WHERE email_key = '{device.email}'")
+    user = world.cluster.value(f"SELECT id FROM postern.user_account WHERE address_key = '{device.email}'")
     world.admin.call("resume_approvals", realm.slug, user)
     assert device.inbox() == [], "what was hidden stays hidden"
     assert ask(realm.app("app-2"), device.email).status == 200

@@ -23,7 +23,7 @@ def _realm(world, proxied_node):
 def _owner(realm):
     """A person with an address, a number, a device, and an ID token of `app`."""
     email, number = realm.user(), new_number()
-    user = realm.world.cluster.value(f"SELECT id FROM postern.user_account WHERE email_key = '{email}'")
+    user = realm.world.cluster.value(f"SELECT id FROM postern.user_account WHERE address_key = '{email}'")
     realm.world.admin.call("put_identifier", realm.slug, user, "phone", number, True)
     owner = Device(at(realm), realm, email)
     owner.number, owner.sub = number, user

@@ -294,7 +294,7 @@ def test_denials_bring_quiet(world, realm, bff, device):
         receiver.close()
     world.time_travel(3600)
     assert hidden(bff)
-    user = world.cluster.value(f"SELECT id FROM postern.user_account WHERE email_key = '{device.email}'")
+    user = world.cluster.value(f"SELECT id FROM postern.user_account WHERE address_key = '{device.email}'")
     world.admin.call("resume_approvals", realm.slug, user)
     assert not hidden(realm.app())
 

@@ -147,7 +147,7 @@ def test_a_link_says_at_once_that_it_can_no_longer_be_used(realm):
     session.browser.submit("other-address")
     shown["superseded"].append(path)
     session, email, (path, _) = fresh()
-    realm.world.cluster.sql(f"UPDATE postern.login_link SET expires_at = now() WHERE email_key = {literal(email)};")
+    realm.world.cluster.sql(f"UPDATE postern.login_link SET expires_at = now() WHERE address_key = {literal(email)};")
     shown["expired"] = [path]
     token = path.split("token=")[1]
     shown["unknown"] = [

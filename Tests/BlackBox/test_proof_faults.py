@@ -114,7 +114,7 @@ def test_a_lost_answer_to_the_poll_of_an_approval(realm, proxy, lossy):
     assert proxy.armed == 0 and (first.status == 200 or is_unavailable(first)), first
     assert error(poll(realm.app("api"), asked)) == "invalid_grant"
     assert int(realm.world.cluster.value(
-        f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.email_key = '{device.email}'")) == 1
+        f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.address_key = '{device.email}'")) == 1
 
 
 def test_a_lost_answer_to_a_sign_in_by_a_number(realm, proxy, lossy):

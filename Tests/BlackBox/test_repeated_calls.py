@@ -181,7 +181,7 @@ def test_an_asker_and_a_device_that_repeat(world, realm, lossy):
     assert audited(world, "approval_approved", "approval_id", item["Id"]) == 1
     lost, tries = repeated(lambda: poll(app, asked.json()))
     assert (error(lost), tries) == ("invalid_grant", 2)
-    sessions = f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.email_key = '{device.email}'"
+    sessions = f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.address_key = '{device.email}'"
     assert world.cluster.value(sessions) == "1"
 
 

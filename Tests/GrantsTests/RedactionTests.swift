@@ -37,7 +37,7 @@ struct GrantsRedactionTests {
             ("RSAPrivateKey", try RSAPrivateKey(der: rsa.privateBytes)),
             ("SigningKey", SigningKey(kid: "k", privateKey: .rs256(try RSAPrivateKey(der: rsa.privateBytes)))),
             ("FormParameters", form), ("MagicLink", MagicLink(for: realm)),
-            ("AuthSessionHandle", AuthSessionHandle(emailKey: "e")),
+            ("AuthSessionHandle", AuthSessionHandle(addressKey: "e")),
             (
                 "TokenResponse",
                 TokenResponse(

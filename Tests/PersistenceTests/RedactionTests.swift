@@ -40,7 +40,7 @@ struct PersistenceRedactionTests {
             ("SecondFactorProof", SecondFactorProof(factor: realm, kind: .recoveryCode([bytes]))),
             (
                 "PendingCode",
-                TestIdentityStore.PendingCode(realm: realm, user: realm, emailKey: "e", code: word)
+                TestIdentityStore.PendingCode(realm: realm, user: realm, addressKey: "e", code: word)
             ),
         ]
     }

@@ -22,18 +22,18 @@ CREATE TABLE postern.user_account (
     enabled            boolean NOT NULL DEFAULT true,
     has_totp           boolean NOT NULL DEFAULT false,
     email              text CHECK (postern.is_email(email)),
-    email_key          text GENERATED ALWAYS AS (lower(email COLLATE "C")) STORED,
+    address_key        text GENERATED ALWAYS AS (lower(email COLLATE "C")) STORED,
     first_name         text CHECK (postern.is_plain_text(first_name, 100)),
     last_name          text CHECK (postern.is_plain_text(last_name, 100)),
     locale             text CHECK (octet_length(locale) <= 35),
     user_handle        bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
         CHECK (octet_length(user_handle) = 32),
     PRIMARY KEY (realm_id, id),
-    UNIQUE (realm_id, email_key),
+    UNIQUE (realm_id, address_key),
     -- Nothing is ever sent to the mailbox of a test identity, so it is never proven.
     CONSTRAINT test_identity_is_unverified CHECK (NOT (email_verified AND postern.is_test_identity(id)))
 );
-COMMENT ON TABLE postern.user_account IS 'A person in a realm; email as given, email_key folded in ASCII only';
+COMMENT ON TABLE postern.user_account IS 'A person in a realm; email as given, address_key folded in ASCII only';
 COMMENT ON COLUMN postern.user_account.security_stamp IS 'Sessions carry a copy; a new stamp ends them all';
 COMMENT ON COLUMN postern.user_account.known_since IS
     'Devices of earlier sign-ins are no known devices any more (admin.secure_user); NULL: all are';
@@ -59,10 +59,10 @@ GRANT INSERT (realm_id, email, first_name, last_name, locale),
 CREATE FUNCTION postern.user_account_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
-    DELETE FROM postern.auth_session AS t WHERE t.realm_id = OLD.realm_id AND t.email_key = OLD.email_key;
-    DELETE FROM postern.login_code AS t WHERE t.realm_id = OLD.realm_id AND t.email_key = OLD.email_key;
+    DELETE FROM postern.auth_session AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
+    DELETE FROM postern.login_code AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
     DELETE FROM postern.mail_outbox AS t
-     WHERE t.realm_id = OLD.realm_id AND lower(t.recipient COLLATE "C") = OLD.email_key;
+     WHERE t.realm_id = OLD.realm_id AND lower(t.recipient COLLATE "C") = OLD.address_key;
     RETURN NULL;
 END
 $$;
@@ -74,10 +74,10 @@ CREATE TRIGGER user_account_deleted AFTER DELETE ON postern.user_account
 CREATE FUNCTION postern.user_account_email() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
-    IF TG_OP = 'UPDATE' AND OLD.email_key IS DISTINCT FROM NEW.email_key THEN
+    IF TG_OP = 'UPDATE' AND OLD.address_key IS DISTINCT FROM NEW.address_key THEN
         -- The former address goes, unless the statement before has made it one of the further addresses.
         DELETE FROM postern.user_identifier AS i
-         WHERE i.realm_id = OLD.realm_id AND i.user_id = OLD.id AND i.key = OLD.email_key AND i.is_primary;
+         WHERE i.realm_id = OLD.realm_id AND i.user_id = OLD.id AND i.key = OLD.address_key AND i.is_primary;
     END IF;
     IF NEW.email IS NOT NULL THEN
         INSERT INTO postern.user_identifier AS i (realm_id, user_id, kind, value, is_primary, proved_at)
@@ -102,7 +102,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 BEGIN
     IF OLD.enabled <> NEW.enabled
        OR NOT EXISTS (SELECT FROM postern.user_identifier AS i
-                       WHERE i.realm_id = OLD.realm_id AND i.user_id = OLD.id AND i.key = OLD.email_key
+                       WHERE i.realm_id = OLD.realm_id AND i.user_id = OLD.id AND i.key = OLD.address_key
                          AND NOT i.is_primary) THEN
         NEW.security_stamp := gen_random_uuid();
     END IF;

@@ -26,7 +26,7 @@ CREATE TABLE postern.auth_session (
     denied          boolean NOT NULL DEFAULT false,
     kind            text NOT NULL CHECK (kind IN ('otp', 'register', 'magic', 'identifier')),
     email           text NOT NULL,
-    email_key       text NOT NULL,
+    address_key     text NOT NULL,
     first_name      text,
     last_name       text,
     source          text,

@@ -2,26 +2,26 @@
 SET LOCAL ROLE postern_owner;
 
 CREATE TABLE postern.login_code (
-    realm_id   uuid NOT NULL,
-    email_key  text NOT NULL,
-    id         uuid NOT NULL,
-    user_id    uuid,
-    client     uuid,
-    device     uuid,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    expires_at timestamptz NOT NULL,
-    salt       bytea NOT NULL CHECK (octet_length(salt) = 16),
-    mac        bytea NOT NULL CHECK (octet_length(mac) = 32),
-    app        text,
-    email      text,
-    first_name text,
-    last_name  text,
-    locale     text,
-    region     text,
-    source     text,
-    jkt        bytea,
-    is_test    boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (realm_id, email_key, id),
+    realm_id    uuid NOT NULL,
+    address_key text NOT NULL,
+    id          uuid NOT NULL,
+    user_id     uuid,
+    client      uuid,
+    device      uuid,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    expires_at  timestamptz NOT NULL,
+    salt        bytea NOT NULL CHECK (octet_length(salt) = 16),
+    mac         bytea NOT NULL CHECK (octet_length(mac) = 32),
+    app         text,
+    email       text,
+    first_name  text,
+    last_name   text,
+    locale      text,
+    region      text,
+    source      text,
+    jkt         bytea,
+    is_test     boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (realm_id, address_key, id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 );
 COMMENT ON TABLE postern.login_code IS 'Live one-time codes: salted hash of an HMAC under a key outside the database';
@@ -43,8 +43,8 @@ CREATE TABLE postern.code_guard (
     locked_until timestamptz,
     consecutive  integer NOT NULL DEFAULT 0,
     over_budget  boolean NOT NULL DEFAULT false,
-    email_key    text NOT NULL,
-    PRIMARY KEY (realm_id, email_key)
+    address_key  text NOT NULL,
+    PRIMARY KEY (realm_id, address_key)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE postern.code_guard IS
     'Wrong tries per address, alike for known and unknown ones: failure budget (GCRA) and refusals in a row';

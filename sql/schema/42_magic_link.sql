@@ -14,7 +14,7 @@ CREATE TABLE postern.login_link (
     expires_at     timestamptz NOT NULL,
     asked_at       timestamptz,
     ended          text CHECK (ended IN ('redeemed', 'confirmed', 'denied', 'disowned', 'superseded')),
-    email_key      text NOT NULL,
+    address_key    text NOT NULL,
     source         text NOT NULL,
     app            text,
     PRIMARY KEY (realm_id, user_id, token_hash),

@@ -125,9 +125,9 @@ CREATE TABLE postern.suppressed_address (
     expires_at   timestamptz,
     is_automatic boolean NOT NULL DEFAULT false,
     email        text NOT NULL CHECK (postern.is_email(email)),
-    email_key    text NOT NULL GENERATED ALWAYS AS (lower(email COLLATE "C")) STORED,
+    address_key  text NOT NULL GENERATED ALWAYS AS (lower(email COLLATE "C")) STORED,
     reason       text CHECK (postern.is_plain_text(reason, 200)),
-    PRIMARY KEY (realm_id, email_key)
+    PRIMARY KEY (realm_id, address_key)
 );
 COMMENT ON TABLE postern.suppressed_address IS 'Addresses whose mail is dropped instead of sent, of users or not';
 COMMENT ON COLUMN postern.suppressed_address.expires_at IS 'NULL: until an administrator takes it back';
@@ -136,11 +136,11 @@ COMMENT ON COLUMN postern.suppressed_address.is_automatic IS
 CALL postern.tenant_table('suppressed_address', NULL, 'cascade');
 
 CREATE TABLE postern.mail_refusal (
-    realm_id  uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
-    last_at   timestamptz NOT NULL DEFAULT now(),
-    in_a_row  integer NOT NULL,
-    email_key text NOT NULL,
-    PRIMARY KEY (realm_id, email_key)
+    realm_id    uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
+    last_at     timestamptz NOT NULL DEFAULT now(),
+    in_a_row    integer NOT NULL,
+    address_key text NOT NULL,
+    PRIMARY KEY (realm_id, address_key)
 );
 COMMENT ON TABLE postern.mail_refusal IS
     'How often in a row the mail server said that there is no such mailbox; a mail that was accepted ends the row';
@@ -150,9 +150,9 @@ CALL postern.tenant_table('mail_refusal', NULL, 'cascade');
 CREATE FUNCTION postern.user_account_deleted_refusals() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
-    DELETE FROM postern.mail_refusal AS t WHERE t.realm_id = OLD.realm_id AND t.email_key = OLD.email_key;
+    DELETE FROM postern.mail_refusal AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
     DELETE FROM postern.suppressed_address AS t
-     WHERE t.realm_id = OLD.realm_id AND t.email_key = OLD.email_key AND t.is_automatic;
+     WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key AND t.is_automatic;
     RETURN NULL;
 END
 $$;

@@ -109,11 +109,11 @@ public final class AddressProofs: Sendable {
         guard let handle = AuthSessionHandle(authSession, realm: realm.id, keyring: keyring),
             let id = UUIDValue(bytes: handle.id)
         else { throw Self.refused("handle") }
-        let (code, proof) = try await proof(id, of: handle.emailKey, for: request, acr: acr, in: context)
+        let (code, proof) = try await proof(id, of: handle.addressKey, for: request, acr: acr, in: context)
         let proved = try await limiter.admitting(.token, context.subjects, realm: realm) { permits in
             try await store.prove(
                 proof,
-                keyed: keyring.keys.map { Self.keyed(presented, realm, request.client, handle.emailKey, $0) },
+                keyed: keyring.keys.map { Self.keyed(presented, realm, request.client, handle.addressKey, $0) },
                 amr: MessageAddress.amr(by: handle.channel), brake: .brake(of: realm), permits: permits)
         }
         switch proved {

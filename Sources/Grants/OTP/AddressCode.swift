@@ -14,10 +14,10 @@ struct AddressCode {
         realm: Realm, source: String, keyring: Keyring
     ) {
         let presented = authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
-        handle = AuthSessionHandle(emailKey: address.key, channel: address.channel)
+        handle = AuthSessionHandle(addressKey: address.key, channel: address.channel)
         code = OneTimeCode.random(digits: realm.policy.otpDigits)
         request = SignInRequest(
-            realm: realm, id: handle.id, resendOf: presented?.emailKey == address.key ? presented?.id : nil,
+            realm: realm, id: handle.id, resendOf: presented?.addressKey == address.key ? presented?.id : nil,
             address: address, firstName: nil, lastName: nil, client: client, source: source, hint: nil, locale: locale,
             pageOrigin: pageOrigin)
     }

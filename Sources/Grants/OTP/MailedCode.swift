@@ -49,7 +49,7 @@ public struct MailedCode: SentFactor {
         guard let sealed = try? mail.sealed(under: keyring, realm: request.realm) else { throw .malformedResult }
         return try SignInRequestStore.decideCode(
             request, code: .random(), salt: randomBytes(16),
-            keyed: OneTimeCode.keyed(code, realm: request.realm, emailKey: request.emailKey, under: keyring.newest),
+            keyed: OneTimeCode.keyed(code, realm: request.realm, addressKey: request.addressKey, under: keyring.newest),
             mail: sealed, in: transaction)
     }
 }

@@ -78,9 +78,9 @@ public struct SignInRequests: Sendable {
     ) async throws -> Receipt {
         let client = try form.clientID.map { clientID throws(TokenError) in try Self.client(clientID, realm) }
         let presented = form.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
-        let handle = AuthSessionHandle(emailKey: form.address.key, channel: form.address.channel)
+        let handle = AuthSessionHandle(addressKey: form.address.key, channel: form.address.channel)
         let request = SignInRequest(
-            realm: realm, id: handle.id, resendOf: presented?.emailKey == form.address.key ? presented?.id : nil,
+            realm: realm, id: handle.id, resendOf: presented?.addressKey == form.address.key ? presented?.id : nil,
             address: form.address, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
             hint: form.device.map { IDTokenHint(user: $0.user, session: $0.session, clientID: client?.clientID ?? "") }
                 ?? form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) },

@@ -78,7 +78,7 @@ public struct SignInRequestStore: Sendable {
         }
 
         static let arguments: [Argument] = [
-            "realm", "id", "resend_of", "email", "email_key", "channel", "region", "client", "app",
+            "realm", "id", "resend_of", "email", "address_key", "channel", "region", "client", "app",
             Argument("source", of: ["source", "locale", "page_origin", "proof"]) {
                 "postern.with_dpop_proof(postern.requested_in(\($0[0]), \($0[1]), \($0[2])), \($0[3]))"
             }, "lifetime", "sends", "hint_user", "hint_session",
@@ -86,7 +86,7 @@ public struct SignInRequestStore: Sendable {
 
         var arguments: Arguments {
             [
-                "realm": realm, "id": id, "resend_of": resendOf, "email": address, "email_key": addressKey,
+                "realm": realm, "id": id, "resend_of": resendOf, "email": address, "address_key": addressKey,
                 "channel": channel?.rawValue, "region": region, "client": client, "app": app, "source": source,
                 "locale": locale, "page_origin": pageOrigin, "proof": proof?.asText(in: realm), "lifetime": lifetime,
                 "sends": sends,
@@ -132,7 +132,7 @@ public struct SignInRequestStore: Sendable {
         /// `otp`, `register` or `magic`.
         public let kind: String
         /// The folded address.
-        public let emailKey: String
+        public let addressKey: String
         /// The origin of the page that asked, else the realm's.
         public let publicOrigin: String
         /// Seconds.
@@ -224,7 +224,7 @@ extension SignInRequestStore {
             "take_undecided", ["limit", "after", "age"], effect: .once
         ) { (row) throws(StoreError) in
             PendingRequest(
-                realm: try row("realm_id"), id: try row("id"), kind: try row("kind"), emailKey: try row("email_key"),
+                realm: try row("realm_id"), id: try row("id"), kind: try row("kind"), addressKey: try row("address_key"),
                 publicOrigin: try row("public_origin"),
                 otpLifetime: try row("otp_lifetime"), magicLinkLifetime: try row("magic_link_lifetime"),
                 otpDigits: try row("otp_digits"))

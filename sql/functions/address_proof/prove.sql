@@ -13,7 +13,7 @@ AS $$
       JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.proven_key = p_address_key
       JOIN postern.realm AS r ON r.id = p_realm
      WHERE i.user_id = p_session.user_id AND i.kind = x.kind
-       AND postern.email_key(p_session.proofs -> x.kind ->> 'value') = p_address_key
+       AND postern.address_key(p_session.proofs -> x.kind ->> 'value') = p_address_key
        AND x.at >= now() - coalesce(make_interval(secs => p_max_age), r.sso_idle)
 $$;
 COMMENT ON FUNCTION postern.address_proved_at IS 'When an address was proven in a browser session, if recently';
@@ -161,8 +161,8 @@ BEGIN
         reason := 'attempts';
         RETURN;
     END IF;
-    INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (p_realm, p_address_key, 1)
-        ON CONFLICT (realm_id, email_key) DO UPDATE
+    INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive) VALUES (p_realm, p_address_key, 1)
+        ON CONFLICT (realm_id, address_key) DO UPDATE
        SET consecutive = CASE WHEN g.locked_until IS NULL THEN g.consecutive ELSE 0 END + 1, locked_until = NULL,
            updated_at = now()
      WHERE coalesce(g.locked_until <= now(), true)
@@ -172,7 +172,7 @@ BEGIN
         RETURN;
     ELSIF v_tried.is_right THEN
         UPDATE postern.code_guard AS g SET consecutive = 0
-         WHERE g.realm_id = p_realm AND g.email_key = p_address_key;
+         WHERE g.realm_id = p_realm AND g.address_key = p_address_key;
         IF v_tried.region IS NOT NULL THEN
             PERFORM postern.give_back(p_realm, p_address_key, v_tried.region, v_tried.source);
         END IF;
@@ -185,7 +185,7 @@ BEGIN
     IF v_wrong >= 100 THEN
         reason := 'lockout';
         UPDATE postern.code_guard AS g SET locked_until = now() + interval '24 hours'
-         WHERE g.realm_id = p_realm AND g.email_key = p_address_key;
+         WHERE g.realm_id = p_realm AND g.address_key = p_address_key;
         INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
         VALUES (p_realm, 'code_lockout', p_client, p_source,
                 jsonb_build_object('wrong', v_wrong, 'known_device', false));

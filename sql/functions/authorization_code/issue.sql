@@ -73,7 +73,7 @@ BEGIN
        OR p_request ->> 'proof' IS NOT NULL AND NOT EXISTS (
            SELECT FROM postern.user_identifier AS i
             WHERE i.realm_id = p_realm AND i.user_id = p_session.user_id
-              AND i.proven_key = postern.email_key(p_session.proofs -> (p_request ->> 'proof') ->> 'value')) THEN
+              AND i.proven_key = postern.address_key(p_session.proofs -> (p_request ->> 'proof') ->> 'value')) THEN
         RETURN 'acr';
     END IF;
     SELECT c.consent, r.code_lifetime INTO v_client

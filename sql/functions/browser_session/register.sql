@@ -3,14 +3,14 @@ SET LOCAL ROLE postern_owner;
 
 -- Called for a registration code that was right. On a page that asks a new user for names (profile_handle: the handle
 -- of the code) the code is spent here, the handle remembers the proof, and postern.page_outcome is profile.
-CREATE OR REPLACE FUNCTION postern.asks_profile(p_realm uuid, p_email_key text, p_code uuid) RETURNS boolean
+CREATE OR REPLACE FUNCTION postern.asks_profile(p_realm uuid, p_address_key text, p_code uuid) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_handle bytea := decode(postern.page() ->> 'profile_handle', 'hex');
 BEGIN
     IF v_handle IS NULL OR EXISTS (SELECT FROM postern.user_identifier AS i
-                                    WHERE i.realm_id = p_realm AND i.proven_key = p_email_key) THEN
+                                    WHERE i.realm_id = p_realm AND i.proven_key = p_address_key) THEN
         RETURN false;
     END IF;
     UPDATE postern.auth_session AS a
@@ -20,7 +20,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = p_email_key;
+    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key = p_address_key;
     PERFORM set_config('postern.page_outcome', 'profile', true);
     RETURN true;
 END

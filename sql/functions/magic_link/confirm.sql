@@ -24,7 +24,7 @@ AS $$
                 WHEN l.expires_at <= now() THEN 'expired' END
       FROM postern.realm AS r
       LEFT JOIN postern.user_account AS u ON u.realm_id = r.id AND u.id = l.user_id AND u.enabled
-          AND postern.has_identifier(r.id, u.id, l.email_key)
+          AND postern.has_identifier(r.id, u.id, l.address_key)
      WHERE r.id = l.realm_id
 $$;
 COMMENT ON FUNCTION postern.link_end IS 'Why a link can no longer be used; NULL while it can';

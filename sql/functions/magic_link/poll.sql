@@ -39,7 +39,7 @@ BEGIN
       INTO v_user
       FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
      WHERE u.realm_id = p_realm AND u.id = v_polled.user_id AND u.enabled
-       AND postern.has_identifier(p_realm, u.id, v_polled.email_key) AND u.security_stamp = v_polled.security_stamp
+       AND postern.has_identifier(p_realm, u.id, v_polled.address_key) AND u.security_stamp = v_polled.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
        AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled);
@@ -68,12 +68,12 @@ BEGIN
     END IF;
     outcome := 'ok';
     user_id := v_user.id;
-    PERFORM postern.confirm_identifier(p_realm, user_id, v_polled.email_key);
+    PERFORM postern.confirm_identifier(p_realm, user_id, v_polled.address_key);
     v_opened := postern.open_session(
         p_realm, p_client, v_user.client_id, user_id, v_user.security_stamp, v_user.session_end,
         ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
             p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-        jsonb_build_object('link', 'confirmed'), v_polled.email_key, v_polled.device);
+        jsonb_build_object('link', 'confirmed'), v_polled.address_key, v_polled.device);
     session_expires_at := v_opened.expires_at;
 END
 $$;

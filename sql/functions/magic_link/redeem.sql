@@ -41,7 +41,7 @@ BEGIN
         outcome := 'busy';
         RETURN;
     END IF;
-    SELECT u.id, u.security_stamp, l.email_key, u.has_totp, k.client_id, now() + r.session_lifetime AS session_end,
+    SELECT u.id, u.security_stamp, l.address_key, u.has_totp, k.client_id, now() + r.session_lifetime AS session_end,
            l.handle, l.device
       INTO v_link
       FROM postern.login_link AS l, postern.user_account AS u, postern.client AS k, postern.realm AS r
@@ -49,7 +49,7 @@ BEGIN
        AND l.ended IS NULL AND l.expires_at > now() AND (l.client IS NULL OR l.client = p_client)
        AND (p_handle IS NULL OR l.handle = p_handle)
        AND u.realm_id = p_realm AND u.id = p_user AND u.enabled
-       AND postern.has_identifier(p_realm, u.id, l.email_key)
+       AND postern.has_identifier(p_realm, u.id, l.address_key)
        AND u.security_stamp = l.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
@@ -86,12 +86,12 @@ BEGIN
     END IF;
     IF outcome = 'ok' THEN
         user_id := v_link.id;
-        PERFORM postern.confirm_identifier(p_realm, user_id, v_link.email_key);
+        PERFORM postern.confirm_identifier(p_realm, user_id, v_link.address_key);
         v_opened := postern.open_session(
             p_realm, p_client, v_link.client_id, user_id, v_link.security_stamp, v_link.session_end,
             ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
                 p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-            jsonb_build_object('link', 'opened'), v_link.email_key, v_link.device);
+            jsonb_build_object('link', 'opened'), v_link.address_key, v_link.device);
         session_expires_at := v_opened.expires_at;
         RETURN;
     END IF;

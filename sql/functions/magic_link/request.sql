@@ -36,7 +36,7 @@ DECLARE
     v_device uuid;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.email, a.email_key, a.source, a.created_at, a.channel, r.resend_cooldown,
+    SELECT a.email, a.address_key, a.source, a.created_at, a.channel, r.resend_cooldown,
            postern.speaks_cotter(k) AS is_open_to_all,
            a.expires_at > now() AND a.confirmed_user IS NULL AND NOT a.denied AS live,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
@@ -52,7 +52,7 @@ BEGIN
         RETURN;
     END IF;
     -- The lock under which codes are decided too: this transaction decides for many addresses and must not wait.
-    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key))
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.address_key))
        OR v_request.channel IS NOT NULL
           AND NOT pg_try_advisory_xact_lock(postern.lock_of_message_permits(p_realm)) THEN
         outcome := 'busy';
@@ -61,7 +61,7 @@ BEGIN
     SELECT u.id INTO v_user
       FROM postern.user_identifier AS i
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = i.user_id AND u.enabled
-     WHERE i.realm_id = p_realm AND i.proven_key = v_request.email_key
+     WHERE i.realm_id = p_realm AND i.proven_key = v_request.address_key
        -- A link has no place for a second proof.
        AND (i.kind = 'email' OR i.proved_at >= postern.stale_before(p_realm));
     IF v_user IS NULL AND v_request.is_open_to_all AND v_request.live AND v_request.open THEN
@@ -120,14 +120,14 @@ BEGIN
     UPDATE postern.auth_session AS a SET pending = false
       FROM postern.realm AS r, postern.user_account AS u
      WHERE a.realm_id = p_realm AND a.id = p_request AND r.id = p_realm AND u.realm_id = p_realm AND u.id = p_user
-    RETURNING a.email_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime, u.security_stamp,
+    RETURNING a.address_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime, u.security_stamp,
               a.device,
               a.email, (SELECT i.value FROM postern.user_identifier AS i
-                         WHERE i.realm_id = p_realm AND i.proven_key = a.email_key) AS proven
+                         WHERE i.realm_id = p_realm AND i.proven_key = a.address_key) AS proven
          INTO STRICT v_request;
-    INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, client, app, email_key, source, device,
+    INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, client, app, address_key, source, device,
                                     security_stamp, asked_at, expires_at)
-    VALUES (p_realm, p_user, p_token_hash, p_request, v_request.client, v_request.app, v_request.email_key,
+    VALUES (p_realm, p_user, p_token_hash, p_request, v_request.client, v_request.app, v_request.address_key,
             coalesce(v_request.source, 'unknown'), v_request.device, v_request.security_stamp, v_request.created_at,
             now() + v_request.magic_link_lifetime);
     -- To the address as the account has it, which may be spelled otherwise than in the request. The first link to an

@@ -47,7 +47,7 @@ GRANT EXECUTE ON FUNCTION postern.admit_registration TO postern_app;
 -- stranger may have typed the names. The names are those of the request that made the code. A name that cannot be
 -- stored is dropped.
 CREATE OR REPLACE FUNCTION postern.register_by_code(
-    p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_codes uuid[], p_keyed bytea[], p_source text)
+    p_realm uuid, p_client uuid, p_permission text, p_address_key text, p_codes uuid[], p_keyed bytea[], p_source text)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -55,7 +55,7 @@ DECLARE
     v_code record;
     v_user uuid;
 BEGIN
-    IF postern.asks_second_proof(p_realm, p_client, p_permission, p_email_key, p_codes, p_keyed) THEN
+    IF postern.asks_second_proof(p_realm, p_client, p_permission, p_address_key, p_codes, p_keyed) THEN
         RETURN false;
     END IF;
     SELECT c.id, c.email, c.app, c.locale, postern.person_name(c.first_name) AS first_name,
@@ -70,7 +70,7 @@ BEGIN
           AND postern.is_switched_on(p_permission,
                                      r.native_grants_enabled AND coalesce(a.native_grants_enabled, c.app IS NULL),
                                      r.hosted_enabled AND coalesce(a.hosted_enabled, c.app IS NULL))
-     WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.email IS NOT NULL AND c.user_id IS NULL
+     WHERE c.realm_id = p_realm AND c.address_key = p_address_key AND c.email IS NOT NULL AND c.user_id IS NULL
        AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
      LIMIT 1;
@@ -82,7 +82,7 @@ BEGIN
         PERFORM set_config('postern.page_outcome', 'registration-closed', true);
         RETURN false;
     END IF;
-    IF postern.asks_profile(p_realm, p_email_key, v_code.id) THEN
+    IF postern.asks_profile(p_realm, p_address_key, v_code.id) THEN
         RETURN false;
     END IF;
     v_user := postern.register_user(p_realm, p_client, v_code.email, v_code.first_name, v_code.last_name, v_code.app,
@@ -91,7 +91,7 @@ BEGIN
         RETURN false;
     END IF;
     UPDATE postern.login_code AS c SET user_id = v_user
-     WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.id = v_code.id;
+     WHERE c.realm_id = p_realm AND c.address_key = p_address_key AND c.id = v_code.id;
     RETURN true;
 END
 $$;
@@ -115,7 +115,7 @@ BEGIN
     LOOP
         SELECT a.user_id, a.proven, u.enabled,
                a.kind = 'phone' AND a.proved_at < postern.stale_before(p_realm) AS stale INTO v_account
-          FROM postern.account_of(p_realm, postern.email_key(p_email)) AS a
+          FROM postern.account_of(p_realm, postern.address_key(p_email)) AS a
           JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
         v_user := v_account.user_id;
         EXIT WHEN v_user IS NOT NULL AND NOT coalesce(v_account.stale, false);

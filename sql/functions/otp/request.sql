@@ -41,7 +41,7 @@ DECLARE
     v_outcome text;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.locale, a.source, a.code_ids,
+    SELECT a.kind, a.email, a.address_key, a.client, a.app, a.first_name, a.last_name, a.locale, a.source, a.code_ids,
            a.jkt, a.channel, a.region, a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown, p.registration,
            a.kind = 'otp' AND postern.speaks_cotter(k) AS is_open_to_all,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
@@ -54,7 +54,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 'ignored';
     END IF;
-    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key))
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.address_key))
        OR v_request.channel IS NOT NULL
           AND NOT pg_try_advisory_xact_lock(postern.lock_of_message_permits(p_realm)) THEN
         RETURN 'busy';
@@ -65,7 +65,7 @@ BEGIN
            a.kind = 'phone' AND a.proved_at < postern.stale_before(p_realm)
                AND (v_request.kind = 'register' OR NOT u.has_totp) AS stale
       INTO v_user
-      FROM postern.account_of(p_realm, v_request.email_key) AS a
+      FROM postern.account_of(p_realm, v_request.address_key) AS a
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
     -- The foreign key of the code would wait for a transaction that deletes the account. The worker's batch has
     -- requests of all realms, which would wait too.
@@ -84,7 +84,7 @@ BEGIN
     SELECT t.admitted, t.device INTO v_admitted, v_device
       FROM postern.admit_request(p_realm, CASE WHEN v_request.channel IS NULL THEN 'native-otp' ELSE 'phone-otp' END,
                                  p_request, v_user.id) AS t;
-    IF postern.answer_test_identity(p_realm, p_request, v_request.email_key) THEN
+    IF postern.answer_test_identity(p_realm, p_request, v_request.address_key) THEN
         RETURN 'test_identity';
     END IF;
     v_outcome := CASE
@@ -92,13 +92,13 @@ BEGIN
             OR NOT v_request.open
             THEN 'ignored'
         WHEN EXISTS (SELECT FROM postern.login_code AS c
-                      WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+                      WHERE c.realm_id = p_realm AND c.address_key = v_request.address_key
                         AND v_request.code_ids @> ARRAY[c.id]
                         AND c.expires_at > now() AND c.created_at > now() - v_request.resend_cooldown)
             THEN 'cooldown'
         WHEN NOT v_admitted THEN 'limited'
         WHEN v_device IS NULL AND EXISTS (SELECT FROM postern.code_guard AS g
-                                           WHERE g.realm_id = p_realm AND g.email_key = v_request.email_key
+                                           WHERE g.realm_id = p_realm AND g.address_key = v_request.address_key
                                              AND g.locked_until > now())
           OR EXISTS (SELECT FROM postern.device_guard AS g
                       WHERE g.realm_id = p_realm AND g.user_id = v_user.id AND g.device = v_device
@@ -107,7 +107,7 @@ BEGIN
         -- A bound on live codes, independent of the realm's limits: strangers cannot fill the table, and a device
         -- replaces only its own codes.
         WHEN v_device IS NULL AND (SELECT count(*) FROM postern.login_code AS c
-                                    WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+                                    WHERE c.realm_id = p_realm AND c.address_key = v_request.address_key
                                       AND c.device IS NULL
                                       AND c.expires_at > now()) >= 32
             THEN 'limited'
@@ -118,16 +118,16 @@ BEGIN
     END IF;
     -- Keeps the previous code of this handle, for a mail that arrives late, and the eight newest codes of this device.
     DELETE FROM postern.login_code AS c
-     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key AND NOT c.is_test
+     WHERE c.realm_id = p_realm AND c.address_key = v_request.address_key AND NOT c.is_test
        AND (c.expires_at <= now()
             OR v_request.code_ids[:cardinality(v_request.code_ids) - 1] @> ARRAY[c.id]
             OR c.device = v_device AND c.id NOT IN (SELECT k.id FROM postern.login_code AS k
-                                                     WHERE k.realm_id = p_realm AND k.email_key = v_request.email_key
+                                                     WHERE k.realm_id = p_realm AND k.address_key = v_request.address_key
                                                        AND k.device = v_device
                                                      ORDER BY k.created_at DESC, k.id LIMIT 7));
-    INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, device, expires_at, salt, mac, app, email,
+    INSERT INTO postern.login_code (realm_id, address_key, id, user_id, client, device, expires_at, salt, mac, app, email,
                                     first_name, last_name, locale, region, source, jkt)
-    VALUES (p_realm, v_request.email_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
+    VALUES (p_realm, v_request.address_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
             v_device, now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),
             CASE WHEN v_registers THEN v_request.app END, CASE WHEN v_registers
                 THEN coalesce(v_user.email, v_request.email) END,

@@ -41,12 +41,12 @@ BEGIN
              WHERE p_template = 'address-changed'
                 OR NOT EXISTS (SELECT FROM postern.user_identifier AS i
                                 WHERE i.realm_id = p_realm AND i.user_id = p_user
-                                  AND i.key = postern.email_key(p_recipient) AND i.proven_key IS NULL)
+                                  AND i.key = postern.address_key(p_recipient) AND i.proven_key IS NULL)
              UNION ALL
             SELECT i.value FROM postern.user_identifier AS i
              WHERE p_recipient IS NULL AND i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
                AND i.proven_key IS NOT NULL
-               AND i.key IS DISTINCT FROM postern.email_key(p_detail ->> 'identifier')) AS t
+               AND i.key IS DISTINCT FROM postern.address_key(p_detail ->> 'identifier')) AS t
      WHERE t.recipient IS NOT NULL;
     IF p_recipient IS NULL AND NOT EXISTS (SELECT FROM postern.user_identifier AS i
                                             WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'

@@ -24,7 +24,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = postern.email_key(v_recipient);
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.address_key = postern.address_key(v_recipient);
     RETURN true;
 END
 $$;
@@ -78,17 +78,17 @@ BEGIN
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, detail)
     VALUES (p_realm, 'mail_dead', jsonb_build_object('mail', p_id, 'error', left(p_error, 50)));
-    INSERT INTO postern.mail_refusal AS f (realm_id, email_key, in_a_row)
-    VALUES (p_realm, postern.email_key(v_recipient), 1)
-        ON CONFLICT (realm_id, email_key) DO UPDATE SET in_a_row = f.in_a_row + 1, last_at = now()
+    INSERT INTO postern.mail_refusal AS f (realm_id, address_key, in_a_row)
+    VALUES (p_realm, postern.address_key(v_recipient), 1)
+        ON CONFLICT (realm_id, address_key) DO UPDATE SET in_a_row = f.in_a_row + 1, last_at = now()
     RETURNING f.in_a_row INTO v_in_a_row;
     IF v_in_a_row < 3 OR NOT postern.is_email(v_recipient) THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = postern.email_key(v_recipient);
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.address_key = postern.address_key(v_recipient);
     INSERT INTO postern.suppressed_address AS s (realm_id, email, reason, is_automatic, expires_at)
     VALUES (p_realm, v_recipient, 'the mail server knows no such mailbox', true, now() + interval '7 days')
-        ON CONFLICT (realm_id, email_key) DO UPDATE
+        ON CONFLICT (realm_id, address_key) DO UPDATE
        SET created_at = now(), expires_at = excluded.expires_at
      WHERE s.is_automatic;
     IF NOT FOUND THEN

@@ -137,7 +137,7 @@ BEGIN
                     v_fault := CASE WHEN v_next.is_lost THEN 'in-doubt'
                         WHEN p_channel = 'email' AND EXISTS (
                                 SELECT FROM postern.suppressed_address AS s
-                                 WHERE s.realm_id = v_realm AND s.email_key = postern.email_key(v_next.recipient)
+                                 WHERE s.realm_id = v_realm AND s.address_key = postern.address_key(v_next.recipient)
                                    AND coalesce(s.expires_at > now(), true)) THEN 'suppressed' END;
                     EXIT WHEN v_fault IS NULL;
                     PERFORM postern.drop_message(v_realm, v_next.id, p_channel, v_fault);

@@ -28,11 +28,11 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     UPDATE postern.auth_session AS a SET pending = false, expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now()
-    RETURNING a.email_key, a.code_ids, a.message INTO v_request;
+    RETURNING a.address_key, a.code_ids, a.message INTO v_request;
     DELETE FROM postern.login_code AS c
-     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+     WHERE c.realm_id = p_realm AND c.address_key = v_request.address_key
        AND c.id IN (SELECT k.id FROM postern.login_code AS k
-                     WHERE k.realm_id = p_realm AND k.email_key = v_request.email_key
+                     WHERE k.realm_id = p_realm AND k.address_key = v_request.address_key
                        AND k.id = ANY (v_request.code_ids) AND NOT k.is_test
                        FOR UPDATE SKIP LOCKED);
     UPDATE postern.login_link AS l SET ended = 'superseded'
@@ -40,7 +40,7 @@ BEGIN
         SELECT k.realm_id, k.user_id, k.token_hash
           FROM postern.user_identifier AS i
           JOIN postern.login_link AS k ON k.realm_id = i.realm_id AND k.user_id = i.user_id
-         WHERE i.realm_id = p_realm AND i.proven_key = v_request.email_key AND k.handle = p_handle
+         WHERE i.realm_id = p_realm AND i.proven_key = v_request.address_key AND k.handle = p_handle
            AND k.ended IS NULL
            FOR UPDATE OF k SKIP LOCKED);
     -- A proof without an account has the same id.
@@ -49,7 +49,7 @@ BEGIN
        AND p.expires_at > now()
     RETURNING p.id, p.message INTO v_proof;
     PERFORM postern.supersede_message(p_realm, coalesce(v_request.message, v_proof.message));
-    RETURN v_request.email_key IS NOT NULL OR v_proof.id IS NOT NULL;
+    RETURN v_request.address_key IS NOT NULL OR v_proof.id IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION postern.give_up_request IS 'Ends a request for a code or a link whose person uses another address';

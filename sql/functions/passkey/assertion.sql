@@ -82,7 +82,7 @@ BEGIN
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
        AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
-    RETURNING u.id, u.security_stamp, coalesce(u.email_key, '') AS email_key, k.client_id,
+    RETURNING u.id, u.security_stamp, coalesce(u.address_key, '') AS address_key, k.client_id,
               now() + r.session_lifetime AS expires_at INTO v_user;
     IF NOT FOUND THEN
         PERFORM postern.require_client(p_realm, p_client, p_permission);
@@ -104,7 +104,7 @@ BEGIN
         p_realm, p_client, v_user.client_id, user_id, v_user.security_stamp, v_user.expires_at,
         ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
             p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-        jsonb_build_object('passkey', p_passkey), v_user.email_key, NULL);
+        jsonb_build_object('passkey', p_passkey), v_user.address_key, NULL);
     outcome := 'ok';
     session_expires_at := v_opened.expires_at;
 END

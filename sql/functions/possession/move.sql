@@ -39,7 +39,7 @@ BEGIN
                                               WHERE k.realm_id = p_realm AND k.id = v_device
                                                 AND k.phone_by IN ('asserted', 'test'))) THEN
             UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
-             WHERE g.realm_id = p_realm AND g.email_key = v_passed.phone
+             WHERE g.realm_id = p_realm AND g.address_key = v_passed.phone
                AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
         END IF;
         IF p_by IN ('code', 'link') AND v_passed.region IS NOT NULL AND NOT v_passed.is_test THEN

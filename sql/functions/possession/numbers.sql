@@ -90,7 +90,7 @@ BEGIN
          WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.client = v_client
            AND lower(t.hint COLLATE "C") = p_key;
     END LOOP;
-    DELETE FROM postern.code_guard AS g WHERE g.realm_id = p_realm AND g.email_key = p_key;
+    DELETE FROM postern.code_guard AS g WHERE g.realm_id = p_realm AND g.address_key = p_key;
     DELETE FROM postern.mail_outbox AS m WHERE m.realm_id = p_realm AND lower(m.recipient COLLATE "C") = p_key;
 END
 $$;

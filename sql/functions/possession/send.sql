@@ -124,8 +124,8 @@ BEGIN
     outcome := 'step';
     IF FOUND THEN
         v_tries := CASE WHEN v_tried.detail ? 'retries' THEN 3 ELSE 1 END;
-        INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (p_realm, v_tried.phone, 1)
-            ON CONFLICT (realm_id, email_key) DO UPDATE
+        INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive) VALUES (p_realm, v_tried.phone, 1)
+            ON CONFLICT (realm_id, address_key) DO UPDATE
            SET consecutive = CASE WHEN g.locked_until IS NULL THEN g.consecutive ELSE 0 END + 1, locked_until = NULL,
                updated_at = now()
          WHERE coalesce(g.locked_until <= now(), true)
@@ -143,7 +143,7 @@ BEGIN
         ELSE
             IF v_wrong >= 100 THEN
                 UPDATE postern.code_guard AS g SET locked_until = now() + interval '24 hours'
-                 WHERE g.realm_id = p_realm AND g.email_key = v_tried.phone;
+                 WHERE g.realm_id = p_realm AND g.address_key = v_tried.phone;
                 INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
                 VALUES (p_realm, 'code_lockout', v_tried.client, v_tried.source,
                         jsonb_build_object('wrong', v_wrong, 'known_device', false));

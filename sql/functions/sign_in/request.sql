@@ -9,7 +9,7 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 -- its tries. p_hint_user, p_hint_session: sub and sid of an ID token that came with the request (docs/decisions/0025).
 -- Names that could not be stored are dropped. Never reads user_account: the same work for every address.
 CREATE OR REPLACE FUNCTION postern.record_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_address_key text, p_client uuid, p_app text,
     p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
     p_brake_permits integer, p_brake_per double precision, p_brake_burst integer)
 RETURNS bytea
@@ -26,7 +26,7 @@ BEGIN
                hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
           FROM postern.realm AS r
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
+         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.address_key = p_address_key AND a.kind = p_kind
            AND a.jkt IS NOT DISTINCT FROM postern.proof_key()
            AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
            AND r.id = p_realm
@@ -39,15 +39,15 @@ BEGIN
             RETURN p_resend_of;
         END IF;
     END IF;
-    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, first_name, last_name, source,
+    INSERT INTO postern.auth_session (realm_id, id, kind, email, address_key, client, app, first_name, last_name, source,
                                       hint_user, hint_session, expires_at)
-    SELECT p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_app,
+    SELECT p_realm, p_id, p_kind, p_email, p_address_key, p_client, p_app,
            -- The new handle of a resend is for the person who gave the names to the former one.
            coalesce(postern.person_name(p_first), a.first_name), coalesce(postern.person_name(p_last), a.last_name),
            p_source, p_hint_user, p_hint_session, now() + make_interval(secs => p_lifetime)
       FROM (VALUES (p_resend_of)) AS f (id)
       LEFT JOIN postern.auth_session AS a
-             ON a.realm_id = p_realm AND a.id = f.id AND a.email_key = p_email_key AND a.kind = p_kind
+             ON a.realm_id = p_realm AND a.id = f.id AND a.address_key = p_address_key AND a.kind = p_kind
             AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app;
     RETURN p_id;
 END
@@ -85,7 +85,7 @@ GRANT EXECUTE ON FUNCTION postern.try_hold_user TO postern_app;
 -- again without permits). A resend within the cooldown is accepted, sends nothing and takes no permit. A handle that
 -- was answered, or has no tries left, would open nothing: its request gets a new handle at any time (record_request).
 CREATE OR REPLACE FUNCTION postern.record_sent_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_channel text,
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_address_key text, p_channel text,
     p_region text, p_client uuid, p_app text, p_first text, p_last text, p_source text, p_hint_user uuid,
     p_hint_session uuid, p_lifetime integer, p_sends integer, p_keys text[], p_wanted integer[], p_permits integer[],
     p_per double precision[], p_burst integer[], p_brake_permits integer, p_brake_per double precision,
@@ -108,7 +108,7 @@ BEGIN
       INTO v_before
       FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = p_realm
       LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-     WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
+     WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.address_key = p_address_key AND a.kind = p_kind
        AND a.jkt IS NOT DISTINCT FROM postern.proof_key() AND a.expires_at > now();
     IF v_before.cools AND v_before.is_open THEN
         PERFORM postern.use_proof(p_realm);
@@ -133,7 +133,7 @@ BEGIN
     END IF;
     outcome := 'accepted';
     handle := postern.record_request(
-        p_realm, p_id, p_resend_of, p_kind, p_email, p_email_key, p_client, p_app, p_first, p_last, p_source,
+        p_realm, p_id, p_resend_of, p_kind, p_email, p_address_key, p_client, p_app, p_first, p_last, p_source,
         p_hint_user, p_hint_session, p_lifetime, p_brake_permits, p_brake_per, p_brake_burst);
     UPDATE postern.auth_session AS a
        SET channel = p_channel, region = p_region,

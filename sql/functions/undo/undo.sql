@@ -41,7 +41,7 @@ RETURNS jsonb
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_key text := postern.email_key(p_recipient);
+    v_key text := postern.address_key(p_recipient);
     v_since timestamptz := postern.proven_since(p_realm, p_user, v_key);
     v_id uuid;
 BEGIN

@@ -202,7 +202,7 @@ SELECT r.slug AS realm, u.id, u.email, u.first_name, u.last_name, u.email_verifi
   LEFT JOIN LATERAL (
       SELECT max(x.locked_until) AS locked_until
         FROM postern.user_identifier AS i
-        JOIN postern.code_guard AS x ON x.realm_id = i.realm_id AND x.email_key = i.key AND x.locked_until > now()
+        JOIN postern.code_guard AS x ON x.realm_id = i.realm_id AND x.address_key = i.key AND x.locked_until > now()
        WHERE i.realm_id = u.realm_id AND i.user_id = u.id) AS g ON true
  CROSS JOIN LATERAL (
       SELECT max(x.created_at) AS newest,

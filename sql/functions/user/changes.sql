@@ -7,16 +7,16 @@ RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_key text := postern.email_key(p_email);
+    v_key text := postern.address_key(p_email);
     v_old record;
     v_ended integer;
 BEGIN
-    SELECT u.email, u.email_key, u.email_verified INTO v_old
+    SELECT u.email, u.address_key, u.email_verified INTO v_old
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user FOR NO KEY UPDATE;
     IF v_old.email = p_email THEN
         RETURN false;
     END IF;
-    IF v_old.email_key = v_key THEN
+    IF v_old.address_key = v_key THEN
         UPDATE postern.user_account AS u SET email = p_email WHERE u.realm_id = p_realm AND u.id = p_user;
         RETURN false;
     END IF;
@@ -41,8 +41,8 @@ BEGIN
             'An address belongs to one user of a realm: choose another, or delete that user first.');
     END;
     -- Requests made for either address before this change do not apply to the changed account.
-    DELETE FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.email_key IN (v_old.email_key, v_key);
-    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key IN (v_old.email_key, v_key);
+    DELETE FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.address_key IN (v_old.address_key, v_key);
+    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key IN (v_old.address_key, v_key);
     PERFORM postern.admin_audit(p_realm, 'address_changed', user_id => p_user,
                                 detail => jsonb_build_object('email_verified', p_verified));
     PERFORM postern.admin_audit(p_realm, 'user_signed_out', user_id => p_user,
@@ -71,7 +71,7 @@ BEGIN
     PERFORM postern.lock_links(p_realm, p_user);
     -- One address at a time, as postern.forget_wrong_codes does.
     FOR v_key IN SELECT k FROM postern.identifier_keys(p_realm, p_user) AS k LOOP
-        DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = v_key;
+        DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key = v_key;
     END LOOP;
     UPDATE postern.auth_session AS a SET expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.confirmed_user = p_user

@@ -97,19 +97,19 @@ BEGIN
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('browser-session', x.id::text, x.host)), '[]') INTO v_rows
       FROM x JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = p_user
      WHERE x.was_alive AND x.security_stamp = u.security_stamp;
-    WITH x AS (DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = ANY (v_keys)
-               RETURNING c.id, c.email_key, c.expires_at)
+    WITH x AS (DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key = ANY (v_keys)
+               RETURNING c.id, c.address_key, c.expires_at)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('code', x.id::text,
-                                                        postern.masked_identifier(x.email_key))), '[]') INTO v_rows
+                                                        postern.masked_identifier(x.address_key))), '[]') INTO v_rows
       FROM x WHERE x.expires_at > now();
     WITH x AS (UPDATE postern.login_link AS l SET ended = 'superseded'
                 WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.ended IS NULL
-               RETURNING l.email_key, l.expires_at)
-    SELECT v_rows || coalesce(jsonb_agg(postern.secured('link', NULL, x.email_key)), '[]') INTO v_rows
+               RETURNING l.address_key, l.expires_at)
+    SELECT v_rows || coalesce(jsonb_agg(postern.secured('link', NULL, x.address_key)), '[]') INTO v_rows
       FROM x WHERE x.expires_at > now();
     WITH x AS (DELETE FROM postern.auth_session AS a
                 WHERE a.realm_id = p_realm
-                  AND (a.email_key = ANY (v_keys) OR p_user IN (a.user_id, a.confirmed_user, a.hint_user))
+                  AND (a.address_key = ANY (v_keys) OR p_user IN (a.user_id, a.confirmed_user, a.hint_user))
                RETURNING a.kind, a.expires_at)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('handle', NULL, x.kind)), '[]') INTO v_rows
       FROM x WHERE x.expires_at > now();

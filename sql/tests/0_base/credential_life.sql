@@ -192,7 +192,7 @@ CREATE FUNCTION pg_temp.forgotten() RETURNS SETOF text LANGUAGE sql AS $$
        AND a.attname ~ '(hash|token|secret|salt|mac|key|code|seed|stamp|sealed|cookie|credential|jkt|thumbprint)'
        AND c.relname::text <> ALL (ARRAY(SELECT unnest(l.tables) FROM postern.credential_life() AS l))
        AND c.relname::text NOT IN (SELECT t.table_name FROM postern.tables_without_credentials() AS t)
-       AND NOT (a.attname IN ('email_key') AND a.atttypid = 'text'::regtype) $$;
+       AND NOT (a.attname IN ('address_key') AND a.atttypid = 'text'::regtype) $$;
 SELECT is_empty('SELECT pg_temp.forgotten()', 'every table with a column named like a credential has its row');
 CREATE TABLE postern.careless (realm_id uuid, ticket_hash bytea);
 SELECT results_eq('SELECT pg_temp.forgotten()', ARRAY['careless'], 'a careless addition is found');

@@ -29,10 +29,10 @@ SELECT is(pg_temp.rows_of(name), 0::bigint, 'nor with the empty setting that an 
 SELECT throws_ok(format('INSERT INTO %s SELECT * FROM %s', v.t, v.s), '42501', NULL,
                  '4.3 (b): without a realm nothing is written to ' || v.t) FROM (VALUES
     ('postern.rate_bucket', format($$(SELECT %L::uuid, now(), 'z') AS x$$, pg_temp.realm())),
-    ('postern.code_guard (realm_id, email_key)', format($$(SELECT %L::uuid, 'z') AS x$$, pg_temp.realm())),
+    ('postern.code_guard (realm_id, address_key)', format($$(SELECT %L::uuid, 'z') AS x$$, pg_temp.realm())),
     ('postern.scope (realm_id, name)', format($$(SELECT %L::uuid, 'z') AS x$$, pg_temp.realm())),
     ('postern.audit_event (realm_id, event)', format($$(SELECT %L::uuid, 'z') AS x$$, pg_temp.realm())),
-    ('postern.auth_session (realm_id, id, kind, email, email_key, expires_at)',
+    ('postern.auth_session (realm_id, id, kind, email, address_key, expires_at)',
      format($$(SELECT %L::uuid, '\x00112233445566778899aabbccddeeff'::bytea, 'otp', 'z', 'z', now()) AS x$$,
             pg_temp.realm()))) AS v (t, s);
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
@@ -57,7 +57,7 @@ SELECT is(current_setting('postern.realm'), pg_temp.other()::text, 'for the tran
 
 -- Plans made for one realm are right for the next (CVE-2023-2455).
 SET LOCAL plan_cache_mode = force_generic_plan;
-PREPARE mine AS SELECT string_agg(email, ',' ORDER BY email_key) FROM postern.user_account;
+PREPARE mine AS SELECT string_agg(email, ',' ORDER BY address_key) FROM postern.user_account;
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
 SELECT results_eq('EXECUTE mine', ARRAY['Ada@example.com,bob@example.com,review@example.com'],
                   '4.3 (f): a generic plan in one realm');

@@ -90,7 +90,7 @@ SELECT is(pg_temp.begins('p5', 'five@example.com', '222222', resend => true, bud
 RESET ROLE;
 SELECT admin.set_code_policy('a', resend_cooldown => '0 seconds') \g /dev/null
 RESET ROLE;
-UPDATE postern.code_guard SET consecutive = 98 WHERE email_key = 'who@example.com';
+UPDATE postern.code_guard SET consecutive = 98 WHERE address_key = 'who@example.com';
 SET LOCAL ROLE app_login;
 SELECT pg_temp.begins('p3') \g /dev/null
 SELECT is(pg_temp.proves('p3', '0'), 'refused wrong', 'the ninety-ninth wrong code in a row');

@@ -105,7 +105,7 @@ SELECT is(pg_temp.register('n1', 'c6', 'Eve'), 'ok', 'with the names it does');
 SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c6'), 'issued continue', 'and signs in');
 SELECT is(pg_temp.register('n1', 'c7', 'Mallory'), 'refused expired', 'once');
 SELECT is(pg_temp.sql($$SELECT email || ' ' || first_name || ' ' || email_verified FROM postern.user_account
-                         WHERE email_key = 'new@example.com'$$), 'New@example.com Eve true', 'as it was asked for');
+                         WHERE address_key = 'new@example.com'$$), 'New@example.com Eve true', 'as it was asked for');
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
                          WHERE user_id = pg_temp.sub('new@example.com')$$), 'user_registered,sign_in,terms_accepted',
           'all of it is audited');

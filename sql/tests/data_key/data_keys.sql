@@ -7,7 +7,7 @@ CREATE FUNCTION pg_temp.under(key uuid, filler text DEFAULT 'x') RETURNS bytea L
 CREATE FUNCTION pg_temp.wrap(n text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
     SELECT sha256(convert_to(n, 'UTF8')) || sha256(convert_to(n || '2', 'UTF8')) $$;
 CREATE FUNCTION pg_temp.user_of(address text) RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND email_key = address $$;
+    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND address_key = address $$;
 CREATE FUNCTION pg_temp.lines() RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(concat_ws(' ', coalesce(encode(line, 'hex'), 'unknown'), kind, count), ', ' ORDER BY line, kind)
       FROM postern.key_line_secrets() $$;
@@ -45,9 +45,9 @@ SELECT is(postern.enrol_totp(pg_temp.realm(), pg_temp.uu('bob'), pg_temp.b16('c2
     pg_temp.uu('f2'), pg_temp.under(pg_temp.uu('k1')), 1, ARRAY[uuid_send(pg_temp.uu('r1')) || pg_temp.h('code')],
         NULL),
     'enrolled', 'another');
-SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', u.email_key, f.data_key = pg_temp.uu('k1'),
+SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', u.address_key, f.data_key = pg_temp.uu('k1'),
                                                     r.data_key = pg_temp.uu('r1'), r.mac = pg_temp.h('code')),
-                                                        ', ' ORDER BY u.email_key)
+                                                        ', ' ORDER BY u.address_key)
     FROM postern.totp_factor AS f JOIN postern.recovery_code AS r USING (realm_id, user_id)
     JOIN postern.user_account AS u ON u.realm_id = f.realm_id AND u.id = f.user_id$$),
     'ada@example.com t t t, bob@example.com t t t', 'seed and codes name their data keys');

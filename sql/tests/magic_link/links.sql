@@ -163,22 +163,22 @@ SELECT is(pg_temp.link('e1', 'bob@example.com', 'te1'), 'send', 'a link');
 SELECT is(pg_temp.link('e2', 'bob@example.com', 'te2', NULL, '198.51.100.7'), 'send', 'and another');
 SELECT is(pg_temp.answer('bob@example.com', 'te2', 'e2'), 'confirmed', 'which is confirmed');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = false WHERE email_key = 'bob@example.com';
+UPDATE postern.user_account SET enabled = false WHERE address_key = 'bob@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.poll('e2'), 'refused disabled', 'a user disabled after the confirmation');
 SELECT is(pg_temp.link('e3', 'bob@example.com', 'te3'), 'ignored', 'is sent nothing');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = true WHERE email_key = 'bob@example.com';
+UPDATE postern.user_account SET enabled = true WHERE address_key = 'bob@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.poll('e2'), 'refused disabled', 'enabling again does not revive the confirmation');
 SELECT is(pg_temp.link('d4', 'bob@example.com', 'td4'), 'send', 'a link');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = false WHERE email_key = 'bob@example.com';
+UPDATE postern.user_account SET enabled = false WHERE address_key = 'bob@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.open('bob@example.com', 'td4'), 'refused disabled', 'of a user disabled since');
 SELECT is(pg_temp.answer('bob@example.com', 'td4', 'd4'), 'unknown', 'on the page too');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = true WHERE email_key = 'bob@example.com';
+UPDATE postern.user_account SET enabled = true WHERE address_key = 'bob@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.open('bob@example.com', 'td4'), 'refused disabled', 'enabling again does not revive a link');
 SELECT is(pg_temp.answer('bob@example.com', 'td4', 'd4'), 'superseded', 'on the page neither');
@@ -203,14 +203,14 @@ RESET ROLE;
 SELECT admin.set_native_grants('a', true), admin.put_user('a', 'bob@example.com', email_verified => false) \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.link('u1', 'bob@example.com', 'tu1'), 'ignored', 'an unconfirmed address is sent nothing');
-SELECT is(pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, email_key, consecutive, locked_until)
+SELECT is(pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, address_key, consecutive, locked_until)
                       VALUES (pg_temp.realm(), 'bob@example.com', 100, now() + interval '1 hour') RETURNING 1$$), '1',
                           'codes are locked');
 SELECT is(pg_temp.open('bob@example.com', 'td8'), 'ok', 'a link still signs in');
 SELECT is(pg_temp.sql($$SELECT email_verified FROM postern.user_account WHERE id = pg_temp.person('bob@example.com')$$),
           'true', 'it proves the mailbox');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || coalesce(locked_until::text, '-') FROM postern.code_guard
-                      WHERE email_key = 'bob@example.com'$$), '0 -', 'and opens the codes again');
+                      WHERE address_key = 'bob@example.com'$$), '0 -', 'and opens the codes again');
 
 -- Tenancy and the sweeper.
 RESET ROLE;

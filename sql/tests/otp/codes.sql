@@ -31,11 +31,11 @@ SELECT is(pg_temp.sql($$UPDATE postern.login_code
                                                     THEN '20 s' ELSE '10 s' END::interval) RETURNING 1$$), '1',
                                                         'one after the other');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '2'), 'refused wrong', 'by address the three newest are compared');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'ada@example.com'$$), '3',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'ada@example.com'$$), '3',
           'each of which counts one');
 SELECT is(pg_temp.redeem('ada@example.com', 'c1', '1'), 'ok', 'but no request pushes another one''s code out');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.login_code$$), '0', 'its success kills all of them');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'ada@example.com'$$), '0',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'ada@example.com'$$), '0',
           'and ends the row');
 SELECT is(string_agg(pg_temp.ask('many' || n, 'ada@example.com', n::text), ',' ORDER BY n),
           repeat('sent,', 32) || 'limited', 'whatever the limits: 32 live codes that strangers asked for')
@@ -55,7 +55,7 @@ SELECT is(pg_temp.ask('r1', 'bob@example.com', '2', NULL, true), 'sent', 'a rese
 SELECT is(pg_temp.sql($$SELECT attempts || ' ' || cardinality(code_ids) FROM postern.auth_session
                       WHERE id = pg_temp.b16('r1')$$), '1 2', 'for the same handle, its tries kept');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '9'), 'refused wrong', 'a wrong try is compared with both,');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'bob@example.com'$$), '3',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'bob@example.com'$$), '3',
           'and counts two');
 SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
                       UPDATE postern.auth_session SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
@@ -99,7 +99,7 @@ SELECT is(pg_temp.redeem('ada@example.com', 't2', '123456'), 'refused attempts',
 SELECT is(pg_temp.redeem('bob@example.com', 'nothing', '123456'), 'refused attempts', 'a handle nobody has');
 SELECT is(pg_temp.redeem('bob@example.com', 't2', 'old key', '654321'), 'ok',
           'D17: somebody else''s tries do not count for this handle; codes of an older server key are good');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'bob@example.com'$$), '0',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'bob@example.com'$$), '0',
           'success clears the count');
 SELECT is(pg_temp.ask('t3', 'bob@example.com', '7'), 'sent', 'a code');
 SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() RETURNING 1$$), '1',
@@ -124,7 +124,7 @@ SELECT is(pg_temp.redeem('bob@example.com', 'k2', '2'), 'ok', 'and untouched by 
 SELECT is(pg_temp.redeem('bob@example.com', NULL, 'x' || n), 'refused unknown', 'where there is nothing to compare')
   FROM generate_series(1, 9) AS n;
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (failures_tat <= now()) FROM postern.code_guard
-                      WHERE email_key = 'bob@example.com'$$), '0 true', 'nothing is counted');
+                      WHERE address_key = 'bob@example.com'$$), '0 true', 'nothing is counted');
 SELECT is(pg_temp.ask('b1', 'bob@example.com', '42'), 'sent', 'a code');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, 'x' || n), 'refused wrong', 'wrong try ' || n || ' by address')
   FROM generate_series(1, 5) AS n;
@@ -134,11 +134,11 @@ SELECT is(pg_temp.ask('b2', 'bob@example.com', '43'), 'sent', 'another code');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '43'), 'refused budget',
           'a success by handle does not refill the budget');
 SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET failures_tat = failures_tat - interval '2 minutes'
-                      WHERE email_key = 'bob@example.com' RETURNING 1$$), '1', 'two minutes later');
+                      WHERE address_key = 'bob@example.com' RETURNING 1$$), '1', 'two minutes later');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '44'), 'refused wrong', 'one try');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '43'), 'refused budget', 'and no more');
 SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET failures_tat = failures_tat - interval '2 minutes'
-                      WHERE email_key = 'bob@example.com' RETURNING 1$$), '1', 'two minutes later again');
+                      WHERE address_key = 'bob@example.com' RETURNING 1$$), '1', 'two minutes later again');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '43'), 'ok', 'the right code');
 SELECT is(pg_temp.ask('b3', 'bob@example.com', '45'), 'sent', 'which gave its permit back:');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '45'), 'ok', 'the next one is good at once');
@@ -153,15 +153,15 @@ SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.code_guard WHERE consecutiv
 SELECT is((SELECT string_agg(DISTINCT pg_temp.redeem('nobody@example.com', NULL, 'x' || n), ',')
            FROM generate_series(1, 200) AS n), 'refused unknown', 'nor do 200 of an unknown address');
 SELECT is(pg_temp.sql($$SELECT string_agg(consecutive || ' ' || (locked_until IS NULL), ',') FROM postern.code_guard
-                      WHERE email_key = 'nobody@example.com'$$), '0 true', 'of which as much is written');
+                      WHERE address_key = 'nobody@example.com'$$), '0 true', 'of which as much is written');
 SELECT is(pg_temp.ask('l2', 'ada@example.com', '2'), 'sent', 'a second code');
 SELECT is(pg_temp.ask('l3', 'ada@example.com', '3'), 'sent', 'a third one');
-SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET consecutive = 98 WHERE email_key = 'ada@example.com'
+SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET consecutive = 98 WHERE address_key = 'ada@example.com'
                       RETURNING 1$$), '1', 'ninety-eight');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '9'), 'refused lockout',
           'another try by address compares two: the three newest would be a hundred and one');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (locked_until = now() + interval '24 hours')
-                      FROM postern.code_guard WHERE email_key = 'ada@example.com'$$), '100 true',
+                      FROM postern.code_guard WHERE address_key = 'ada@example.com'$$), '100 true',
                           'the hundredth locks for a day');
 SELECT is(pg_temp.sql($$SELECT string_agg(detail::text, ',') FROM postern.audit_event WHERE event = 'code_lockout'$$),
           '{"wrong": 100, "known_device": false}', 'audited, without the address');
@@ -171,19 +171,19 @@ SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_
           'which is no try');
 SELECT is(pg_temp.ask('l4', 'ada@example.com', '4'), 'closed', 'no mail is sent');
 SELECT is(pg_temp.sql($$SELECT locked_until = now() + interval '24 hours' FROM postern.code_guard
-                      WHERE email_key = 'ada@example.com'$$), 'true', 'nothing prolongs the lock');
-SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET locked_until = now() WHERE email_key = 'ada@example.com'
+                      WHERE address_key = 'ada@example.com'$$), 'true', 'nothing prolongs the lock');
+SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET locked_until = now() WHERE address_key = 'ada@example.com'
                       RETURNING 1$$), '1', 'a day later');
 SELECT is(pg_temp.redeem('ada@example.com', 'l1', '2'), 'refused wrong', 'the count');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (locked_until IS NULL) FROM postern.code_guard
-                      WHERE email_key = 'ada@example.com'$$), '1 true', 'starts again');
+                      WHERE address_key = 'ada@example.com'$$), '1 true', 'starts again');
 SELECT is(pg_temp.redeem('ada@example.com', 'l1', '1'), 'ok', 'and the owner is in');
 SELECT is(pg_temp.ask('o1', 'ada@example.com', '1'), 'sent', 'a code');
-SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET consecutive = 99 WHERE email_key = 'ada@example.com'
+SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET consecutive = 99 WHERE address_key = 'ada@example.com'
                       RETURNING 1$$), '1', 'ninety-nine');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '1'), 'ok', 'the last one may be right');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (locked_until IS NULL) FROM postern.code_guard
-                      WHERE email_key = 'ada@example.com'$$), '0 true', 'which closes nothing');
+                      WHERE address_key = 'ada@example.com'$$), '0 true', 'which closes nothing');
 
 -- What changed between the request and the redemption.
 SELECT is(pg_temp.ask('d1', 'ada@example.com', '1'), 'sent', 'a code');

@@ -114,7 +114,7 @@ SELECT pg_temp.sql($$UPDATE postern.suppressed_address SET expires_at = now() - 
                    RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.refuse('r9', 'bob@example.com'), false, 'the next row begins at one');
 SELECT cmp_ok(postern.sweep(1000), '>=', 1::bigint, 'the sweeper');
-SELECT is(pg_temp.sql($$SELECT string_agg(email_key, ',') FROM postern.suppressed_address$$), 'nobody@example.com',
+SELECT is(pg_temp.sql($$SELECT string_agg(address_key, ',') FROM postern.suppressed_address$$), 'nobody@example.com',
           'forgets what is over, not what an administrator put');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_refusal$$), '1', 'nor a recent refusal');
 SELECT pg_temp.sql($$UPDATE postern.mail_refusal SET last_at = now() - interval '31 days' RETURNING 1$$),
@@ -126,7 +126,7 @@ SELECT pg_temp.refuse('d' || n, 'bob@example.com') FROM generate_series(1, 4) AS
 RESET ROLE;
 SELECT admin.suppress_address('a', 'ada@example.com') \g /dev/null
 SELECT admin.delete_user('a', 'bob@example.com'), admin.delete_user('a', 'ada@example.com') \g /dev/null
-SELECT is((SELECT string_agg(email_key, ',' ORDER BY email_key) FROM postern.suppressed_address),
+SELECT is((SELECT string_agg(address_key, ',' ORDER BY address_key) FROM postern.suppressed_address),
           'ada@example.com,nobody@example.com', 'a deleted user takes along what the server put');
 SELECT is((SELECT count(*)::int FROM postern.mail_refusal), 0, 'and the refusals');
 SELECT admin.put_realm('a', enabled => false), admin.delete_realm('a', 'a', '0'), postern.sweep(10000) \g /dev/null

@@ -27,7 +27,7 @@ CREATE FUNCTION pg_temp.third() RETURNS uuid LANGUAGE sql STABLE AS $$ SELECT cu
 SELECT admin.put_user('a', 'cleo@example.com', email_verified => false),
        admin.put_user('a', 'dora@example.com', enabled => false) \g /dev/null
 CREATE FUNCTION pg_temp.who(address text) RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND email_key = address $$;
+    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND address_key = address $$;
 SET LOCAL ROLE app_login;
 
 -- Realms take turns.

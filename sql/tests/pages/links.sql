@@ -1,13 +1,13 @@
 \ir ../helpers/fixture.psql
 SELECT no_plan();
-INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at)
+INSERT INTO postern.auth_session (realm_id, id, kind, email, address_key, expires_at)
 SELECT pg_temp.realm(), pg_temp.b16(n), 'magic', 'ada@example.com', 'ada@example.com', now() + e
   FROM (VALUES ('a', interval '5 minutes'), ('b', interval '-1 second')) AS v (n, e);
-INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, security_stamp, asked_at,
+INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, address_key, source, security_stamp, asked_at,
                                 expires_at)
-SELECT u.realm_id, u.id, pg_temp.h('token'), pg_temp.b16('a'), u.email_key, 'x', u.security_stamp, now(),
+SELECT u.realm_id, u.id, pg_temp.h('token'), pg_temp.b16('a'), u.address_key, 'x', u.security_stamp, now(),
        now() + interval '5 minutes' FROM postern.user_account AS u
- WHERE u.realm_id = pg_temp.realm() AND u.email_key = 'ada@example.com';
+ WHERE u.realm_id = pg_temp.realm() AND u.address_key = 'ada@example.com';
 SET LOCAL ROLE app_login;
 CREATE FUNCTION pg_temp.state(n text) RETURNS text LANGUAGE sql AS $$
     SELECT s.state FROM postern.link_state(pg_temp.realm(), pg_temp.b16(n), '{}', '{}', '{}', '{}', '{}') AS s $$;

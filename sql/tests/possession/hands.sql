@@ -116,12 +116,12 @@ SELECT is(pg_temp.comes_back('a8', 'k6', '+4366400000001'), 'ok passed', 'counts
 -- Wrong codes are forgotten by what was seen, not by what was said.
 SELECT is(pg_temp.comes_back('g1', 'k7', '+4366400000001', kind => 'none'), 'ok required', 'another new key');
 SELECT pg_temp.binds('g1', '+4366400000001') \g /dev/null
-INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (pg_temp.realm(), '+4366400000001', 7)
-    ON CONFLICT (realm_id, email_key) DO UPDATE SET consecutive = 7;
+INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive) VALUES (pg_temp.realm(), '+4366400000001', 7)
+    ON CONFLICT (realm_id, address_key) DO UPDATE SET consecutive = 7;
 SELECT is(pg_temp.comes_back('g2', 'k7', '+4366400000001'), 'ok passed', 'an asserted key passes');
-SELECT is((SELECT consecutive FROM postern.code_guard WHERE email_key = '+4366400000001'), 7, 'and forgets no wrong code');
+SELECT is((SELECT consecutive FROM postern.code_guard WHERE address_key = '+4366400000001'), 7, 'and forgets no wrong code');
 SELECT is(pg_temp.comes_back('g3', 'k5', '+4366400000001'), 'ok passed', 'a key that was bound by a code');
-SELECT is((SELECT consecutive FROM postern.code_guard WHERE email_key = '+4366400000001'), 0, 'does');
+SELECT is((SELECT consecutive FROM postern.code_guard WHERE address_key = '+4366400000001'), 0, 'does');
 
 -- The holder is told, sees the keys, and ends them.
 SELECT admin.put_user('a', 'holder@example.com', phone => '+4366400000002') \g /dev/null

@@ -82,7 +82,7 @@ SELECT is(pg_temp.checks('t2', '999999'), 'wrong 1 sent', 'gives none back');
 SELECT is(pg_temp.checks('t2', '222222'), 'passed 0 passed', 'the right one passes');
 SELECT is(pg_temp.key_phone('k1'), '+4366412345678', 'and binds the key to the number');
 SELECT is(pg_temp.sql($$SELECT count(code_hash) + count(link_hash) FROM postern.transaction$$), '0', 'no code is left');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = '+4366412345678'$$), '0',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = '+4366412345678'$$), '0',
     'wrong codes are forgotten');
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
     WHERE detail ->> 'correlation_id' = md5('t2')::uuid::text$$),
@@ -114,10 +114,10 @@ SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event WHERE event = '
 -- What the backend says.
 SELECT is(pg_temp.binds('k-same', '+4366412345678'), 'step', 'no assertion of what the key passed');
 SELECT is(pg_temp.binds('n-new', '+4366499999999', 'srv2'), 'unknown', 'nor of another client');
-SELECT pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, email_key, consecutive)
+SELECT pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, address_key, consecutive)
     VALUES (pg_temp.realm(), '+4366499999999', 7) RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.binds('n-new', '+4366499999999'), 'bound', 'another number than the started one may be bound');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = '+4366499999999'$$), '7',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = '+4366499999999'$$), '7',
     'what a backend says makes no wrong code forgotten');
 SELECT is(pg_temp.binds('n-new', '+4366499999999'), 'bound', 'the same again is the same');
 SELECT is(pg_temp.binds('n-new', '+4366488888888'), 'step', 'another one is too late');
@@ -203,9 +203,9 @@ SELECT is(pg_temp.sends('e3', '+4366412345678', key => 'k11'), 'step 2', 'then i
 RESET ROLE;
 SELECT admin.put_user('a', phone => '+4366412345678') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT pg_temp.sql($$INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive)
+SELECT pg_temp.sql($$INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive)
     VALUES (pg_temp.realm(), '+4366412345678', 99)
-    ON CONFLICT (realm_id, email_key) DO UPDATE SET consecutive = 99 RETURNING 1$$) \g /dev/null
+    ON CONFLICT (realm_id, address_key) DO UPDATE SET consecutive = 99 RETURNING 1$$) \g /dev/null
 SELECT pg_temp.starts('g1', '+4366412345678'), pg_temp.opens('g1', 'k12'),
        pg_temp.sends('g1', '+4366412345678', key => 'k12'), pg_temp.checks('g1', '0', 'k12') \g /dev/null
 SELECT pg_temp.starts('g2', '+4366412345678'), pg_temp.opens('g2', 'k12'),
@@ -285,7 +285,7 @@ SELECT admin.erase_phone('a', '+4366412345678') \g /dev/null
 SELECT is((SELECT count(*) FROM postern.transaction AS t WHERE t.phone = '+4366412345678')
     + (SELECT count(*) FROM postern.device_key AS t WHERE t.phone = '+4366412345678')
     + (SELECT count(*) FROM postern.phone_identity AS t WHERE t.phone = '+4366412345678')
-    + (SELECT count(*) FROM postern.code_guard AS t WHERE t.email_key = '+4366412345678'), 0::bigint, 'nothing is left');
+    + (SELECT count(*) FROM postern.code_guard AS t WHERE t.address_key = '+4366412345678'), 0::bigint, 'nothing is left');
 SELECT ok(bool_and(phone !~ '^\+[0-9]+$') AND count(*) > 0, 'administrators see no whole number')
   FROM (SELECT phone FROM admin.possessions UNION ALL SELECT phone FROM admin.test_numbers) AS p WHERE phone <> '';
 SELECT * FROM finish();

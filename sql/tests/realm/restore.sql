@@ -9,7 +9,7 @@ INSERT INTO postern.browser_session (realm_id, id, user_id, security_stamp, idle
                                      host, amr)
 SELECT realm_id, pg_temp.uu('b'), id, security_stamp, now() + interval '1 day', now() + interval '1 day',
        pg_temp.h('b'), 'a.example', '{otp}'
-  FROM postern.user_account WHERE email_key = 'ada@example.com' AND realm_id = pg_temp.realm();
+  FROM postern.user_account WHERE address_key = 'ada@example.com' AND realm_id = pg_temp.realm();
 INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, browser_session, security_stamp,
                                         auth_time, expires_at, redirect_uri, acr, scope, resource, amr)
 SELECT b.realm_id, pg_temp.h('k'), b.user_id, pg_temp.client(), b.id, b.security_stamp, now(), now() + interval '1 hour',

@@ -5,7 +5,7 @@ SELECT pg_temp.sign_in('s1'), pg_temp.sign_in('s2'), pg_temp.sign_in('s3'),
 UPDATE postern.session SET created_at = now() - interval '1 hour' WHERE id = pg_temp.uu('s1');
 CREATE FUNCTION pg_temp.who(address text) RETURNS uuid LANGUAGE sql STABLE
     SECURITY DEFINER AS $$ SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm()
-        AND email_key = address $$;
+        AND address_key = address $$;
 CREATE FUNCTION pg_temp.ended(target text, r uuid DEFAULT pg_temp.realm()) RETURNS boolean LANGUAGE sql AS $$
     SELECT postern.end_own_session(r, pg_temp.who('ada@example.com'), pg_temp.uu(target), pg_temp.uu('s1'),
                                    '192.0.2.1') $$;
@@ -50,7 +50,7 @@ SELECT ok(pg_temp.alive('s1') AND NOT pg_temp.alive('s4') AND NOT pg_temp.alive(
           'that one lives, and nobody else''s ended');
 SELECT is(pg_temp.rotate('s1', 0), 'rotated t', 'and can be refreshed');
 SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.login_code WHERE realm_id = pg_temp.realm()
-                      AND email_key = 'ada@example.com'$$), '0', 'codes are gone too');
+                      AND address_key = 'ada@example.com'$$), '0', 'codes are gone too');
 SELECT isnt(pg_temp.sql('SELECT pg_temp.stamp()::text'), current_setting('test.stamp'), 'under a new stamp');
 SELECT is(pg_temp.sql($$SELECT detail::text FROM postern.audit_event WHERE event = 'user_signed_out'
                       AND session_id = pg_temp.uu('s1')$$)::jsonb -> 'kept_current', 'true'::jsonb, 'it is audited');

@@ -74,22 +74,22 @@ SELECT ok(NOT pg_temp.alive('bob'), 'for access tokens too');
 RESET ROLE;
 SELECT pg_temp.sign_in('e2') \g /dev/null
 SELECT set_config('test.stamp', security_stamp::text, true) FROM postern.user_account
- WHERE email_key = 'ada@example.com' AND realm_id = pg_temp.realm() \g /dev/null
+ WHERE address_key = 'ada@example.com' AND realm_id = pg_temp.realm() \g /dev/null
 SELECT admin.set_user_enabled('a', 'ada@example.com', false),
        admin.set_user_enabled('a', 'ada@example.com', true) \g /dev/null
 SELECT isnt(security_stamp::text, current_setting('test.stamp'), 'disabling and enabling changes the stamp')
-  FROM postern.user_account WHERE email_key = 'ada@example.com' AND realm_id = pg_temp.realm();
+  FROM postern.user_account WHERE address_key = 'ada@example.com' AND realm_id = pg_temp.realm();
 SET LOCAL ROLE app_login;
 SELECT ok(NOT pg_temp.alive('e2'), 'enabling again revives nothing');
 RESET ROLE;
 -- Without the trigger that changes the stamp.
 SELECT pg_temp.sign_in('e5') \g /dev/null
 SET LOCAL session_replication_role = replica;
-UPDATE postern.user_account SET enabled = false WHERE email_key = 'ada@example.com';
+UPDATE postern.user_account SET enabled = false WHERE address_key = 'ada@example.com';
 SET LOCAL ROLE app_login;
 SELECT ok(NOT pg_temp.alive('e5') AND pg_temp.rotate('e5', 0) = 'refused disabled', 'a disabled account is dead by itself');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = true WHERE email_key = 'ada@example.com';
+UPDATE postern.user_account SET enabled = true WHERE address_key = 'ada@example.com';
 SET LOCAL session_replication_role = origin;
 SELECT pg_temp.sign_in('e3'), admin.revoke_permission('a', 'app', 'gt:refresh_token') \g /dev/null
 SET LOCAL ROLE app_login;

@@ -27,14 +27,14 @@ SELECT is(admin.put_test_identity('a', 'Review@example.com', 'app', '41830572'),
 SELECT results_eq($$SELECT email, client_id, state, expires_at - now() FROM admin.test_identities$$,
                   $$VALUES ('Review@example.com', 'app', 'pending', interval '30 days')$$, 'it waits for a server');
 SELECT is((SELECT email_verified || ' ' || postern.is_test_identity(id) || ' ' || enabled FROM postern.user_account
-           WHERE email_key = 'review@example.com'), 'false true true', 'a user of its own, marked');
+           WHERE address_key = 'review@example.com'), 'false true true', 'a user of its own, marked');
 SELECT is((SELECT count(*) FROM postern.user_account WHERE postern.is_test_identity(id)), 1::bigint, 'nobody else is');
 SELECT is((SELECT count(*) FROM postern.audit_event WHERE event = 'test_identity_created'
            AND detail ->> 'new_code' = 'true' AND detail::text !~ '41830572'), 1::bigint, 'audited, without the code');
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'refused unknown',
           'before it is keyed nothing opens');
-SELECT is((SELECT string_agg(email_key || ' ' || code, ',') FROM postern.pending_test_codes()),
+SELECT is((SELECT string_agg(address_key || ' ' || code, ',') FROM postern.pending_test_codes()),
           'review@example.com 41830572', 'a server finds it');
 SELECT is((SELECT postern.store_test_code(realm_id, user_id, 'another', pg_temp.b16('salt'), pg_temp.h('x'), NULL)
            FROM postern.pending_test_codes()), false, 'what was keyed must be what waits');
@@ -68,7 +68,7 @@ RESET ROLE;
 SELECT throws_ok($$SELECT admin.put_user('a', 'review@example.com', email_verified => true)$$, '22023',
                  'email_verified true is not for a test identity', 'it is never verified');
 SELECT throws_ok($$UPDATE postern.user_account SET id = postern.test_identity_id()
-                 WHERE email_key = 'ada@example.com'$$, '23514', NULL, 'a verified user never becomes one');
+                 WHERE address_key = 'ada@example.com'$$, '23514', NULL, 'a verified user never becomes one');
 SELECT throws_ok($$SELECT admin.delete_test_identity('a', 'ada@example.com')$$, '22023', NULL,
                  'an ordinary user is not deleted as one');
 SELECT throws_ok($$SELECT pending_code FROM admin.test_identities$$, '42703', NULL, 'the view has no code');
@@ -102,7 +102,7 @@ SELECT ok((SELECT count(*) FROM postern.session WHERE revoked_at IS NULL AND pos
 SELECT lives_ok($$SELECT postern.sweep(1000)$$, 'which comes');
 SELECT is((SELECT count(*) FROM postern.session WHERE revoked_at IS NULL AND postern.is_test_identity(user_id)),
           0::bigint, 'they are ended');
-SELECT is((SELECT enabled FROM postern.user_account WHERE email_key = 'review@example.com'), false,
+SELECT is((SELECT enabled FROM postern.user_account WHERE address_key = 'review@example.com'), false,
           'the user is disabled');
 SELECT is((SELECT count(*) FROM postern.login_code WHERE is_test), 0::bigint, 'the code is deleted');
 SELECT is((SELECT state FROM admin.test_identities), 'ended', 'and the view says so');
@@ -110,7 +110,7 @@ SELECT is((SELECT count(*) FROM postern.audit_event WHERE event = 'test_identity
 SELECT is(pg_temp.ask('h3', 'review@example.com', '111111'), 'test_identity', 'asked again nothing is sent');
 SELECT matches(admin.put_test_identity('a', 'review@example.com', 'second', expires_at => now() + interval '1 day'),
                '^[0-9]{8}$', 'put again it gets a code drawn at random');
-SELECT is((SELECT enabled FROM postern.user_account WHERE email_key = 'review@example.com'), true, 'and lives again');
+SELECT is((SELECT enabled FROM postern.user_account WHERE address_key = 'review@example.com'), true, 'and lives again');
 SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt3'), pg_temp.h('1'), NULL), 'keyed')
   FROM postern.pending_test_codes();
 SELECT is(pg_temp.redeem('review@example.com', NULL, '1'), 'ok', 'and opens');

@@ -10,7 +10,7 @@ SELECT admin.put_client('a', 'srv', client_type => 'confidential'),
 SELECT admin.grant_permission('a', 'srv', 'gt:client_credentials', 'ept:possession'),
        admin.set_possession('a', true) \g /dev/null
 CREATE FUNCTION pg_temp.eve() RETURNS uuid LANGUAGE sql STABLE SECURITY DEFINER AS $$
-    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND email_key = 'eve@example.com' $$;
+    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND address_key = 'eve@example.com' $$;
 SELECT set_config('test.eve', pg_temp.eve()::text, true) \g /dev/null
 
 -- Every table that names people has a row of hers.
@@ -29,7 +29,7 @@ INSERT INTO postern.device_key (realm_id, thumbprint, public_key, phone, phone_a
 UPDATE postern.device_key SET phone = '+4366412345678', phone_at = now(), phone_by = 'code', phone_client = pg_temp.client('srv')
  WHERE thumbprint = pg_temp.h('eves');
 INSERT INTO postern.phone_identity (realm_id, phone) VALUES (pg_temp.realm(), '+4366412345678');
-INSERT INTO postern.code_guard (realm_id, email_key, consecutive)
+INSERT INTO postern.code_guard (realm_id, address_key, consecutive)
     SELECT pg_temp.realm(), k, 3 FROM unnest('{eve@example.com,eve.second@example.com,+4366412345678}'::text[]) AS k
     ON CONFLICT DO NOTHING;
 INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose, channel, state)
@@ -59,10 +59,10 @@ BEGIN
     END LOOP;
 END
 $$;
-SELECT is_empty($$SELECT unnest('{approval_guard.user_id,auth_session.email_key,auth_session.hint_user,
-        code_guard.email_key,device_guard.user_id,device_key.phone,device_key.user_id,mail_outbox.recipient,
+SELECT is_empty($$SELECT unnest('{approval_guard.user_id,auth_session.address_key,auth_session.hint_user,
+        code_guard.address_key,device_guard.user_id,device_key.phone,device_key.user_id,mail_outbox.recipient,
         passkey.user_id,phone_identity.phone,session.user_id,transaction.hint,transaction.phone,transaction.user_id,
-        user_account.email_key,user_identifier.value}'::text[]) EXCEPT SELECT pg_temp.traces()$$,
+        user_account.address_key,user_identifier.value}'::text[]) EXCEPT SELECT pg_temp.traces()$$,
     'before, many tables name her');
 SELECT lives_ok($$SELECT admin.delete_user('a', 'eve@example.com')$$, 'she is deleted');
 SELECT results_eq($$SELECT pg_temp.traces()$$, ARRAY['audit_event.user_id'], 'only the audit log names her still');

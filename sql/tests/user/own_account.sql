@@ -3,7 +3,7 @@ SELECT no_plan();
 -- The account's owner.
 CREATE FUNCTION pg_temp.who(address text DEFAULT 'ada@example.com') RETURNS uuid LANGUAGE sql STABLE
     SECURITY DEFINER AS $$
-    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND email_key = address $$;
+    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND address_key = address $$;
 CREATE FUNCTION pg_temp.deleted(name text, address text DEFAULT 'ada@example.com', r uuid DEFAULT pg_temp.realm())
     RETURNS text LANGUAGE sql AS $$
     SELECT postern.delete_own_account(r, pg_temp.who(address), pg_temp.uu(name), 600, '192.0.2.1') $$;
@@ -60,7 +60,7 @@ SELECT pg_temp.sign_in('review', 'review@example.com') \g /dev/null
 SELECT postern.store_test_code(
            pg_temp.realm(), pg_temp.who('review@example.com'), '4183052972', pg_temp.b16('x'),
            pg_temp.h('4183052972'), NULL) \g /dev/null
-UPDATE postern.user_account SET first_name = 'Rita' WHERE email_key = 'review@example.com';
+UPDATE postern.user_account SET first_name = 'Rita' WHERE address_key = 'review@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.deleted('review', 'review@example.com'), 'deleted', 'a test identity deletes its account');
 SELECT ok(NOT pg_temp.alive('review'), 'its sessions end');
@@ -89,7 +89,7 @@ SELECT matches(pg_temp.refusal($$SELECT admin.delete_passkey('b', pg_temp.uu('p'
 SELECT lives_ok($$SELECT admin.delete_passkey('a', pg_temp.uu('p'))$$, 'a passkey is deleted');
 SELECT is_empty('SELECT id FROM admin.passkeys', 'it is gone');
 SELECT is(pg_temp.mails(), 'account-deleted Ada@example.com, passkey-removed bob@example.com', 'its owner is told');
-INSERT INTO postern.code_guard (realm_id, email_key, consecutive, locked_until)
+INSERT INTO postern.code_guard (realm_id, address_key, consecutive, locked_until)
 VALUES (pg_temp.realm(), 'bob@example.com', 100, now() + interval '1 day');
 SELECT ok((SELECT codes_locked_until > now() FROM admin.users WHERE email = 'bob@example.com'), 'closed codes');
 SELECT ok(admin.unlock_codes('a', 'Bob@example.com'), 'are opened');
@@ -143,7 +143,7 @@ SELECT results_eq($$SELECT email, email_verified, first_name FROM admin.users
 SELECT is(pg_temp.mails(), 'address-changed Carl@new.example, address-changed carl@example.com',
           'both mailboxes are told');
 SELECT is((SELECT count(*)::int FROM postern.login_code WHERE NOT is_test) + (SELECT count(*)::int
-    FROM postern.auth_session WHERE email_key LIKE 'carl%'), 0, 'codes of both addresses are gone');
+    FROM postern.auth_session WHERE address_key LIKE 'carl%'), 0, 'codes of both addresses are gone');
 SELECT ok(NOT pg_temp.alive('carl') AND pg_temp.rotate('carl', 0) = 'refused revoked', 'sessions have ended');
 SELECT is((SELECT count(*)::int FROM postern.audit_event WHERE event = 'address_changed'
            AND NOT detail::text LIKE '%carl%'), 1, 'it is audited without the addresses');
