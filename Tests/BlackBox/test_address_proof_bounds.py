@@ -101,7 +101,7 @@ def test_a_proof_leaves_its_audit_row_alone(realm, world):
     for number in range(5):
         tokens(prove(realm, f"left-{number}@mail.example"))
     world.settle_messages()
-    assert world.cluster.value("SELECT count(*) FROM postern.mail_outbox WHERE recipient LIKE 'left-%' AND num_nonnulls(payload, detail) > 0") == "0"
+    assert world.cluster.value("SELECT count(*) FROM postern.message_outbox WHERE recipient LIKE 'left-%' AND num_nonnulls(payload, detail) > 0") == "0"
     assert int(world.cluster.value(count)) >= 5 and world.cluster.value(users) == before
     world.time_travel(2 * 86_400)
     for _ in range(3):

@@ -248,7 +248,7 @@ def test_a_message_that_waits_gives_way_to_the_next_of_its_request(world, realm)
             wait_decided(realm)
     finally:
         world.mailbox.mode = "accept"
-    realm.world.cluster.sql("UPDATE postern.mail_outbox SET not_before = now() WHERE state = 'queued';")
+    realm.world.cluster.sql("UPDATE postern.message_outbox SET not_before = now() WHERE state = 'queued';")
     world.settle_messages()
     mails = world.mailbox.to(email)
     assert len(mails) == 1, len(mails)

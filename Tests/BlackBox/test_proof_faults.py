@@ -156,7 +156,7 @@ def test_a_full_disk_counts_and_sends_nothing(fragile_world, realm):
     phone.call("open")
     cluster = fragile_world.cluster
     cluster.sql("CREATE FUNCTION public.full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no space left on device'"
-                " USING ERRCODE = 'disk_full'; END $$; CREATE TRIGGER full_disk BEFORE INSERT ON postern.mail_outbox"
+                " USING ERRCODE = 'disk_full'; END $$; CREATE TRIGGER full_disk BEFORE INSERT ON postern.message_outbox"
                 " FOR EACH ROW EXECUTE FUNCTION public.full_disk();")
     try:
         answer = phone.ask("send", channel="otp")

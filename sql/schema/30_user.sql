@@ -61,7 +61,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 BEGIN
     DELETE FROM postern.auth_session AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
     DELETE FROM postern.login_code AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
-    DELETE FROM postern.mail_outbox AS t
+    DELETE FROM postern.message_outbox AS t
      WHERE t.realm_id = OLD.realm_id AND lower(t.recipient COLLATE "C") = OLD.address_key;
     RETURN NULL;
 END
@@ -120,7 +120,7 @@ CREATE TRIGGER user_account_restamp BEFORE UPDATE OF enabled, email ON postern.u
 CREATE FUNCTION postern.user_traces_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
-    DELETE FROM postern.mail_outbox AS m
+    DELETE FROM postern.message_outbox AS m
      USING postern.device_key AS d
      WHERE d.realm_id = OLD.realm_id AND d.user_id = OLD.id AND d.push_handle IS NOT NULL
        AND m.realm_id = OLD.realm_id AND m.channel = 'push'

@@ -44,7 +44,7 @@ BEGIN
     UPDATE postern.login_link AS t SET ended = 'superseded'
      WHERE t.realm_id = OLD.realm_id AND t.user_id = OLD.user_id AND t.address_key = OLD.key AND t.ended IS NULL;
     -- Not the notices: the former owner of an address is told even if it is removed right away.
-    DELETE FROM postern.mail_outbox AS t
+    DELETE FROM postern.message_outbox AS t
      WHERE t.realm_id = OLD.realm_id AND t.state = 'queued' AND t.template IN ('otp', 'magic-link')
        AND lower(t.recipient COLLATE "C") = OLD.key;
     RETURN NULL;

@@ -58,7 +58,7 @@ COMMENT ON COLUMN postern.auth_session.device IS
 COMMENT ON COLUMN postern.auth_session.confirmed_stamp IS
     'Security stamp of confirmed_user at the confirmation; with another stamp the handle is dead';
 COMMENT ON COLUMN postern.auth_session.user_id IS 'Whose identifier is to be added (kind identifier)';
-COMMENT ON COLUMN postern.auth_session.message IS 'The last message that was queued for it (mail_outbox.id)';
+COMMENT ON COLUMN postern.auth_session.message IS 'The last message that was queued for it (message_outbox.id)';
 COMMENT ON COLUMN postern.auth_session.polled_at IS 'The last poll that was not too early';
 COMMENT ON COLUMN postern.auth_session.proved_at IS
     'When the code of an address without an account was right on a page; the account is made when the names are given';

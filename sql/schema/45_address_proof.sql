@@ -45,7 +45,7 @@ COMMENT ON COLUMN postern.address_proof.browser_session IS
     'The session whose user had proven the address already; NULL: a code was sent';
 COMMENT ON COLUMN postern.address_proof.session IS 'What the access token refers to; NULL: the code was not used yet';
 COMMENT ON COLUMN postern.address_proof.subject IS 'sub: an HMAC of client and address under a data key of the realm';
-COMMENT ON COLUMN postern.address_proof.message IS 'The last message that was queued for it (mail_outbox.id)';
+COMMENT ON COLUMN postern.address_proof.message IS 'The last message that was queued for it (message_outbox.id)';
 COMMENT ON COLUMN postern.address_proof.sealed_address IS 'The address, sealed under the key file';
 COMMENT ON COLUMN postern.address_proof.code_mac IS 'Of the code that was sent to the address';
 COMMENT ON COLUMN postern.address_proof.code_hash IS 'SHA-256 of the authorization code';

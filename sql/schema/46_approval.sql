@@ -80,7 +80,7 @@ COMMENT ON COLUMN postern.transaction.key IS 'Thumbprint of the key that opened 
 COMMENT ON COLUMN postern.transaction.code_key IS 'Line of the key file that code_hash was made with';
 COMMENT ON COLUMN postern.transaction.opened_at IS 'When the app had said hello with its key and signals were answered';
 COMMENT ON COLUMN postern.transaction.device_id IS 'The key that passed it';
-COMMENT ON COLUMN postern.transaction.message IS 'The last message that was queued for it (mail_outbox.id)';
+COMMENT ON COLUMN postern.transaction.message IS 'The last message that was queued for it (message_outbox.id)';
 COMMENT ON COLUMN postern.transaction.test_outcome IS 'Of a test number: nothing is sent';
 CALL postern.tenant_table('transaction', NULL, 'delete', 'expires_at < now() - interval ''24 hours''');
 

@@ -1,7 +1,7 @@
 -- Messages of all channels in one queue, and addresses that are sent nothing.
 SET LOCAL ROLE postern_owner;
 
-CREATE TABLE postern.mail_outbox (
+CREATE TABLE postern.message_outbox (
     realm_id          uuid NOT NULL,
     id                uuid NOT NULL,
     client            uuid,
@@ -16,17 +16,17 @@ CREATE TABLE postern.mail_outbox (
     last_error        text CHECK (octet_length(last_error) <= 200),
     payload           bytea,
     detail            jsonb
-        CONSTRAINT mail_outbox_detail CHECK (jsonb_typeof(detail) = 'object' AND octet_length(detail::text) <= 2000),
+        CONSTRAINT message_outbox_detail CHECK (jsonb_typeof(detail) = 'object' AND octet_length(detail::text) <= 2000),
     channel           text NOT NULL DEFAULT 'email'
-        CONSTRAINT mail_outbox_channel CHECK (channel IN ('email', 'sms', 'voice', 'whatsapp', 'push')),
-    purpose           text NOT NULL CONSTRAINT mail_outbox_purpose
+        CONSTRAINT message_outbox_channel CHECK (channel IN ('email', 'sms', 'voice', 'whatsapp', 'push')),
+    purpose           text NOT NULL CONSTRAINT message_outbox_purpose
         CHECK (purpose IN ('sign-in', 'register', 'verify', 'identifier', 'possession', 'notice', 'approval')),
     app               text,
-    locale            text CONSTRAINT mail_outbox_locale CHECK (octet_length(locale) <= 35),
+    locale            text CONSTRAINT message_outbox_locale CHECK (octet_length(locale) <= 35),
     provider          text,
-    reference         text CONSTRAINT mail_outbox_reference CHECK (octet_length(reference) <= 200),
-    page_host         text CONSTRAINT mail_outbox_page_host CHECK (octet_length(page_host) <= 253),
-    priority          smallint NOT NULL DEFAULT 0 CONSTRAINT mail_outbox_priority CHECK (priority BETWEEN 0 AND 2),
+    reference         text CONSTRAINT message_outbox_reference CHECK (octet_length(reference) <= 200),
+    page_host         text CONSTRAINT message_outbox_page_host CHECK (octet_length(page_host) <= 253),
+    priority          smallint NOT NULL DEFAULT 0 CONSTRAINT message_outbox_priority CHECK (priority BETWEEN 0 AND 2),
     provider_failures smallint NOT NULL DEFAULT 0,
     is_waiting        boolean NOT NULL DEFAULT false,
     is_unreported     boolean NOT NULL DEFAULT false,
@@ -34,40 +34,40 @@ CREATE TABLE postern.mail_outbox (
     refused_by        text[] NOT NULL DEFAULT '{}',
     permits           text[],
     PRIMARY KEY (realm_id, id),
-    CONSTRAINT mail_outbox_content
+    CONSTRAINT message_outbox_content
         CHECK (num_nonnulls(payload, detail) = CASE WHEN state = 'queued' THEN 1 ELSE 0 END),
-    CONSTRAINT mail_outbox_recipient CHECK (octet_length(recipient) <= 4096)
+    CONSTRAINT message_outbox_recipient CHECK (octet_length(recipient) <= 4096)
 );
 -- Waiting: what becomes ready next. Expiring: what a realm has queued.
-CREATE INDEX mail_outbox_waiting ON postern.mail_outbox (not_before) WHERE state = 'queued' AND is_waiting;
-CREATE INDEX mail_outbox_expiring ON postern.mail_outbox (realm_id, expires_at) WHERE state = 'queued';
+CREATE INDEX message_outbox_waiting ON postern.message_outbox (not_before) WHERE state = 'queued' AND is_waiting;
+CREATE INDEX message_outbox_expiring ON postern.message_outbox (realm_id, expires_at) WHERE state = 'queued';
 -- Each realm's messages of a channel, in the order in which they leave.
-CREATE INDEX message_outbox_ready ON postern.mail_outbox (channel, realm_id, priority, created_at)
+CREATE INDEX message_outbox_ready ON postern.message_outbox (channel, realm_id, priority, created_at)
     WHERE state = 'queued' AND NOT is_waiting;
-COMMENT ON TABLE postern.mail_outbox IS
+COMMENT ON TABLE postern.message_outbox IS
     'Messages of all channels to send; the content (payload or detail) is erased once sent or dead';
-COMMENT ON COLUMN postern.mail_outbox.client IS 'Of the client that asked for it; the row outlives the client';
-COMMENT ON COLUMN postern.mail_outbox.payload IS 'What is secret (a code, a link), sealed';
-COMMENT ON COLUMN postern.mail_outbox.detail IS 'What a notice says beyond its template; nothing secret';
-COMMENT ON COLUMN postern.mail_outbox.locale IS 'Language of the request; NULL: that of the realm';
-COMMENT ON COLUMN postern.mail_outbox.provider IS 'Name of the provider tried last, and of the one that took it';
-COMMENT ON COLUMN postern.mail_outbox.reference IS 'What the provider calls the message';
-COMMENT ON COLUMN postern.mail_outbox.page_host IS 'Host of the page where the code is typed; NULL: an app asked';
-COMMENT ON COLUMN postern.mail_outbox.priority IS
-    '0: for somebody with an account; 1: notice; 2: to an unproven address. Set by the trigger mail_admission';
-COMMENT ON COLUMN postern.mail_outbox.provider_failures IS 'Failures of that provider in a row';
-COMMENT ON COLUMN postern.mail_outbox.is_waiting IS
+COMMENT ON COLUMN postern.message_outbox.client IS 'Of the client that asked for it; the row outlives the client';
+COMMENT ON COLUMN postern.message_outbox.payload IS 'What is secret (a code, a link), sealed';
+COMMENT ON COLUMN postern.message_outbox.detail IS 'What a notice says beyond its template; nothing secret';
+COMMENT ON COLUMN postern.message_outbox.locale IS 'Language of the request; NULL: that of the realm';
+COMMENT ON COLUMN postern.message_outbox.provider IS 'Name of the provider tried last, and of the one that took it';
+COMMENT ON COLUMN postern.message_outbox.reference IS 'What the provider calls the message';
+COMMENT ON COLUMN postern.message_outbox.page_host IS 'Host of the page where the code is typed; NULL: an app asked';
+COMMENT ON COLUMN postern.message_outbox.priority IS
+    '0: for somebody with an account; 1: notice; 2: to an unproven address. Set by the trigger message_admission';
+COMMENT ON COLUMN postern.message_outbox.provider_failures IS 'Failures of that provider in a row';
+COMMENT ON COLUMN postern.message_outbox.is_waiting IS
     'Leased by a sender or to be tried again: not due before not_before';
-COMMENT ON COLUMN postern.mail_outbox.is_unreported IS
+COMMENT ON COLUMN postern.message_outbox.is_unreported IS
     'Taken by a sender that has not said how it went: if its lease ends so, the message may have been sent';
-COMMENT ON COLUMN postern.mail_outbox.is_allowed IS 'The pre-send hook has allowed it';
-COMMENT ON COLUMN postern.mail_outbox.refused_by IS 'Providers that will never take it';
-CALL postern.tenant_table('mail_outbox', 'SELECT, INSERT', 'delete');
+COMMENT ON COLUMN postern.message_outbox.is_allowed IS 'The pre-send hook has allowed it';
+COMMENT ON COLUMN postern.message_outbox.refused_by IS 'Providers that will never take it';
+CALL postern.tenant_table('message_outbox', 'SELECT, INSERT', 'delete');
 
 -- The purpose of a message decides its priority. Messages to unproven addresses have priority 2, because strangers can
 -- cause any number of them. A message expires with its code or link, on every channel. A realm can queue 10,000
 -- messages; messages of priority 2 are dropped at 8,000.
-CREATE FUNCTION postern.mail_admission() RETURNS trigger
+CREATE FUNCTION postern.message_admission() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
@@ -92,7 +92,7 @@ BEGIN
         v_queued := split_part(v_counted, ':', 2)::integer;
     ELSE
         SELECT count(*) INTO v_queued
-          FROM (SELECT FROM postern.mail_outbox AS m
+          FROM (SELECT FROM postern.message_outbox AS m
                  WHERE m.realm_id = NEW.realm_id AND m.state = 'queued' LIMIT 10000) AS q;
     END IF;
     IF v_queued < (CASE NEW.priority WHEN 2 THEN 8000 ELSE 10000 END) THEN
@@ -114,10 +114,10 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION postern.mail_admission IS
+COMMENT ON FUNCTION postern.message_admission IS
     'Trigger: priority and end of a message; drops what a realm queues beyond its bound';
-CREATE TRIGGER mail_admission BEFORE INSERT ON postern.mail_outbox
-    FOR EACH ROW WHEN (NEW.state = 'queued') EXECUTE FUNCTION postern.mail_admission();
+CREATE TRIGGER message_admission BEFORE INSERT ON postern.message_outbox
+    FOR EACH ROW WHEN (NEW.state = 'queued') EXECUTE FUNCTION postern.message_admission();
 
 CREATE TABLE postern.suppressed_address (
     realm_id     uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,

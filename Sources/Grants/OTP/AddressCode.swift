@@ -26,9 +26,9 @@ struct AddressCode {
     var record: SignInRequestStore.Request { request.record(lifetime: request.realm.policy.otpLifetime) }
 
     /// The message with the code, sealed for the queue.
-    func message(under keyring: Keyring) throws -> SealedMail {
+    func message(under keyring: Keyring) throws -> SealedMessage {
         let realm = request.realm
-        let payload = MailPayload(
+        let payload = MessagePayload(
             originHost: Realm.host(ofOrigin: request.pageOrigin ?? realm.issuer),
             content: .otp(code: code, minutes: (realm.policy.otpLifetime + 59) / 60))
         return try payload.sealed(under: keyring, realm: realm.id)

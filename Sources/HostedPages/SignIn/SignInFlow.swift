@@ -40,13 +40,13 @@ struct SignInFlow: Sendable {
         case .sendCode(let resends, let channel, let first, let last):
             let registers = transaction.facts.contains(.registers)
             try await send(
-                registers ? parts.mailedRegistration : parts.mailedCode, by: channel, resends: resends, first, last,
+                registers ? parts.mailedRegistration : parts.sentCode, by: channel, resends: resends, first, last,
                 &transaction, context)
             transaction.arrive(at: .code)
             return .next(transaction, nil)
         case .sendLink:
             try await send(
-                parts.mailedLink, by: .sms, resends: transaction.step == .link, nil, nil, &transaction, context)
+                parts.sentLink, by: .sms, resends: transaction.step == .link, nil, nil, &transaction, context)
             transaction.arrive(at: .link)
             transaction.link = nil
             try await keep(transaction, context)

@@ -10,7 +10,7 @@ public struct LeasedMessage: Sendable {
     public let channel: Channel
     /// Where it goes: a mail address, an E.164 number, the handle of a device.
     public private(set) var recipient: String
-    /// What it is about (``MailPayload/template``, or that of a notice).
+    /// What it is about (``MessagePayload/template``, or that of a notice).
     public let template: String
     /// `otp`, `link`, `notice` or `approval`.
     public let kind: String

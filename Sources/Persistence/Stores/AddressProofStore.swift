@@ -36,12 +36,12 @@ public struct AddressProofStore: Sendable {
         let salt: [UInt8]
         /// HMAC of the code under the server's key.
         let keyed: [UInt8]
-        let message: SealedMail
+        let message: SealedMessage
 
         /// Takes the parts as they are. - Parameter sealedAddress: what the row keeps of the address.
         public init(
             _ request: SignInRequestStore.Request, sealedAddress: [UInt8], salt: [UInt8], keyed: [UInt8],
-            message: SealedMail
+            message: SealedMessage
         ) {
             self.request = request
             self.sealedAddress = sealedAddress
@@ -163,7 +163,7 @@ extension AddressProofStore {
                 Argument("source", of: ["source", "locale", "page_origin"]) {
                     "postern.requested_in(\($0[0]), \($0[1]), \($0[2]))"
                 }, "lifetime", "sends", "salt", "keyed", "cookie_hash", "host", "max_age",
-            ] + SealedMail.arguments + PermitRequest.arguments + ["brake_permits", "brake_per", "brake_burst"],
+            ] + SealedMessage.arguments + PermitRequest.arguments + ["brake_permits", "brake_per", "brake_burst"],
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), id = columns("id", UUIDValue.self)

@@ -29,11 +29,11 @@ public struct IdentifierStore: Sendable {
         let salt: [UInt8]
         /// HMAC of the code under the server's key.
         let keyed: [UInt8]
-        let message: SealedMail
+        let message: SealedMessage
 
         /// Takes the parts as they are.
         public init(
-            _ request: SignInRequestStore.Request, user: UUIDValue, salt: [UInt8], keyed: [UInt8], message: SealedMail
+            _ request: SignInRequestStore.Request, user: UUIDValue, salt: [UInt8], keyed: [UInt8], message: SealedMessage
         ) {
             self.request = request
             self.user = user
@@ -130,7 +130,7 @@ public struct IdentifierStore: Sendable {
                 Argument("source", of: ["source", "locale", "page_origin"]) {
                     "postern.requested_in(\($0[0]), \($0[1]), \($0[2]))"
                 }, "lifetime", "sends", "salt", "keyed",
-            ] + SealedMail.arguments + PermitRequest.arguments,
+            ] + SealedMessage.arguments + PermitRequest.arguments,
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)

@@ -48,7 +48,7 @@ public struct PossessionStore: Sendable {
         public init(
             realm: UUIDValue, id: UUIDValue, key: [UInt8], channel: String, phone: String, region: String,
             salt: [UInt8], keyed: [UInt8]?, codeKey: [UInt8]?, linkHash: [UInt8]?, match: String?, risk: String?,
-            swapped: String?, mail: SealedMail, template: String, app: String?, locale: String?
+            swapped: String?, mail: SealedMessage, template: String, app: String?, locale: String?
         ) {
             let what: Arguments = [
                 "realm": realm, "id": id, "key": key, "channel": channel, "phone": phone, "region": region,
@@ -209,7 +209,7 @@ extension PossessionStore {
             [
                 "realm", "id", "key", "channel", "phone", "region", "salt", "keyed", "code_key", "link_hash", "match",
                 "risk", "swapped", "template", "app", "locale",
-            ] + SealedMail.arguments + PermitRequest.arguments, effect: .once
+            ] + SealedMessage.arguments + PermitRequest.arguments, effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), facts = columns("facts", String?.self)
             return columns.limited { (row) throws(StoreError) in

@@ -175,7 +175,7 @@ public struct SignInRequestStore: Sendable {
     ///   - salt: 16 random bytes.
     ///   - keyed: the HMAC of the code under the server's key, 32 bytes.
     public static func decideCode(
-        _ request: PendingRequest, code: UUIDValue, salt: [UInt8], keyed: [UInt8], mail: SealedMail,
+        _ request: PendingRequest, code: UUIDValue, salt: [UInt8], keyed: [UInt8], mail: SealedMessage,
         in transaction: isolated Connection
     ) throws(StoreError) -> Decision {
         let outcome = try transaction.one(
@@ -204,7 +204,7 @@ public struct SignInRequestStore: Sendable {
 
     /// Stores a link that was decided to be sent, and queues its mail. - Parameter tokenHash: SHA-256 of its token.
     public static func addLink(
-        _ request: PendingRequest, user: UUIDValue, tokenHash: [UInt8], mail: SealedMail,
+        _ request: PendingRequest, user: UUIDValue, tokenHash: [UInt8], mail: SealedMessage,
         in transaction: isolated Connection
     ) throws(StoreError) {
         try transaction.one(
@@ -230,7 +230,7 @@ extension SignInRequestStore {
                 otpDigits: try row("otp_digits"))
         }
         let decideCode = FunctionCall<String>(
-            "decide_code", ["realm", "request", "code_id", "salt", "keyed", "template"] + SealedMail.arguments,
+            "decide_code", ["realm", "request", "code_id", "salt", "keyed", "template"] + SealedMessage.arguments,
             effect: .once)
         let decideLink = FunctionCall<LinkDecision>(
             "decide_link_request", ["realm", "request"], effect: .once
@@ -246,7 +246,7 @@ extension SignInRequestStore {
             }
         }
         let addLink = FunctionCall<Void>(
-            "add_link", ["realm", "request", "user", "token_hash"] + SealedMail.arguments, effect: .once)
+            "add_link", ["realm", "request", "user", "token_hash"] + SealedMessage.arguments, effect: .once)
     }
     static let calls = Calls()
 }

@@ -98,9 +98,9 @@ extension Server {
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let revoker = TokenRevoker(
             verifier: verifier, sessions: sessions, accounts: accounts, addresses: addressTokens, keyring: keyring)
-        let code = MailedCode(.otp, requests: signInRequests, keyring: keyring)
-        let registration = MailedCode(.register, requests: signInRequests, keyring: keyring)
-        let link = MailedLink(requests: signInRequests, keyring: keyring)
+        let code = SentCode(.otp, requests: signInRequests, keyring: keyring)
+        let registration = SentCode(.register, requests: signInRequests, keyring: keyring)
+        let link = SentLink(requests: signInRequests, keyring: keyring)
         let requests = SignInRequests(
             limiter: limiter, turns: turns, keyring: keyring, wakeWorker: wakeWorker)
         let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
@@ -121,8 +121,8 @@ extension Server {
                 authorizations: authorizations, signOut: signOut, browserSessions: browserSessions,
                 pageStates: PageStateStore(database),
                 images: BrandStore(database), signIn: signIn, code: codeFactor, link: linkFactor,
-                passkey: passkeyFactor, passkeys: passkeys, requests: requests, mailedCode: code,
-                mailedRegistration: registration, mailedLink: link, confirmation: confirmation, undo: undo,
+                passkey: passkeyFactor, passkeys: passkeys, requests: requests, sentCode: code,
+                mailedRegistration: registration, sentLink: link, confirmation: confirmation, undo: undo,
                 addressProofs: AddressProofs(
                     store: AddressProofStore(database), dataKeys: DataKeyStore(database), codes: codes,
                     limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery),

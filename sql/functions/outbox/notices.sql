@@ -33,7 +33,7 @@ BEGIN
     END IF;
     SELECT u.locale INTO v_locale FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
     v_locale := coalesce(v_locale, p_locale);
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose, detail, locale)
+    INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, detail, locale)
     SELECT p_realm, gen_random_uuid(), t.recipient, p_template, 'notice',
            coalesce(p_detail, '{}') - 'offer'
                || postern.undo_link_for(p_realm, p_user, p_detail -> 'offer', t.recipient), v_locale

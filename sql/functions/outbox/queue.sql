@@ -2,7 +2,7 @@
 SET LOCAL ROLE postern_owner;
 
 -- Queues one message. What it says (code, link, text) is in p_payload, sealed by the caller for this realm and p_id
--- (MailPayload.sealed); a notice, which holds no secret, has p_detail (JSON) in its place, and its text is made when it
+-- (MessagePayload.sealed); a notice, which holds no secret, has p_detail (JSON) in its place, and its text is made when it
 -- is sent. Call it in the transaction that makes the code or link.
 --   p_id         the message's id: Message-ID of a mail, id and jti of a call to a provider; the same on every retry.
 --   p_channel    email, sms, voice, whatsapp or push. Whether the realm has a provider for it is asked of the
@@ -19,7 +19,7 @@ SET LOCAL ROLE postern_owner;
 --   p_client, p_app  who asked: the client's key, the App's slug. The text names them.
 --   p_locale     BCP 47 tag of the language; NULL: English.
 --   p_region     the country of a number, unless p_request says it.
--- A realm's queue is bounded (trigger mail_admission): beyond it a message is dropped, audited, without an error.
+-- A realm's queue is bounded (trigger message_admission): beyond it a message is dropped, audited, without an error.
 -- A message to a phone takes its permits here (postern.take_message_permits). False: it was not queued. The caller
 -- shows nothing of that to who asked: it would tell which numbers are those of accounts.
 CREATE OR REPLACE FUNCTION postern.queue_message(
@@ -44,7 +44,7 @@ BEGIN
             RETURN false;
         END IF;
     END IF;
-    INSERT INTO postern.mail_outbox (realm_id, id, channel, recipient, template, purpose, payload, detail, expires_at,
+    INSERT INTO postern.message_outbox (realm_id, id, channel, recipient, template, purpose, payload, detail, expires_at,
                                      client, app, locale, page_host, permits)
     VALUES (p_realm, p_id, p_channel, p_recipient, p_template, p_purpose, p_payload, p_detail,
             coalesce(p_expires_at, now() + interval '24 hours'), coalesce(p_client, v_request.client),

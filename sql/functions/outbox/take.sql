@@ -54,7 +54,7 @@ BEGIN
                s.mail_from, s.reply_to, postern.message_texts(
                    m.realm_id, p.slug, coalesce(m.locale, p.default_locale, r.default_locale)),
                s.accent, postern.issuer(r.public_origin, r.primary_domain) || '/brand/' || encode(s.logo, 'hex')
-          FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
+          FROM postern.message_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
           LEFT JOIN postern.app AS p ON p.realm_id = m.realm_id AND p.slug = coalesce(m.detail ->> 'app', m.app)
           LEFT JOIN postern.client AS k ON k.realm_id = m.realm_id AND k.id = m.client
           LEFT JOIN LATERAL postern.message_brand(m.realm_id, p.slug) AS s ON true

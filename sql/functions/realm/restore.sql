@@ -72,7 +72,7 @@ BEGIN
                     SELECT b.id, NULL, b.user_id FROM browsers AS b WHERE b.was_alive) AS x),
         messages AS (
             -- Sealed messages hold codes and links. Notices are sent, perhaps again.
-            DELETE FROM postern.mail_outbox AS m
+            DELETE FROM postern.message_outbox AS m
              WHERE m.realm_id = v_realm AND m.state = 'queued' AND m.payload IS NOT NULL RETURNING 1)
         SELECT (SELECT count(*) FROM ended) AS sessions, (SELECT count(*) FROM browsers) AS browser_sessions,
                (SELECT count(*) FROM messages) AS messages

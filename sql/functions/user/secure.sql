@@ -113,7 +113,7 @@ BEGIN
                RETURNING a.kind, a.expires_at)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('handle', NULL, x.kind)), '[]') INTO v_rows
       FROM x WHERE x.expires_at > now();
-    DELETE FROM postern.mail_outbox AS m
+    DELETE FROM postern.message_outbox AS m
      WHERE m.realm_id = p_realm AND m.state = 'queued' AND m.payload IS NOT NULL
        AND lower(m.recipient COLLATE "C") = ANY (v_keys);
     WITH x AS (UPDATE postern.undo_link AS l SET used_at = now()

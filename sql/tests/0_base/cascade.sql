@@ -35,7 +35,7 @@ SELECT lives_ok($$SELECT admin.delete_user('a', 'ada@example.com')$$, 'a user is
 SELECT is((SELECT count(*)::int FROM postern.session WHERE realm_id = pg_temp.realm()), 1, 'with the sessions');
 SELECT is((SELECT count(*)::int FROM postern.passkey WHERE realm_id = pg_temp.realm()) + (SELECT count(*)::int - 1
     FROM postern.totp_factor) + (SELECT count(*)::int - 1 FROM postern.recovery_code) + (SELECT count(*)::int
-         FROM postern.login_code) + (SELECT count(*)::int FROM postern.mail_outbox)
+         FROM postern.login_code) + (SELECT count(*)::int FROM postern.message_outbox)
         + (SELECT count(*)::int FROM postern.auth_session WHERE address_key = 'ada@example.com'), 0,
             'passkeys, second factor, codes, mail and requests');
 SELECT ok(NOT pg_temp.alive('s') AND pg_temp.alive('bob'), 'the tokens are dead, and nobody else''s');

@@ -178,7 +178,7 @@ check "different successors handed out" 1 "$(q -c "SELECT count(DISTINCT hash) F
 check "families still alive" 0 "$(q -c "SELECT count(*) FROM postern.session WHERE revoked_at IS NOT NULL")"
 check "permits granted of a bucket of ten" 10 "$(count permit 1)"
 check "48 requests for one address decided at once: sent without a mail or a code of its own" 0 "$(q -c "
-    SELECT count(*) FROM (SELECT r.round, count(*) AS sent, (SELECT count(*) FROM postern.mail_outbox AS m WHERE m.recipient = 'u' || r.round || '@example.com') AS mails,
+    SELECT count(*) FROM (SELECT r.round, count(*) AS sent, (SELECT count(*) FROM postern.message_outbox AS m WHERE m.recipient = 'u' || r.round || '@example.com') AS mails,
                                  (SELECT count(*) FROM postern.login_code AS c WHERE c.address_key = 'u' || r.round || '@example.com') AS codes
                             FROM race.result AS r WHERE r.what = 'decide' AND r.outcome = 'sent' GROUP BY r.round) AS x WHERE x.sent <> x.mails OR x.sent <> x.codes")"
 check "48 times one TOTP code at once: good per round" 1 "$(count totp true)"

@@ -75,23 +75,23 @@ SELECT is((SELECT string_agg(d.outcome, ',' ORDER BY d.outcome DESC)
 SELECT is((SELECT count(*)::int FROM postern.take_undecided(10, NULL)), 0, 'then there are none');
 SELECT is((SELECT count(*)::int FROM pg_temp.take_mail(10)), 3, 'mail is taken');
 SELECT is((SELECT count(*)::int FROM pg_temp.take_mail(10)), 0, 'by one sender');
-SELECT is(pg_temp.sql($$UPDATE postern.mail_outbox SET not_before = now() RETURNING 1$$), '1', 'a sender that died');
+SELECT is(pg_temp.sql($$UPDATE postern.message_outbox SET not_before = now() RETURNING 1$$), '1', 'a sender that died');
 SELECT is((SELECT string_agg(attempts || encode(payload, 'hex') || template, ',')
            FROM pg_temp.take_mail(10)), '25ea1otp,25ea1otp,25ea1otp', 'loses nothing');
 SELECT ok(postern.outbox_sent(realm_id, id), 'sent')
-  FROM json_to_recordset(pg_temp.sql($$SELECT json_agg(m) FROM postern.mail_outbox AS m
+  FROM json_to_recordset(pg_temp.sql($$SELECT json_agg(m) FROM postern.message_outbox AS m
                                      WHERE realm_id = pg_temp.realm()$$)::json) AS m (realm_id uuid, id uuid);
-SELECT is(pg_temp.sql($$SELECT DISTINCT state || (payload IS NULL) || (sent_at = now()) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT DISTINCT state || (payload IS NULL) || (sent_at = now()) FROM postern.message_outbox
                       WHERE realm_id = pg_temp.realm()$$), 'senttruetrue', 'mail that was sent is forgotten');
-SELECT set_config('test.mail', pg_temp.sql($$SELECT id FROM postern.mail_outbox WHERE realm_id = pg_temp.other()$$),
+SELECT set_config('test.mail', pg_temp.sql($$SELECT id FROM postern.message_outbox WHERE realm_id = pg_temp.other()$$),
                   true) \g /dev/null
 SELECT is(postern.outbox_failed(pg_temp.other(), current_setting('test.mail')::uuid, '451', '5 minutes', false), false,
           'a temporary failure');
-SELECT is(pg_temp.sql($$SELECT state || last_error || (not_before - now()) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT state || last_error || (not_before - now()) FROM postern.message_outbox
                       WHERE realm_id = pg_temp.other()$$), 'queued45100:05:00', 'is tried again');
 SELECT is(postern.outbox_failed(pg_temp.other(), current_setting('test.mail')::uuid, '451', '25 hours', false), true,
           'but not for ever');
-SELECT is(pg_temp.sql($$SELECT state || (payload IS NULL) FROM postern.mail_outbox WHERE realm_id = pg_temp.other()$$),
+SELECT is(pg_temp.sql($$SELECT state || (payload IS NULL) FROM postern.message_outbox WHERE realm_id = pg_temp.other()$$),
           'deadtrue', 'dead mail is visible and empty');
 SELECT is(postern.outbox_failed(pg_temp.other(), current_setting('test.mail')::uuid, '550', '1 s', true), NULL,
           'and stays dead');
@@ -105,7 +105,7 @@ UPDATE postern.session SET refresh_expires_at = now() - interval '2 hours' WHERE
 UPDATE postern.session SET revoked_at = now() - interval '2 days' WHERE id = pg_temp.uu('revoked');
 UPDATE postern.login_code SET expires_at = now() - interval '1 s' WHERE realm_id = pg_temp.realm();
 UPDATE postern.auth_session SET expires_at = now() - interval '1 s' WHERE realm_id = pg_temp.realm();
-UPDATE postern.mail_outbox SET created_at = now() - interval '8 days' WHERE realm_id = pg_temp.realm();
+UPDATE postern.message_outbox SET created_at = now() - interval '8 days' WHERE realm_id = pg_temp.realm();
 INSERT INTO postern.audit_event (realm_id, at, event) VALUES (pg_temp.realm(), now() - interval '367 days', 'old');
 INSERT INTO postern.code_guard (realm_id, address_key, updated_at)
 VALUES (pg_temp.realm(), 'idle', now() - interval '2 days'), (pg_temp.realm(), 'recent', now() - interval '23 hours');
@@ -118,7 +118,7 @@ SELECT is(pg_temp.sql($$SELECT string_agg(id::text, ',') FROM postern.session$$)
           'sessions that have ended');
 SELECT is(pg_temp.sql($$SELECT count(*) || ',' || (SELECT count(*) FROM postern.auth_session)
                       FROM postern.login_code$$), '1,1', 'codes and handles');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '1', 'old mail');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '1', 'old mail');
 SELECT is(pg_temp.sql($$SELECT string_agg(address_key, ',' ORDER BY address_key) FROM postern.code_guard
                       WHERE address_key IN ('idle', 'recent', 'locked')$$), 'locked,recent', 'guards nobody needs');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event$$)::int, :audit - 1, 'and last year''s audit log');

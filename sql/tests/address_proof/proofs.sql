@@ -40,7 +40,7 @@ CREATE FUNCTION pg_temp.is_live(session text) RETURNS boolean LANGUAGE sql AS $$
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.begins('p1'), 'sent', 'a code is sent to any address');
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, purpose, locale), ',')
-                          FROM postern.mail_outbox$$), 'email who@example.com verify de', 'as a message for a proof');
+                          FROM postern.message_outbox$$), 'email who@example.com verify de', 'as a message for a proof');
 SELECT is(pg_temp.proves('p1', '999999'), 'refused wrong', 'a wrong code');
 SELECT is(pg_temp.proves('p1', '111111', client => 'second'), 'refused attempts', 'another client');
 SELECT is(pg_temp.redeem('who@example.com', NULL, '111111'), 'refused unknown', 'the code signs nobody in');
@@ -73,7 +73,7 @@ SELECT is(pg_temp.begins('p2', code => '444444', resend => true), 'sent', 'then 
 SELECT is(pg_temp.proves('fresh p2', '444444'), 'issued', 'which takes it');
 SELECT is(pg_temp.begins('p20', 'twice@example.com'), 'sent', 'a message that waits');
 SELECT is(pg_temp.begins('p20', 'twice@example.com', '222222', resend => true), 'sent', 'and the next');
-SELECT is(pg_temp.sql($$SELECT string_agg(state, ',' ORDER BY state) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT string_agg(state, ',' ORDER BY state) FROM postern.message_outbox
                          WHERE recipient = 'twice@example.com'$$), 'dead,queued', 'in its place');
 RESET ROLE;
 SELECT admin.set_code_policy('a', resend_cooldown => '60 seconds') \g /dev/null
@@ -81,7 +81,7 @@ SET LOCAL ROLE app_login;
 SELECT is(pg_temp.begins('p5', 'five@example.com', budget => '{b5}'), 'sent', 'one permit');
 SELECT is(pg_temp.begins('p5', 'five@example.com', '222222', resend => true), 'cooldown', 'within the cooldown');
 SELECT is(pg_temp.begins('p6', 'five@example.com', budget => '{b5}'), 'rate_limited', 'without a permit');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox WHERE recipient = 'five@example.com'$$), '1', 'nothing is sent');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox WHERE recipient = 'five@example.com'$$), '1', 'nothing is sent');
 SELECT is(pg_temp.begins('p5', 'five@example.com', '222222', resend => true, client => 'second', budget => '{b5}'),
           'rate_limited', 'another client''s proof has no cooldown of it');
 SELECT is(pg_temp.proves('p5', '111111', 'five@example.com'), 'issued', 'the first code is alive');

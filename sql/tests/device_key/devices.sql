@@ -47,7 +47,7 @@ CREATE FUNCTION pg_temp.audit() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
      WHERE realm_id = pg_temp.realm() AND event LIKE 'device%' $$;
 CREATE FUNCTION pg_temp.told() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT string_agg(template || CASE WHEN detail ? 'undo' THEN '+undo' ELSE '' END, ' ' ORDER BY template)
-      FROM postern.mail_outbox WHERE realm_id = pg_temp.realm() AND template LIKE 'device%' $$;
+      FROM postern.message_outbox WHERE realm_id = pg_temp.realm() AND template LIKE 'device%' $$;
 SET LOCAL ROLE app_login;
 
 SELECT is(pg_temp.adds('one'), 'added', 'the first device has no probation');

@@ -5,10 +5,10 @@ SET LOCAL ROLE app_login;
 
 -- Requests and decisions.
 SELECT is(pg_temp.link('h1', 'ada@example.com', 't1'), 'send', 'a known address is sent a link');
-SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || template FROM postern.mail_outbox$$),
+SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || template FROM postern.message_outbox$$),
           'Ada@example.com queued magic-link', 'to the stored address');
 SELECT is(pg_temp.link('n1', 'nobody@example.com', 'x'), 'ignored', 'an unknown address is sent nothing');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '1', 'one mail in all');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '1', 'one mail in all');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session WHERE pending$$), '0', 'both are decided');
 SELECT is((SELECT outcome FROM postern.decide_link_request(pg_temp.realm(), pg_temp.b16('h1'))), 'ignored',
           'and none is decided twice');
@@ -228,12 +228,12 @@ RESET ROLE;
 SELECT admin.put_client('a', 'cotter', access_token_type => 'jwt'),
        admin.grant_permission('a', 'cotter', 'cap:cotter', 'gt:refresh_token', 'gt:authorization_code') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT pg_temp.sql($$DELETE FROM postern.mail_outbox; SELECT 1$$) \g /dev/null
+SELECT pg_temp.sql($$DELETE FROM postern.message_outbox; SELECT 1$$) \g /dev/null
 SELECT is(pg_temp.link('k1', 'stranger@example.com', 'tk1', pg_temp.client('cotter')), 'send', 'a link to a new address');
 SELECT is(pg_temp.link('k2', 'ada@example.com', 'tk2', pg_temp.client('cotter'), hint => 'ada@example.com',
                        device => 'phone'), 'send', 'and one to a member');
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', recipient, purpose, priority), ', ' ORDER BY priority)
-                      FROM postern.mail_outbox$$),
+                      FROM postern.message_outbox$$),
           'Ada@example.com sign-in 0, stranger@example.com register 2', 'the member''s leaves first');
 SELECT is(pg_temp.later(3600), '3600 s later', 'an hour later');
 SELECT ok(postern.sweep(100000) > 0, 'the sweeper comes');

@@ -4,11 +4,11 @@ SET LOCAL ROLE app_login;
 
 -- Requests: recorded without a look at who is known, decided afterwards.
 SELECT is(pg_temp.ask('h1', 'ada@example.com', '111111'), 'sent', 'a known address is sent a code');
-SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || (payload IS NOT NULL) FROM postern.mail_outbox$$),
+SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || (payload IS NOT NULL) FROM postern.message_outbox$$),
           'Ada@example.com queued true', 'to the stored address');
 SELECT is(pg_temp.ask('h2', 'ADA@example.com', '222222'), 'sent', 'every request is sent its own code');
 SELECT is(pg_temp.ask('h3', 'nobody@example.com', '333333'), 'ignored', 'an unknown address is sent nothing');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '2', 'two mails in all');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '2', 'two mails in all');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session WHERE pending$$), '0', 'all three are decided');
 SELECT is(postern.decide_code(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'),
                               gen_random_uuid(), '\x01', 'otp'), 'ignored', 'and none is decided twice');

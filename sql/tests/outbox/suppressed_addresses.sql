@@ -2,10 +2,10 @@
 SELECT no_plan();
 CREATE FUNCTION pg_temp.mail(name text, recipient text, age interval DEFAULT '0', r uuid DEFAULT pg_temp.realm())
     RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose, payload, created_at, not_before)
+    INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, payload, created_at, not_before)
     VALUES (r, pg_temp.uu(name), recipient, 'otp', 'register', '\x00', now() - age, now() - age) $$;
 CREATE FUNCTION pg_temp.state(name text) RETURNS text LANGUAGE sql AS $$
-    SELECT pg_temp.sql(format('SELECT concat_ws('' '', state, last_error, payload IS NULL) FROM postern.mail_outbox'
+    SELECT pg_temp.sql(format('SELECT concat_ws('' '', state, last_error, payload IS NULL) FROM postern.message_outbox'
                               ' WHERE id = %L', pg_temp.uu(name))) $$;
 CREATE FUNCTION pg_temp.refuse(name text, address text) RETURNS boolean LANGUAGE sql AS $$
     SELECT pg_temp.mail(name, address);
@@ -50,7 +50,7 @@ SELECT is(pg_temp.state('ada') || ', ' || pg_temp.state('nobody'), 'dead suppres
 SELECT is(pg_temp.sql($$SELECT string_agg(detail ->> 'mail', ',' ORDER BY id) FROM postern.audit_event
                       WHERE event = 'mail_suppressed'$$), pg_temp.uu('ada') || ',' || pg_temp.uu('nobody'),
                           'and audited, by the id of the mail');
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.mail_outbox WHERE last_error = 'suppressed'
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.message_outbox WHERE last_error = 'suppressed'
                       AND recipient = 'Ada@example.com'$$), '0', 'it was no attempt');
 SELECT is(pg_temp.ask('h', 'ada@example.com', '111111'), 'sent', 'a request is decided as ever');
 SELECT is((SELECT count(*)::int FROM pg_temp.take_mail(4)), 0, 'its mail is dropped too');
@@ -71,7 +71,7 @@ SELECT is((SELECT string_agg(recipient, ',') FROM pg_temp.take_mail(4)), 'ada@ex
 -- By age: a mail that was tried before goes before those queued after it.
 SELECT pg_temp.mail('old', 'old@example.com', '2 minutes'),
        pg_temp.mail('young', 'young@example.com', '1 minute') \g /dev/null
-SELECT pg_temp.sql(format($$UPDATE postern.mail_outbox SET not_before = now(), attempts = 3 WHERE id = %L RETURNING 1$$,
+SELECT pg_temp.sql(format($$UPDATE postern.message_outbox SET not_before = now(), attempts = 3 WHERE id = %L RETURNING 1$$,
                           pg_temp.uu('old'))) \g /dev/null
 SELECT is((SELECT string_agg(recipient, ',') FROM pg_temp.take_mail(1)), 'old@example.com',
           'the oldest of what is due first');

@@ -3,13 +3,13 @@ SELECT plan(56);
 CREATE FUNCTION pg_temp.mail(name text, address text, template text DEFAULT 'otp', age interval DEFAULT '0',
                              r uuid DEFAULT pg_temp.realm())
 RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose, payload, created_at)
+    INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, payload, created_at)
     VALUES (r, pg_temp.uu(name), address, template,
             CASE WHEN template NOT IN ('otp', 'magic-link') THEN 'notice'
                  WHEN address IN ('ada@example.com', 'ADA@example.com', 'bob@example.com') THEN 'sign-in'
                  ELSE 'register' END, '\x01', now() - age) $$;
 CREATE FUNCTION pg_temp.state(name text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT concat_ws(' ', state, last_error, num_nonnulls(payload, detail)) FROM postern.mail_outbox
+    SELECT concat_ws(' ', state, last_error, num_nonnulls(payload, detail)) FROM postern.message_outbox
      WHERE id = pg_temp.uu(name) $$;
 -- The recipients in the order in which they are taken, without their domain.
 CREATE FUNCTION pg_temp.take(
@@ -21,7 +21,7 @@ RETURNS text LANGUAGE sql AS $$
 CREATE FUNCTION pg_temp.copies(r uuid, count integer) RETURNS uuid[]
     LANGUAGE sql AS $$ SELECT array_fill(r, ARRAY[count]) $$;
 CREATE FUNCTION pg_temp.empty() RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
-    DELETE FROM postern.mail_outbox; SELECT set_config('postern.mail_queued', '', true); $$;
+    DELETE FROM postern.message_outbox; SELECT set_config('postern.mail_queued', '', true); $$;
 SELECT set_config('test.third', admin.put_realm('c', 'c.example')::text, true) \g /dev/null
 CREATE FUNCTION pg_temp.third() RETURNS uuid LANGUAGE sql STABLE AS $$ SELECT current_setting('test.third')::uuid $$;
 SELECT admin.put_user('a', 'cleo@example.com', email_verified => false),
@@ -41,7 +41,7 @@ SELECT is((SELECT string_agg(DISTINCT split_part(recipient, '@', 1), ' ')
     'a1 b1 c1', 'H4: each realm with ready mail gets a turn, however much another one has queued');
 SELECT is(pg_temp.take(6, pg_temp.realm()), 'b2 a2 a3 a4',
     'the realm after the last one begins; without other mail a realm gets what it may have');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox WHERE state = 'queued' AND is_waiting
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox WHERE state = 'queued' AND is_waiting
                       AND not_before = now() + interval '1 minute' AND attempts = 1$$),
     '7', 'what is taken is leased');
 SELECT pg_temp.mail('b3', 'b3@x.example', 'otp', '0', pg_temp.other()) \g /dev/null
@@ -75,13 +75,13 @@ SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
 SELECT postern.queue_message(pg_temp.realm(), gen_random_uuid(), 'email', purpose || '@x.example', 'otp', purpose, '\x01')
   FROM unnest('{register,verify,identifier,possession,sign-in,approval}'::text[]) AS purpose \g /dev/null
 SELECT is(pg_temp.sql($$SELECT string_agg(priority || ' ' || purpose, ', ' ORDER BY priority, purpose COLLATE "C")
-                      FROM postern.mail_outbox$$),
+                      FROM postern.message_outbox$$),
     '0 approval, 0 sign-in, 2 identifier, 2 possession, 2 register, 2 verify',
     'a purpose says it: to an address that is not proven after all others');
 SELECT pg_temp.empty() \g /dev/null
 SELECT postern.queue_message(pg_temp.realm(), gen_random_uuid(), 'email', 'i' || n || '@x.example', 'otp', 'identifier',
                              '\x01') FROM generate_series(1, 8001) AS n \g /dev/null
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '8000',
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '8000',
           'whoever has an account fills four fifths of the queue with addresses to add');
 SELECT pg_temp.mail('ada', 'ada@example.com') \g /dev/null
 SELECT is(pg_temp.take(1), 'ada', 'a member''s code is queued, and leaves first');
@@ -98,10 +98,10 @@ SELECT pg_temp.mail('fresh', 'fresh@x.example', 'otp', '599 seconds'),
 SELECT is(pg_temp.take(6), 'bob fresh', 'codes and links have the time of their realm, notices a day');
 SELECT is(pg_temp.state('stale1') || ', ' || pg_temp.state('old link'), 'dead expired 0, dead expired 0',
           'the others are dead without a lease');
-SELECT is(pg_temp.sql($$SELECT sum(attempts) FROM postern.mail_outbox WHERE state = 'dead'$$), '0',
+SELECT is(pg_temp.sql($$SELECT sum(attempts) FROM postern.message_outbox WHERE state = 'dead'$$), '0',
           'and without an attempt');
 SELECT is(pg_temp.take(6), NULL, 'then there is nothing to take');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox WHERE last_error = 'expired'$$), '601',
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox WHERE last_error = 'expired'$$), '601',
           'and all of it is dropped');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event WHERE event = 'mail_dead'
                       AND detail ->> 'error' = 'expired'$$), '601', 'and audited');
@@ -113,27 +113,27 @@ SELECT pg_temp.empty() \g /dev/null
 SELECT pg_temp.mail('x', 'x@x.example') \g /dev/null
 SELECT is(pg_temp.take(6), 'x', 'taken');
 SELECT is(pg_temp.take(6), NULL, 'on lease');
-SELECT pg_temp.sql($$UPDATE postern.mail_outbox SET not_before = now() - interval '1 second' RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.message_outbox SET not_before = now() - interval '1 second' RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.take(6), 'x', 'a sender that died loses nothing');
 SELECT is(postern.outbox_failed(pg_temp.realm(), pg_temp.uu('x'), '4xx', '10 seconds', false), false, 'a failure');
 SELECT is(pg_temp.take(6), NULL, 'pauses it');
-SELECT pg_temp.sql($$UPDATE postern.mail_outbox SET not_before = now() RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.message_outbox SET not_before = now() RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.take(6), 'x', 'for a while');
 
 -- The bound of a realm's queue.
 SELECT pg_temp.empty() \g /dev/null
 SELECT pg_temp.mail('f' || n, 'f' || n || '@x.example') FROM generate_series(1, 8005) AS n \g /dev/null
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '8000',
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '8000',
           'registrations fill four fifths of a queue of 10,000');
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', realm_id = pg_temp.realm(), detail ->> 'queued'), ',')
                       FROM postern.audit_event WHERE event = 'mail_queue_full'$$),
     't 8000', 'which is audited once, not per mail');
 SELECT lives_ok($$SELECT pg_temp.mail('f', 'f@x.example')$$, 'and no error');
 SELECT pg_temp.mail('g' || n, 'ada@example.com') FROM generate_series(1, 2005) AS n \g /dev/null
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '10000', 'sign-ins fill the rest');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '10000', 'sign-ins fill the rest');
 SELECT set_config('postern.mail_queued', '', true) \g /dev/null
 SELECT pg_temp.mail('h', 'ada@example.com') \g /dev/null
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '10000', 'also when it is counted anew');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '10000', 'also when it is counted anew');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event WHERE event = 'mail_queue_full'$$), '1',
           'still one event a minute');
 SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() - interval '1 second' WHERE key = 'mail-queue-full'
@@ -142,7 +142,7 @@ SELECT pg_temp.mail('h', 'ada@example.com') \g /dev/null
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event WHERE event = 'mail_queue_full'$$), '2',
           'and one after it');
 SELECT pg_temp.mail('b', 'b@x.example', 'otp', '0', pg_temp.other()) \g /dev/null
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox WHERE realm_id = pg_temp.other()$$), '1',
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox WHERE realm_id = pg_temp.other()$$), '1',
           'another realm has a queue of its own');
 SELECT is(pg_temp.take(1, pg_temp.realm()), 'b', 'and its turn');
 
@@ -184,7 +184,7 @@ SELECT postern.queue_notice(pg_temp.realm(), gen_random_uuid(), 'account-deleted
 SELECT is(pg_temp.take(4), 'gone', 'unless it is named');
 SELECT throws_ok($$SELECT postern.queue_notice(pg_temp.realm(), gen_random_uuid(), 'otp', NULL, 'x@example.com')$$,
                  'P0001', NULL, 'a code is no notice');
-SELECT throws_ok($$SELECT pg_temp.sql($q$INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose)
+SELECT throws_ok($$SELECT pg_temp.sql($q$INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose)
                                       VALUES (pg_temp.realm(), gen_random_uuid(), 'a@b', 'otp', 'sign-in') RETURNING 1$q$)$$,
     '23514', NULL, 'a mail has a content');
 RESET ROLE;

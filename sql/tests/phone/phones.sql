@@ -30,7 +30,7 @@ END
 $$;
 CREATE FUNCTION pg_temp.messages() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT string_agg(concat_ws(' ', channel, recipient, template, purpose), ', ' ORDER BY created_at, channel, recipient)
-      FROM postern.mail_outbox WHERE template <> 'identifier-added' $$;
+      FROM postern.message_outbox WHERE template <> 'identifier-added' $$;
 CREATE FUNCTION pg_temp.age(phone text, days integer) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
     UPDATE postern.user_identifier SET proved_at = now() - make_interval(days => days) WHERE value = phone $$;
 

@@ -30,7 +30,7 @@ SELECT is_empty($$
 -- A realm that leaves is served.
 SELECT pg_temp.ask('one', 'ada@example.com', 'right', client => pg_temp.client()) \g /dev/null
 SELECT pg_temp.sign_in('s') \g /dev/null
-INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose, payload)
+INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, payload)
 VALUES (pg_temp.realm(), pg_temp.uu('m'), 'm@x.example', 'otp', 'register', '\x01');
 SELECT is(postern.placement(pg_temp.realm()), 'here', 'a realm is here');
 SELECT is(postern.placement(gen_random_uuid()), 'absent', 'an unknown one is not');

@@ -39,7 +39,7 @@ CREATE FUNCTION pg_temp.gives(phone text) RETURNS text LANGUAGE sql AS $$
     SELECT admin.put_user('a', phone => phone)::text $$;
 CREATE FUNCTION pg_temp.told(who text) RETURNS text LANGUAGE sql AS $$
     SELECT coalesce(string_agg(template || ' ' || (detail ->> 'number'), ', ' ORDER BY created_at), '')
-      FROM postern.mail_outbox WHERE recipient = who AND template LIKE 'phone-key%' $$;
+      FROM postern.message_outbox WHERE recipient = who AND template LIKE 'phone-key%' $$;
 
 -- A number of nobody becomes a user's.
 SELECT is(pg_temp.proves('n1', 'k1', '+4366400000001'), 'passed 0 passed', 'a key proves a number of nobody');

@@ -59,11 +59,11 @@ SELECT is(pg_temp.after($$UPDATE postern.transaction SET kind = 'approval'$$, at
 SELECT is(pg_temp.sends('t1', '+4366412345678'), 'step', 'nothing is sent before the app says hello');
 SELECT is(pg_temp.opens('t1'), 'ok open', 'a new key proves nothing by itself');
 SELECT is(pg_temp.opens('t1', 'k2'), 'wrong_key', 'the first key pins the transaction');
-SELECT is(pg_temp.sql('SELECT count(*) FROM postern.mail_outbox'), '0', 'nothing is sent');
+SELECT is(pg_temp.sql('SELECT count(*) FROM postern.message_outbox'), '0', 'nothing is sent');
 SELECT is(pg_temp.sends('t1', '+4366412345678', key => 'k2'), 'step', 'not for another key');
 SELECT is(pg_temp.sends('t1', '+4366412345678', '111111'), 'sent 1', 'a code is sent');
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, purpose, locale), ',')
-                          FROM postern.mail_outbox$$), 'sms +4366412345678 possession de', 'by SMS');
+                          FROM postern.message_outbox$$), 'sms +4366412345678 possession de', 'by SMS');
 SELECT is(pg_temp.sends('t1', '+4366400000000'), 'no_change 1', 'to no other number');
 SELECT is(pg_temp.sends('t1', '+4366412345678', '222222'), 'sent 0', 'once more');
 SELECT is(pg_temp.sends('t1', '+4366412345678', '333333'), 'send_limit 0', 'but not a third time');
@@ -172,10 +172,10 @@ SELECT is(pg_temp.status('x2'), 'failed 9100 +4366400000019', 'one that fails');
 SELECT is(pg_temp.status('x3'), 'required +4366400000018', 'one of kind none');
 SELECT is(pg_temp.binds('x3', '+4366400000018'), 'bound', 'which is asserted without a key');
 SELECT is(pg_temp.status('x4', 'srv2'), 'open +4366400000018', 'to another client it is any number');
-SELECT pg_temp.sql('DELETE FROM postern.mail_outbox RETURNING 1') \g /dev/null
+SELECT pg_temp.sql('DELETE FROM postern.message_outbox RETURNING 1') \g /dev/null
 SELECT pg_temp.starts('x5', '+4366400000014'), pg_temp.opens('x5', 'k7') \g /dev/null
 SELECT is(pg_temp.sends('x5', '+4366400000014', '123406', key => 'k7'), 'sent 1', 'a test number with a code');
-SELECT is(pg_temp.sql('SELECT count(*) FROM postern.mail_outbox'), '0', 'to which nothing is sent');
+SELECT is(pg_temp.sql('SELECT count(*) FROM postern.message_outbox'), '0', 'to which nothing is sent');
 SELECT is(pg_temp.keys_code('+4366400000014', '123407'), false, 'no server keys another code');
 SELECT is(pg_temp.keys_code('+4366400000014', '123406'), true, 'a server keys the code');
 SELECT is(pg_temp.sql($$SELECT concat_ws(' ', pending_code, left(code_mac::text, 2)) FROM postern.test_number

@@ -49,7 +49,7 @@ SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard$$), '1',
 SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'ok', 'the right one signs in')
   FROM generate_series(1, 3);
 SELECT is(pg_temp.ask('h', 'review@example.com', '111111'), 'test_identity', 'asking sends nothing');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '0', 'no mail');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '0', 'no mail');
 SELECT is(pg_temp.redeem('review@example.com', 'h', '111111'), 'refused wrong',
           'the code that would have been sent is none');
 SELECT is(pg_temp.redeem('review@example.com', 'h', '41830572'), 'ok', 'the handle opens the fixed code')

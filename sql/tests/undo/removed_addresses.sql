@@ -53,7 +53,7 @@ CREATE FUNCTION pg_temp.begins(days integer DEFAULT 100) RETURNS void LANGUAGE s
     DELETE FROM postern.undo_link;
     DELETE FROM postern.removed_identifier;
     DELETE FROM postern.totp_factor;
-    DELETE FROM postern.mail_outbox;
+    DELETE FROM postern.message_outbox;
     UPDATE postern.user_identifier SET added_at = now() - make_interval(days => days),
            proved_at = now() - make_interval(days => days) WHERE user_id = pg_temp.ada() $$;
 CREATE FUNCTION pg_temp.enrols() RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
@@ -79,7 +79,7 @@ SELECT pg_temp.given_up('a second factor', '{otp,mfa}', NULL);
 SELECT pg_temp.given_up('a passkey', '{hwk,user,mfa}', NULL);
 SELECT pg_temp.given_up('a trusted device', '{pop}', gen_random_uuid());
 SELECT pg_temp.given_up('an approval by one', '{pop,mca}', NULL);
-SELECT is(pg_temp.sql($$SELECT string_agg(recipient, ',' ORDER BY recipient) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient, ',' ORDER BY recipient) FROM postern.message_outbox
     WHERE template = 'identifier-removed'$$), 'Ada@example.com,new@example.com', 'both mailboxes are told');
 
 -- A session that has proven an address alone may be a thief's: both mailboxes can undo.
@@ -119,7 +119,7 @@ SELECT is(pg_temp.has() || ' ' || coalesce(pg_temp.links('thief@example.com'), '
 -- A number, and what the account has left.
 SELECT pg_temp.begins(), pg_temp.adds('+4366412345678', 1) \g /dev/null
 SELECT is(pg_temp.removes('+4366412345678', '{otp}'), 'removed', 'a number is removed');
-SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || (detail ? 'undo'), ',' ORDER BY recipient) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || (detail ? 'undo'), ',' ORDER BY recipient) FROM postern.message_outbox
     WHERE template = 'identifier-removed'$$), '+4366412345678 true,Ada@example.com true', 'both are told, with a link each');
 
 -- Nothing that was sent to an address serves its next holder, nor takes it from there.

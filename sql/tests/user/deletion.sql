@@ -32,7 +32,7 @@ INSERT INTO postern.phone_identity (realm_id, phone) VALUES (pg_temp.realm(), '+
 INSERT INTO postern.code_guard (realm_id, address_key, consecutive)
     SELECT pg_temp.realm(), k, 3 FROM unnest('{eve@example.com,eve.second@example.com,+4366412345678}'::text[]) AS k
     ON CONFLICT DO NOTHING;
-INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, purpose, channel, state)
+INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, channel, state)
     SELECT pg_temp.realm(), gen_random_uuid(), r, 'otp', 'sign-in', c, 'sent'
       FROM (VALUES ('Eve@example.com', 'email'), ('eve.second@example.com', 'email'), ('+4366412345678', 'sms'),
                    ('sealed:AQI=', 'push')) AS m (r, c);
@@ -60,7 +60,7 @@ BEGIN
 END
 $$;
 SELECT is_empty($$SELECT unnest('{approval_guard.user_id,auth_session.address_key,auth_session.hint_user,
-        code_guard.address_key,device_guard.user_id,device_key.phone,device_key.user_id,mail_outbox.recipient,
+        code_guard.address_key,device_guard.user_id,device_key.phone,device_key.user_id,message_outbox.recipient,
         passkey.user_id,phone_identity.phone,session.user_id,transaction.hint,transaction.phone,transaction.user_id,
         user_account.address_key,user_identifier.value}'::text[]) EXCEPT SELECT pg_temp.traces()$$,
     'before, many tables name her');

@@ -9,7 +9,7 @@ CREATE FUNCTION pg_temp.deleted(name text, address text DEFAULT 'ada@example.com
     SELECT postern.delete_own_account(r, pg_temp.who(address), pg_temp.uu(name), 600, '192.0.2.1') $$;
 CREATE FUNCTION pg_temp.mails() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT string_agg(template || ' ' || recipient, ', ' ORDER BY created_at, template, recipient)
-      FROM postern.mail_outbox $$;
+      FROM postern.message_outbox $$;
 SELECT pg_temp.sign_in('s1'), pg_temp.sign_in('s2'), pg_temp.sign_in('bob', 'bob@example.com') \g /dev/null
 INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)
 SELECT realm_id, id, 'a.example', '\x01', '\x01', false, false FROM postern.user_account WHERE id = pg_temp.who();
@@ -126,7 +126,7 @@ SET LOCAL ROLE app_login;
 SELECT is(pg_temp.ask('old', 'carl@example.com', '111111') || pg_temp.ask('new', 'carl@new.example', '222222'),
           'sentignored', 'a code for the old address');
 RESET ROLE;
-DELETE FROM postern.mail_outbox;
+DELETE FROM postern.message_outbox;
 SELECT is(pg_temp.refusal($$SELECT admin.put_user('a', 'carl@example.com', new_email => 'BOB@example.com')$$),
     '22023 new_email "BOB@example.com" is the address of another user | An address belongs to one user of a realm: '
     'choose another, or delete that user first.', 'an address belongs to one user');

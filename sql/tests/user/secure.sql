@@ -38,7 +38,7 @@ SELECT pg_temp.sign_in('thief'), pg_temp.adds_factors('thief', '10 minutes'),
   FROM postern.user_identifier AS i WHERE i.realm_id = pg_temp.realm() AND i.key = 'second@example.com' \g /dev/null
 SELECT pg_temp.ask('h', 'ada@example.com', '1'), pg_temp.browse('jar', request => pg_temp.wanted('code')),
        pg_temp.asks('approval', 'ada@example.com') \g /dev/null
-SELECT pg_temp.sql($$DELETE FROM postern.mail_outbox RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$DELETE FROM postern.message_outbox RETURNING 1$$) \g /dev/null
 CREATE FUNCTION pg_temp.secured(since interval, restore boolean DEFAULT NULL, dry boolean DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(x.what || ' ' || x.n || ' ' || x.done, ', ' ORDER BY x.what, x.done) FROM (
         SELECT what, done, count(*) AS n FROM admin.secure_user('a', pg_temp.ada()::text, now() - since, restore, dry) GROUP BY 1, 2) AS x $$;
@@ -71,7 +71,7 @@ SELECT is(pg_temp.secured('1 hour'),
 SELECT is(pg_temp.state(), 'owner | 0 | owner device,owner key | +4366411111111,ada@example.com | 1', 'what is older stays');
 SELECT ok(NOT pg_temp.alive('thief'), 'no session lives');
 SELECT matches(pg_temp.redeem('ada@example.com', 'h', '1'), '^refused', 'no code');
-SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || template || ' ' || detail, ',') FROM postern.mail_outbox$$),
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || template || ' ' || detail, ',') FROM postern.message_outbox$$),
     'Ada@example.com account-secured {}', 'one notice, without a link');
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY event) FROM (SELECT DISTINCT event FROM postern.audit_event
     WHERE source LIKE 'sql:%' AND user_id = pg_temp.ada() AND event NOT IN ('identifier_added', 'user_created')) AS x$$),
@@ -85,13 +85,13 @@ SELECT is(postern.knows_device(pg_temp.realm(), pg_temp.ada(), (
 
 -- Again: only what is new.
 SELECT is(pg_temp.secured('1 hour'), 'removed-address 1 false', 'nothing is left to do');
-SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.mail_outbox$$) || pg_temp.sql(
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.message_outbox$$) || pg_temp.sql(
     $$SELECT count(*)::text FROM postern.audit_event WHERE event = 'user_secured'$$), '11', 'nobody is told of nothing');
 SELECT pg_temp.sign_in('later') \g /dev/null
 SELECT is(pg_temp.secured('1 hour', restore => true), 'removed-address 1 true, session 1 true', 'the address comes back');
 SELECT is(pg_temp.sql($$SELECT string_agg(key || ' ' || (proved_at < now()), ',' ORDER BY key) FROM postern.user_identifier
     WHERE user_id = pg_temp.ada() AND kind = 'email'$$), 'ada@example.com false,second@example.com false', 'as proven');
-SELECT is(pg_temp.sql($$SELECT string_agg(recipient, ',' ORDER BY recipient) FROM postern.mail_outbox WHERE template = 'account-secured'$$),
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient, ',' ORDER BY recipient) FROM postern.message_outbox WHERE template = 'account-secured'$$),
     'Ada@example.com,Ada@example.com,second@example.com', 'and is told');
 
 -- An address that another person has proven meanwhile stays there.

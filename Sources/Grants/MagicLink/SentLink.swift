@@ -1,7 +1,7 @@
 public import Persistence
 
 /// A magic link by mail or SMS.
-public struct MailedLink: SentFactor {
+public struct SentLink: SentFactor {
     /// `magic`.
     public let kind = "magic"
     /// The policy of links.
@@ -47,7 +47,7 @@ public struct MailedLink: SentFactor {
         case .busy: return .busy
         }
         let link = MagicLink(for: user)
-        let mail = MailPayload(
+        let mail = MessagePayload(
             originHost: Realm.host(ofOrigin: request.publicOrigin),
             content: .magicLink(
                 link: link.url(origin: request.publicOrigin), minutes: Int(request.magicLinkLifetime + 59) / 60,

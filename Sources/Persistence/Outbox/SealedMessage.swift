@@ -1,5 +1,5 @@
 /// A mail to be queued by the statement that is the reason for it.
-public struct SealedMail: Sendable {
+public struct SealedMessage: Sendable {
     /// The row's id, which the payload is sealed for.
     let id: UUIDValue
     /// Sealed.
@@ -10,10 +10,10 @@ public struct SealedMail: Sendable {
     var arguments: Arguments { ["mail_id": id, "payload": payload] }
 }
 
-extension MailPayload {
+extension MessagePayload {
     /// A new mail with this payload.
-    public func sealed(under keyring: Keyring, realm: UUIDValue) throws -> SealedMail {
+    public func sealed(under keyring: Keyring, realm: UUIDValue) throws -> SealedMessage {
         let id = UUIDValue.random()
-        return SealedMail(id: id, payload: try sealed(under: keyring, realm: realm, mail: id))
+        return SealedMessage(id: id, payload: try sealed(under: keyring, realm: realm, mail: id))
     }
 }

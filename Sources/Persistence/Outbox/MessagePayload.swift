@@ -4,7 +4,7 @@ import FoundationEssentials
 ///
 /// Stored as JSON and sealed, because it holds a code or a link. A field may be added as an optional; none may be
 /// renamed while rows written by an older server can still be in the queue.
-public struct MailPayload: Codable, Sendable, Equatable {
+public struct MessagePayload: Codable, Sendable, Equatable {
     /// What the mail is about.
     public enum Content: Codable, Sendable, Equatable {
         /// A one-time code, valid for `minutes`.
@@ -32,7 +32,7 @@ public struct MailPayload: Codable, Sendable, Equatable {
         self.text = text
     }
 
-    /// The name of the template, as in the column `mail_outbox.template`.
+    /// The name of the template, as in the column `message_outbox.template`.
     public var template: String {
         switch content {
         case .otp: "otp"
@@ -60,7 +60,7 @@ public struct MailPayload: Codable, Sendable, Equatable {
         }
     }
 
-    /// The payload as the column `mail_outbox.payload` holds it: JSON, sealed for this realm and row only.
+    /// The payload as the column `message_outbox.payload` holds it: JSON, sealed for this realm and row only.
     public func sealed(under keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws -> [UInt8] {
         try keyring.seal(
             Array(try JSONEncoder().encode(self)), for: .mail, realm: realm, aad: realm.bytes + mail.bytes)
@@ -69,6 +69,6 @@ public struct MailPayload: Codable, Sendable, Equatable {
     /// Opens what ``sealed(under:realm:mail:)`` made.
     public init(opening sealed: [UInt8], with keyring: Keyring, realm: UUIDValue, mail: UUIDValue) throws {
         let json = try keyring.open(sealed, for: .mail, realm: realm, aad: realm.bytes + mail.bytes)
-        self = try JSONDecoder().decode(MailPayload.self, from: Data(json))
+        self = try JSONDecoder().decode(MessagePayload.self, from: Data(json))
     }
 }

@@ -1,7 +1,7 @@
 public import Persistence
 
 /// A code by mail or to a phone: to sign in, or to register.
-public struct MailedCode: SentFactor {
+public struct SentCode: SentFactor {
     /// `otp` or `register`.
     public var kind: String { purpose.rawValue }
     /// One policy for both.
@@ -43,7 +43,7 @@ public struct MailedCode: SentFactor {
         _ request: SignInRequestStore.PendingRequest, in transaction: isolated Connection
     ) throws(StoreError) -> SignInRequestStore.Decision {
         let code = OneTimeCode.random(digits: Int(request.otpDigits))
-        let mail = MailPayload(
+        let mail = MessagePayload(
             originHost: Realm.host(ofOrigin: request.publicOrigin),
             content: .otp(code: code, minutes: Int(request.otpLifetime + 59) / 60))
         guard let sealed = try? mail.sealed(under: keyring, realm: request.realm) else { throw .malformedResult }
