@@ -287,7 +287,7 @@ def quiet(world, snapshot, settled=True):
     last = snapshot()
     for _ in range(20 if settled else 0):
         world.pause()
-        if (now := snapshot()) == last and not int(world.cluster.value("SELECT count(*) FROM postern.auth_session WHERE pending")):
+        if (now := snapshot()) == last and not int(world.cluster.value("SELECT count(*) FROM postern.sign_in_request WHERE pending")):
             break
         last = now
     return last

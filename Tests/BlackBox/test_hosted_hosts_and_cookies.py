@@ -259,6 +259,6 @@ def test_a_message_that_waits_gives_way_to_the_next_of_its_request(world, realm)
 def wait_decided(realm):
     """No request is undecided."""
     deadline = time.monotonic() + 10
-    while realm.world.cluster.value("SELECT count(*) FROM postern.auth_session WHERE pending") != "0":
+    while realm.world.cluster.value("SELECT count(*) FROM postern.sign_in_request WHERE pending") != "0":
         assert time.monotonic() < deadline
         time.sleep(0.02)

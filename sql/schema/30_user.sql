@@ -59,7 +59,7 @@ GRANT INSERT (realm_id, email, first_name, last_name, locale),
 CREATE FUNCTION postern.user_account_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
-    DELETE FROM postern.auth_session AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
+    DELETE FROM postern.sign_in_request AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
     DELETE FROM postern.login_code AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
     DELETE FROM postern.message_outbox AS t
      WHERE t.realm_id = OLD.realm_id AND lower(t.recipient COLLATE "C") = OLD.address_key;
@@ -130,7 +130,7 @@ BEGIN
       WHERE i.realm_id = OLD.realm_id AND i.user_id = OLD.id AND i.proven_key IS NOT NULL;
     DELETE FROM postern.transaction AS t
      WHERE t.realm_id = OLD.realm_id AND t.user_id = OLD.id AND t.kind <> 'approval';
-    DELETE FROM postern.auth_session AS t
+    DELETE FROM postern.sign_in_request AS t
      WHERE t.realm_id = OLD.realm_id AND OLD.id IN (t.user_id, t.confirmed_user, t.hint_user);
     RETURN OLD;
 END

@@ -39,7 +39,7 @@ CALL postern.tenant_table('user_identifier', 'SELECT', 'cascade');
 CREATE FUNCTION postern.user_identifier_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
-    DELETE FROM postern.auth_session AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.key;
+    DELETE FROM postern.sign_in_request AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.key;
     DELETE FROM postern.login_code AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.key;
     UPDATE postern.login_link AS t SET ended = 'superseded'
      WHERE t.realm_id = OLD.realm_id AND t.user_id = OLD.user_id AND t.address_key = OLD.key AND t.ended IS NULL;

@@ -1,4 +1,4 @@
--- Magic links. The request that a link belongs to is a row of auth_session.
+-- Magic links. The request that a link belongs to is a row of sign_in_request.
 SET LOCAL ROLE postern_owner;
 
 -- Ended links stay until they would have expired, so that the page can say what became of them.
@@ -21,7 +21,7 @@ CREATE TABLE postern.login_link (
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE postern.login_link IS
-    'Magic links: SHA-256 of 256 random bits, and the handle (auth_session.id) that a confirmation signs in';
+    'Magic links: SHA-256 of 256 random bits, and the handle (sign_in_request.id) that a confirmation signs in';
 COMMENT ON COLUMN postern.login_link.security_stamp IS
     'Of the account when the link was made; with another stamp the link is dead';
 COMMENT ON COLUMN postern.login_link.device IS 'sid of the known device that asked; NULL: any other asker';

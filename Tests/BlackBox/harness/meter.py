@@ -62,7 +62,7 @@ class Meter:
         """Waits until everything that was asked for is decided, and what was queued has left."""
         deadline = time.monotonic() + timeout
         while self.realm.world.cluster.value(
-                f"SELECT EXISTS (SELECT FROM postern.auth_session WHERE realm_id = '{self._id}' AND pending)"
+                f"SELECT EXISTS (SELECT FROM postern.sign_in_request WHERE realm_id = '{self._id}' AND pending)"
                 f" OR EXISTS (SELECT FROM postern.transaction WHERE realm_id = '{self._id}' AND kind = 'approval' AND resolved_at IS NULL)"
                 f" OR EXISTS (SELECT FROM postern.message_outbox WHERE realm_id = '{self._id}' AND state = 'queued')") == "t":
             assert time.monotonic() < deadline, "the worker does not come to an end"

@@ -13,7 +13,7 @@ BEGIN
                                     WHERE i.realm_id = p_realm AND i.proven_key = p_address_key) THEN
         RETURN false;
     END IF;
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET proved_at = now(), expires_at = now() + r.sign_in_lifetime
       FROM postern.realm AS r
      WHERE a.realm_id = p_realm AND a.id = v_handle AND a.code_ids @> ARRAY[p_code] AND r.id = p_realm;
@@ -51,7 +51,7 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
     outcome := 'refused';
-    UPDATE postern.auth_session AS a SET expires_at = '-infinity', proved_at = NULL
+    UPDATE postern.sign_in_request AS a SET expires_at = '-infinity', proved_at = NULL
       FROM postern.client AS k, postern.realm AS r
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.proved_at IS NOT NULL AND a.expires_at > now()
        AND a.client = p_client
@@ -63,7 +63,7 @@ BEGIN
     RETURNING a.email, a.app, a.locale, k.client_id, now() + r.session_lifetime AS session_end INTO v_asked;
     IF NOT FOUND THEN
         reason := 'expired';
-        IF EXISTS (SELECT FROM postern.auth_session AS a
+        IF EXISTS (SELECT FROM postern.sign_in_request AS a
                     WHERE a.realm_id = p_realm AND a.id = p_handle AND a.proved_at IS NOT NULL
                       AND a.expires_at > now() AND a.client = p_client
                       AND NOT EXISTS (SELECT FROM postern.app AS p

@@ -38,7 +38,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET proved_at = now(), expires_at = now() + r.sign_in_lifetime
       FROM postern.realm AS r
      WHERE a.realm_id = p_realm AND a.id = v_handle AND a.code_ids @> ARRAY[v_code.id] AND r.id = p_realm;
@@ -64,7 +64,7 @@ AS $$
 DECLARE
     v_channel text;
 BEGIN
-    UPDATE postern.auth_session AS a SET expires_at = '-infinity', proved_at = NULL
+    UPDATE postern.sign_in_request AS a SET expires_at = '-infinity', proved_at = NULL
       FROM postern.user_identifier AS i
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.proved_at IS NOT NULL AND a.expires_at > now()
        AND i.realm_id = p_realm AND i.user_id = p_user AND i.proven_key = a.address_key AND i.kind = 'phone'

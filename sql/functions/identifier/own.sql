@@ -35,7 +35,7 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
-      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = p_realm
+      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = p_realm
      WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.kind = 'identifier' AND a.user_id = p_user
        AND a.address_key = p_address_key AND a.expires_at > now() AND a.attempts < r.otp_attempts;
     handle := CASE WHEN v_before.sends IS NULL THEN p_id ELSE p_resend_of END;
@@ -60,7 +60,7 @@ BEGIN
         RETURN;
     END IF;
     outcome := 'sent';
-    INSERT INTO postern.auth_session AS a (realm_id, id, kind, pending, email, address_key, client, app, source, user_id,
+    INSERT INTO postern.sign_in_request AS a (realm_id, id, kind, pending, email, address_key, client, app, source, user_id,
                                            channel, region, sends, last_send_at, code_salt, code_mac, expires_at)
     VALUES (p_realm, handle, 'identifier', false, p_email, p_address_key, p_client, p_app, p_source, p_user,
             p_channel, p_region, 1, now(), p_salt, sha256(p_salt || p_keyed),
@@ -100,7 +100,7 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     outcome := 'refused';
     SELECT s.client INTO v_client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET attempts = a.attempts + 1,
            expires_at = CASE WHEN EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed)
                                            WHERE a.code_mac = sha256(a.code_salt || k.keyed))

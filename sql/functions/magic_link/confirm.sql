@@ -102,7 +102,7 @@ BEGIN
     END IF;
     IF p_number IS NOT DISTINCT FROM postern.match_number(v_link.handle) THEN
         -- A moment is left to poll, however late the answer came.
-        UPDATE postern.auth_session AS a
+        UPDATE postern.sign_in_request AS a
            SET confirmed_user = p_user, confirmed_stamp = v_link.security_stamp,
                expires_at = greatest(a.expires_at, now() + interval '1 minute')
          WHERE a.realm_id = p_realm AND a.id = v_link.handle AND a.kind = 'magic' AND a.expires_at > now()
@@ -124,7 +124,7 @@ BEGIN
                expires_at = CASE WHEN p_number IS NULL THEN greatest(l.expires_at, now() + interval '15 minutes')
                    ELSE l.expires_at END
          WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.handle = v_link.handle AND l.ended IS NULL;
-        UPDATE postern.auth_session AS a SET denied = true
+        UPDATE postern.sign_in_request AS a SET denied = true
          WHERE a.realm_id = p_realm AND a.id = v_link.handle AND a.confirmed_user IS NULL;
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)

@@ -79,7 +79,7 @@ BEGIN
         LOOP
             IF v_spent.token_hash = p_token_hash THEN
                 outcome := 'ok';
-                UPDATE postern.auth_session AS a SET expires_at = '-infinity'
+                UPDATE postern.sign_in_request AS a SET expires_at = '-infinity'
                  WHERE a.realm_id = p_realm AND a.id = v_spent.handle;
             END IF;
         END LOOP;

@@ -43,7 +43,7 @@ BEGIN
                           OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open,
            coalesce(p.display_name, k.display_name, r.display_name) AS asked_by
       INTO v_request
-      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
+      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = a.realm_id
       LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
       LEFT JOIN postern.client AS k ON k.realm_id = a.realm_id AND k.id = a.client
      WHERE a.realm_id = p_realm AND a.id = p_request AND a.pending AND a.kind = 'magic';
@@ -95,7 +95,7 @@ BEGIN
                      THEN 'ignored'
         ELSE 'send' END;
     IF outcome <> 'send' THEN
-        UPDATE postern.auth_session AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
+        UPDATE postern.sign_in_request AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
         RETURN;
     END IF;
     user_id := v_user;
@@ -117,7 +117,7 @@ DECLARE
     v_request record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.auth_session AS a SET pending = false
+    UPDATE postern.sign_in_request AS a SET pending = false
       FROM postern.realm AS r, postern.user_account AS u
      WHERE a.realm_id = p_realm AND a.id = p_request AND r.id = p_realm AND u.realm_id = p_realm AND u.id = p_user
     RETURNING a.address_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime, u.security_stamp,

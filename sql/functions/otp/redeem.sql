@@ -63,7 +63,7 @@ BEGIN
     -- strangers.
     IF p_handle IS NOT NULL THEN
         SELECT a.device INTO v_device
-          FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.address_key = p_address_key;
+          FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.address_key = p_address_key;
     END IF;
     IF NOT pg_try_advisory_xact_lock(postern.lock_of_codes(p_realm, p_address_key, v_device)) THEN
         outcome := 'busy';
@@ -75,7 +75,7 @@ BEGIN
     -- code gives both back.
     v_step := make_interval(secs => p_failure_per / p_failure_permits);
     IF v_device IS NOT NULL THEN
-        UPDATE postern.auth_session AS a
+        UPDATE postern.sign_in_request AS a
            SET attempts = a.attempts + 1
           FROM postern.realm AS r
           LEFT JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.proven_key = p_address_key
@@ -89,7 +89,7 @@ BEGIN
                   g.locked_until
              INTO v_codes, v_consecutive, v_locked_until;
     ELSIF p_handle IS NOT NULL THEN
-        UPDATE postern.auth_session AS a
+        UPDATE postern.sign_in_request AS a
            SET attempts = a.attempts + 1
           FROM postern.realm AS r
           LEFT JOIN postern.code_guard AS g ON g.realm_id = p_realm AND g.address_key = p_address_key
@@ -213,7 +213,7 @@ BEGIN
             ELSE
                 -- The first factor was right, so its try is given back.
                 IF p_handle IS NOT NULL THEN
-                    UPDATE postern.auth_session AS a SET attempts = a.attempts - 1
+                    UPDATE postern.sign_in_request AS a SET attempts = a.attempts - 1
                      WHERE a.realm_id = p_realm AND a.id = p_handle;
                 ELSE
                     UPDATE postern.code_guard AS g

@@ -47,7 +47,7 @@ BEGIN
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
                           OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open
       INTO v_request
-      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
+      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = a.realm_id
       LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
       LEFT JOIN postern.client AS k ON k.realm_id = a.realm_id AND k.id = a.client
      WHERE a.realm_id = p_realm AND a.id = p_request AND a.pending AND a.kind IN ('otp', 'register');
@@ -113,7 +113,7 @@ BEGIN
             THEN 'limited'
         WHEN v_registers AND NOT postern.admit_registration(p_realm, v_request.source) THEN 'limited' END;
     IF v_outcome IS NOT NULL THEN
-        UPDATE postern.auth_session AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
+        UPDATE postern.sign_in_request AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
         RETURN v_outcome;
     END IF;
     -- Keeps the previous code of this handle, for a mail that arrives late, and the eight newest codes of this device.
@@ -135,7 +135,7 @@ BEGIN
             CASE WHEN v_registers THEN v_request.locale END,
             v_request.region, CASE WHEN v_request.region IS NOT NULL THEN v_request.source END,
             v_request.jkt);
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET pending = false, code_ids = a.code_ids[greatest(cardinality(a.code_ids), 1):] || p_code_id
      WHERE a.realm_id = p_realm AND a.id = p_request;
     IF NOT postern.queue_message(

@@ -183,7 +183,7 @@ AS $$
          WHERE m.state = 'queued' AND m.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          GROUP BY m.channel, m.realm_id
          UNION ALL
-        SELECT 'requests', a.realm_id, count(*), min(a.created_at) FROM postern.auth_session AS a
+        SELECT 'requests', a.realm_id, count(*), min(a.created_at) FROM postern.sign_in_request AS a
          WHERE a.pending AND a.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          GROUP BY a.realm_id
          UNION ALL

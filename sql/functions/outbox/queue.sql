@@ -12,7 +12,7 @@ SET LOCAL ROLE postern_owner;
 --   p_purpose    sign-in, register, verify, identifier, possession, notice or approval. register, verify, identifier
 --                and possession are for addresses that are not proven: they leave after all others and fill 4/5 of
 --                the queue at most.
---   p_request    the handle (auth_session.id) that asked: gives client, App and locale, unless they are given, and the
+--   p_request    the handle (sign_in_request.id) that asked: gives client, App and locale, unless they are given, and the
 --                page. What was queued for it before and has not left does not leave any more: people use the newest.
 --   p_expires_at when the message is useless, by the database clock; NULL: 24 hours. A code or link always
 --                ends with the realm's lifetime of codes or links.
@@ -35,7 +35,7 @@ DECLARE
     v_is_queued boolean;
 BEGIN
     SELECT a.client, a.app, a.locale, a.region, a.device, a.page_origin, a.message INTO v_request
-      FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_request;
+      FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_request;
     IF p_channel IN ('sms', 'voice', 'whatsapp') THEN
         v_permits := postern.take_message_permits(
             p_realm, p_recipient, coalesce(p_region, v_request.region), coalesce(p_client, v_request.client),
@@ -55,7 +55,7 @@ BEGIN
     v_is_queued := FOUND;
     IF v_is_queued AND p_request IS NOT NULL THEN
         PERFORM postern.supersede_message(p_realm, v_request.message);
-        UPDATE postern.auth_session AS a SET message = p_id WHERE a.realm_id = p_realm AND a.id = p_request;
+        UPDATE postern.sign_in_request AS a SET message = p_id WHERE a.realm_id = p_realm AND a.id = p_request;
     ELSIF NOT v_is_queued AND v_permits <> '{}' THEN
         PERFORM postern.return_message_permits(p_realm, p_recipient, v_permits);
     END IF;

@@ -7,7 +7,7 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.auth_session AS a SET page_browser = p_browser, page_state = p_state
+    UPDATE postern.sign_in_request AS a SET page_browser = p_browser, page_state = p_state
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now();
     RETURN FOUND;
 END
@@ -26,7 +26,7 @@ DECLARE
     v_proof record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.auth_session AS a SET pending = false, expires_at = '-infinity'
+    UPDATE postern.sign_in_request AS a SET pending = false, expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now()
     RETURNING a.address_key, a.code_ids, a.message INTO v_request;
     DELETE FROM postern.login_code AS c
@@ -65,7 +65,7 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.page_state, l.ended IS NOT NULL INTO state, confirmed
       FROM postern.login_link AS l
-      JOIN postern.auth_session AS a ON a.realm_id = l.realm_id AND a.id = l.handle
+      JOIN postern.sign_in_request AS a ON a.realm_id = l.realm_id AND a.id = l.handle
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash AND a.page_browser = p_browser
        AND (l.ended IS NULL AND postern.link_end(l) IS NULL
             OR l.ended = 'confirmed' AND a.confirmed_user = p_user AND NOT a.denied AND a.expires_at > now());
@@ -93,7 +93,7 @@ BEGIN
     SELECT CASE WHEN a.denied THEN 'denied' WHEN a.expires_at <= now() THEN 'expired'
                 WHEN a.confirmed_user IS NOT NULL THEN 'confirmed' ELSE 'pending' END
       INTO state
-      FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = 'magic';
+      FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = 'magic';
     state := coalesce(state, 'expired');
 END
 $$;

@@ -5,7 +5,7 @@ SET LOCAL ROLE postern_owner;
 -- after a restore it is not known which of them were used. Sessions and the mail queue have rules of their own below.
 CREATE OR REPLACE FUNCTION postern.tables_void_after_restore() RETURNS text[]
 LANGUAGE sql IMMUTABLE
-RETURN ARRAY['address_proof', 'auth_session', 'authorization_code', 'login_code', 'login_link', 'pushed_request',
+RETURN ARRAY['address_proof', 'sign_in_request', 'authorization_code', 'login_code', 'login_link', 'pushed_request',
              'transaction'];
 COMMENT ON FUNCTION postern.tables_void_after_restore IS
     'Tables that admin.after_restore empties: codes, links, requests, handles, transactions';

@@ -21,10 +21,10 @@ BEGIN
            -- A quarter of a second is the network's, which may delay one poll more than the next.
            now() < a.polled_at + make_interval(secs => a.poll_interval - 0.25) AS early
       INTO v_asked
-      FROM postern.auth_session AS a
+      FROM postern.sign_in_request AS a
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = p_kind
        FOR NO KEY UPDATE OF a SKIP LOCKED;
-    IF NOT FOUND AND EXISTS (SELECT FROM postern.auth_session AS a
+    IF NOT FOUND AND EXISTS (SELECT FROM postern.sign_in_request AS a
                               WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = p_kind) THEN
         outcome := 'busy';
         RETURN;
@@ -41,7 +41,7 @@ BEGIN
         address_key := v_asked.address_key;
         device := v_asked.device;
     ELSIF outcome IN ('slow_down', 'pending') THEN
-        UPDATE postern.auth_session AS a
+        UPDATE postern.sign_in_request AS a
            SET polled_at = CASE WHEN v_asked.early THEN a.polled_at ELSE now() END,
                poll_interval = CASE WHEN v_asked.early THEN least(a.poll_interval + 5, 60) ELSE a.poll_interval END
          WHERE a.realm_id = p_realm AND a.id = p_handle;
@@ -57,7 +57,7 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     -- Earlier than any clock: a poll that began before this one must not find it alive.
-    UPDATE postern.auth_session AS a SET expires_at = '-infinity'
+    UPDATE postern.sign_in_request AS a SET expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now();
     RETURN FOUND;
 END

@@ -21,7 +21,7 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.address_key, a.source, a.hint_user, a.hint_session, a.device INTO v_request
-      FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_request;
+      FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_request;
     device := v_request.device;
     admitted := true;
     IF v_request.hint_user IS NULL THEN
@@ -31,7 +31,7 @@ BEGIN
                        false);
     IF v_fits THEN
         device := v_request.hint_session;
-        UPDATE postern.auth_session AS a SET device = v_request.hint_session
+        UPDATE postern.sign_in_request AS a SET device = v_request.hint_session
          WHERE a.realm_id = p_realm AND a.id = p_request AND a.device IS DISTINCT FROM v_request.hint_session;
     END IF;
     SELECT t.limit_ord IS NOT NULL INTO v_refused

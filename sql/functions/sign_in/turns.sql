@@ -17,7 +17,7 @@ DECLARE
 BEGIN
     WHILE cardinality(v_turns) < p_limit LOOP
         SELECT a.realm_id INTO v_at
-          FROM postern.auth_session AS a
+          FROM postern.sign_in_request AS a
          WHERE a.pending AND a.realm_id > v_at AND a.created_at <= now() - p_age
          ORDER BY a.realm_id, (a.hint_user IS NULL), a.created_at LIMIT 1;
         IF FOUND THEN
@@ -69,7 +69,7 @@ BEGIN
                        coalesce(a.page_origin, postern.issuer(r.public_origin, r.primary_domain)),
                        postern.seconds(r.otp_lifetime), postern.seconds(r.magic_link_lifetime), r.otp_digits
                   FROM (SELECT s.*
-                          FROM postern.auth_session AS s
+                          FROM postern.sign_in_request AS s
                          WHERE s.pending AND s.realm_id = v_realm AND NOT s.id = ANY (v_taken)
                            AND s.created_at <= now() - p_age
                          ORDER BY s.realm_id, (s.hint_user IS NULL), s.created_at

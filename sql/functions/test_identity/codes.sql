@@ -81,12 +81,12 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET pending = false, code_ids = CASE WHEN v_identity.code_id = ANY (a.code_ids) THEN a.code_ids ELSE a.code_ids
            || v_identity.code_id END
      WHERE a.realm_id = p_realm AND a.id = p_request;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
-    SELECT p_realm, 'test_identity_requested', a.client, v_identity.user_id FROM postern.auth_session AS a
+    SELECT p_realm, 'test_identity_requested', a.client, v_identity.user_id FROM postern.sign_in_request AS a
      WHERE a.realm_id = p_realm AND a.id = p_request;
     RETURN true;
 END

@@ -41,7 +41,7 @@ BEGIN
             'An address belongs to one user of a realm: choose another, or delete that user first.');
     END;
     -- Requests made for either address before this change do not apply to the changed account.
-    DELETE FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.address_key IN (v_old.address_key, v_key);
+    DELETE FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.address_key IN (v_old.address_key, v_key);
     DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key IN (v_old.address_key, v_key);
     PERFORM postern.admin_audit(p_realm, 'address_changed', user_id => p_user,
                                 detail => jsonb_build_object('email_verified', p_verified));
@@ -73,7 +73,7 @@ BEGIN
     FOR v_key IN SELECT k FROM postern.identifier_keys(p_realm, p_user) AS k LOOP
         DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key = v_key;
     END LOOP;
-    UPDATE postern.auth_session AS a SET expires_at = '-infinity'
+    UPDATE postern.sign_in_request AS a SET expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.confirmed_user = p_user
        AND a.id IN (SELECT l.handle FROM postern.login_link AS l WHERE l.realm_id = p_realm AND l.user_id = p_user);
     UPDATE postern.login_link AS l SET ended = 'superseded'

@@ -107,7 +107,7 @@ BEGIN
                RETURNING l.address_key, l.expires_at)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('link', NULL, x.address_key)), '[]') INTO v_rows
       FROM x WHERE x.expires_at > now();
-    WITH x AS (DELETE FROM postern.auth_session AS a
+    WITH x AS (DELETE FROM postern.sign_in_request AS a
                 WHERE a.realm_id = p_realm
                   AND (a.address_key = ANY (v_keys) OR p_user IN (a.user_id, a.confirmed_user, a.hint_user))
                RETURNING a.kind, a.expires_at)

@@ -36,7 +36,7 @@ SELECT is((SELECT count(*)::int FROM postern.session WHERE realm_id = pg_temp.re
 SELECT is((SELECT count(*)::int FROM postern.passkey WHERE realm_id = pg_temp.realm()) + (SELECT count(*)::int - 1
     FROM postern.totp_factor) + (SELECT count(*)::int - 1 FROM postern.recovery_code) + (SELECT count(*)::int
          FROM postern.login_code) + (SELECT count(*)::int FROM postern.message_outbox)
-        + (SELECT count(*)::int FROM postern.auth_session WHERE address_key = 'ada@example.com'), 0,
+        + (SELECT count(*)::int FROM postern.sign_in_request WHERE address_key = 'ada@example.com'), 0,
             'passkeys, second factor, codes, mail and requests');
 SELECT ok(NOT pg_temp.alive('s') AND pg_temp.alive('bob'), 'the tokens are dead, and nobody else''s');
 SELECT is(pg_temp.rotate('s', 0), 'refused unknown', 'refresh fails');

@@ -120,10 +120,10 @@ INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_a
 INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT t.realm_id, t.user_id, sha256('r') FROM postern.totp_factor AS t;
 INSERT INTO postern.login_code (realm_id, address_key, id, user_id, expires_at, salt, mac)
 SELECT f.realm, u.address_key, md5('c' || u.address_key)::uuid, u.id, now() + interval '10 minutes', decode(md5('x'), 'hex'), sha256(decode(md5('x'), 'hex') || sha256('1')) FROM postern.user_account AS u, race.fixed AS f WHERE u.realm_id = f.realm;
-INSERT INTO postern.auth_session (realm_id, id, kind, email, address_key, expires_at, pending, code_ids)
+INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at, pending, code_ids)
 SELECT f.realm, decode(md5('h' || n), 'hex'), 'otp', e.email, e.email, now() + interval '10 minutes', false, ARRAY[md5('c' || e.email)::uuid]
   FROM race.fixed AS f, generate_series(1, 1000) AS n, LATERAL (SELECT 'u' || n || '@example.com' AS email) AS e;
-INSERT INTO postern.auth_session (realm_id, id, kind, email, address_key, expires_at)
+INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at)
 SELECT f.realm, decode(md5('d' || n || ':' || h), 'hex'), 'otp', e.email, e.email, now() + interval '10 minutes'
   FROM race.fixed AS f, generate_series(501, 501 + 100) AS n, generate_series(1, 48) AS h, LATERAL (SELECT 'u' || n || '@example.com' AS email) AS e;
 DELETE FROM postern.login_code AS c USING race.fixed AS f WHERE c.address_key IN (SELECT 'u' || n || '@example.com' FROM generate_series(501, 601) AS n);
@@ -132,7 +132,7 @@ SELECT f.realm, md5('session' || n)::uuid, u.id, f.client, 'app', u.security_sta
   FROM race.fixed AS f, generate_series(1, 1000) AS n JOIN postern.user_account AS u ON u.email = 'u' || n || '@example.com';
 CREATE TABLE race.link AS SELECT n, u.id AS u FROM generate_series(1, 400) AS n JOIN postern.user_account AS u ON u.email = 'u' || n || '@example.com';
 GRANT SELECT ON race.link TO app_login;
-INSERT INTO postern.auth_session (realm_id, id, kind, email, address_key, expires_at, pending)
+INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at, pending)
 SELECT f.realm, decode(md5('lh' || l.n), 'hex'), 'magic', 'u' || l.n || '@example.com', 'u' || l.n || '@example.com', now() + interval '10 minutes', false FROM race.fixed AS f, race.link AS l;
 INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, address_key, source, security_stamp, expires_at)
 SELECT f.realm, l.u, sha256(('l' || l.n)::bytea), decode(md5('lh' || l.n), 'hex'), 'u' || l.n || '@example.com', 'x', u.security_stamp, now() + interval '10 minutes'
@@ -162,7 +162,7 @@ done
 count() { q -c "SELECT coalesce(string_agg(DISTINCT n::text, ','), 'none') FROM (SELECT count(*) FILTER (WHERE outcome = '$2') AS n FROM race.result WHERE what = '$1' GROUP BY round) AS x"; }
 check "$rounds rounds of 48 redemptions by handle: ok per round" 1 "$(count handle ok)"
 check "of them refused" 47 "$(count handle refused)"
-check "tries counted on the handle, never more than five" 5 "$(q -c "SELECT max(attempts) FROM postern.auth_session")"
+check "tries counted on the handle, never more than five" 5 "$(q -c "SELECT max(attempts) FROM postern.sign_in_request")"
 check "$rounds rounds of 48 redemptions by address: ok per round" 1 "$(count address ok)"
 check "of them refused" 47 "$(count address refused)"
 won() { q -c "SELECT string_agg(DISTINCT n::text, ',') FROM (SELECT count(*) FILTER (WHERE outcome = 'ok') AS n FROM race.result WHERE what = 'magic' AND round BETWEEN $1 + 1 AND $1 + $rounds GROUP BY round) AS x"; }

@@ -81,7 +81,7 @@ INSERT INTO probe VALUES
                           AND pg_temp.serves()$$),
     ('code', $$pg_temp.redeem('eve@example.com', 'code', '1') LIKE 'ok%'$$),
     ('link', $$pg_temp.open('eve@example.com', 'link') LIKE 'ok%'$$),
-    ('handle', $$EXISTS (SELECT FROM postern.auth_session WHERE id = pg_temp.b16('handle') AND expires_at > now())$$),
+    ('handle', $$EXISTS (SELECT FROM postern.sign_in_request WHERE id = pg_temp.b16('handle') AND expires_at > now())$$),
     ('authorization code', $$pg_temp.exchange('authorization code', 'exchanged') LIKE 'ok%'$$),
     ('pushed request', $$EXISTS (SELECT FROM postern.pushed_request WHERE id_hash = pg_temp.h('par'))$$),
     ('address', $$(SELECT proven FROM postern.account_of(pg_temp.realm(), 'eve@example.com')

@@ -43,7 +43,7 @@ SELECT results_eq($$SELECT outcome, limit_ord, round(retry_after), granted
                            NULL, NULL, NULL, NULL, NULL, NULL, NULL, 600, NULL, '{free,k}', '{1,1}', '{5,5}',
                            '{60,60}', '{5,5}', NULL, NULL, NULL)$$,
     $$VALUES ('rate_limited', 2, 12::float8, '{1,0}'::int[])$$, 'a request over the limit');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session$$), '0', 'records nothing');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.sign_in_request$$), '0', 'records nothing');
 SELECT results_eq($$SELECT outcome, limit_ord, granted
                   FROM postern.redeem_code(
                            pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', 'ada@example.com', NULL,
@@ -104,7 +104,7 @@ UPDATE postern.session SET expires_at = now() - interval '2 hours' WHERE id = pg
 UPDATE postern.session SET refresh_expires_at = now() - interval '2 hours' WHERE id = pg_temp.uu('idle');
 UPDATE postern.session SET revoked_at = now() - interval '2 days' WHERE id = pg_temp.uu('revoked');
 UPDATE postern.login_code SET expires_at = now() - interval '1 s' WHERE realm_id = pg_temp.realm();
-UPDATE postern.auth_session SET expires_at = now() - interval '1 s' WHERE realm_id = pg_temp.realm();
+UPDATE postern.sign_in_request SET expires_at = now() - interval '1 s' WHERE realm_id = pg_temp.realm();
 UPDATE postern.message_outbox SET created_at = now() - interval '8 days' WHERE realm_id = pg_temp.realm();
 INSERT INTO postern.audit_event (realm_id, at, event) VALUES (pg_temp.realm(), now() - interval '367 days', 'old');
 INSERT INTO postern.code_guard (realm_id, address_key, updated_at)
@@ -116,7 +116,7 @@ SET LOCAL ROLE app_login;
 SELECT cmp_ok(postern.sweep(1000), '>=', 9::bigint, 'the sweeper deletes');
 SELECT is(pg_temp.sql($$SELECT string_agg(id::text, ',') FROM postern.session$$), pg_temp.uu('live')::text,
           'sessions that have ended');
-SELECT is(pg_temp.sql($$SELECT count(*) || ',' || (SELECT count(*) FROM postern.auth_session)
+SELECT is(pg_temp.sql($$SELECT count(*) || ',' || (SELECT count(*) FROM postern.sign_in_request)
                       FROM postern.login_code$$), '1,1', 'codes and handles');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '1', 'old mail');
 SELECT is(pg_temp.sql($$SELECT string_agg(address_key, ',' ORDER BY address_key) FROM postern.code_guard

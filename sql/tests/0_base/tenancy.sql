@@ -32,7 +32,7 @@ SELECT throws_ok(format('INSERT INTO %s SELECT * FROM %s', v.t, v.s), '42501', N
     ('postern.code_guard (realm_id, address_key)', format($$(SELECT %L::uuid, 'z') AS x$$, pg_temp.realm())),
     ('postern.scope (realm_id, name)', format($$(SELECT %L::uuid, 'z') AS x$$, pg_temp.realm())),
     ('postern.audit_event (realm_id, event)', format($$(SELECT %L::uuid, 'z') AS x$$, pg_temp.realm())),
-    ('postern.auth_session (realm_id, id, kind, email, address_key, expires_at)',
+    ('postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at)',
      format($$(SELECT %L::uuid, '\x00112233445566778899aabbccddeeff'::bytea, 'otp', 'z', 'z', now()) AS x$$,
             pg_temp.realm()))) AS v (t, s);
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null

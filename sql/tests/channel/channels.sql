@@ -225,7 +225,7 @@ SET LOCAL ROLE app_login;
 SELECT is(postern.requested_in('192.0.2.1', 'tr', NULL), '192.0.2.1', 'said beside the source');
 SELECT is(pg_temp.ask('h', 'ada@example.com', '123456'), 'sent', 'a code is asked for');
 RESET ROLE;
-SELECT results_eq($$SELECT a.locale, m.locale, m.purpose FROM postern.auth_session AS a
+SELECT results_eq($$SELECT a.locale, m.locale, m.purpose FROM postern.sign_in_request AS a
                       JOIN postern.message_outbox AS m ON m.recipient = 'Ada@example.com'
                      WHERE a.id = pg_temp.b16('h')$$,
     $$VALUES ('tr', 'tr', 'sign-in')$$, 'and its mail is in that language');

@@ -9,7 +9,7 @@ SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || template FROM
           'Ada@example.com queued magic-link', 'to the stored address');
 SELECT is(pg_temp.link('n1', 'nobody@example.com', 'x'), 'ignored', 'an unknown address is sent nothing');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '1', 'one mail in all');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session WHERE pending$$), '0', 'both are decided');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.sign_in_request WHERE pending$$), '0', 'both are decided');
 SELECT is((SELECT outcome FROM postern.decide_link_request(pg_temp.realm(), pg_temp.b16('h1'))), 'ignored',
           'and none is decided twice');
 SELECT is(postern.decide_code(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'),
@@ -122,7 +122,7 @@ SELECT is(pg_temp.link('x6', 'bob@example.com', 'tx6'), 'send', 'stops nobody''s
 SELECT is(pg_temp.link('p1', 'ada@example.com', 'tp1'), 'send', 'a link');
 SELECT is(pg_temp.poll('p1'), 'pending', 'the first poll may come at once');
 SELECT is(pg_temp.poll('p1'), 'slow_down', 'the second may not');
-SELECT is(pg_temp.sql($$SELECT poll_interval FROM postern.auth_session WHERE id = pg_temp.b16('p1')$$), '10',
+SELECT is(pg_temp.sql($$SELECT poll_interval FROM postern.sign_in_request WHERE id = pg_temp.b16('p1')$$), '10',
           'and the interval is five seconds longer');
 SELECT is(pg_temp.later(9), '9 s later', 'nine seconds');
 SELECT is(pg_temp.poll('p1'), 'slow_down', 'are too few');
@@ -238,7 +238,7 @@ SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', recipient, purpose, pri
 SELECT is(pg_temp.later(3600), '3600 s later', 'an hour later');
 SELECT ok(postern.sweep(100000) > 0, 'the sweeper comes');
 SELECT is(pg_temp.sql($$SELECT (SELECT count(*) FROM postern.login_link) || ' '
-                      || (SELECT count(*) FROM postern.auth_session)$$), '0 0', 'and leaves no link and no handle');
+                      || (SELECT count(*) FROM postern.sign_in_request)$$), '0 0', 'and leaves no link and no handle');
 SELECT is(pg_temp.link('z1', 'ada@example.com', 'tz1'), 'send', 'a last link');
 RESET ROLE;
 SELECT admin.delete_user('a', 'ada@example.com') \g /dev/null

@@ -9,7 +9,7 @@ SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || (payload IS N
 SELECT is(pg_temp.ask('h2', 'ADA@example.com', '222222'), 'sent', 'every request is sent its own code');
 SELECT is(pg_temp.ask('h3', 'nobody@example.com', '333333'), 'ignored', 'an unknown address is sent nothing');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '2', 'two mails in all');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session WHERE pending$$), '0', 'all three are decided');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.sign_in_request WHERE pending$$), '0', 'all three are decided');
 SELECT is(postern.decide_code(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'),
                               gen_random_uuid(), '\x01', 'otp'), 'ignored', 'and none is decided twice');
 SELECT is(pg_temp.redeem('ada@example.com', 'h2', '111111'), 'refused wrong',
@@ -49,16 +49,16 @@ SELECT is(pg_temp.ask('r1', 'bob@example.com', '2', NULL, true), 'ignored',
           'a resend within the cooldown sends nothing');
 SELECT is(pg_temp.ask('r2', 'bob@example.com', 'x'), 'sent', 'another request knows no cooldown');
 SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
-                      UPDATE postern.auth_session SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
+                      UPDATE postern.sign_in_request SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'after it');
 SELECT is(pg_temp.ask('r1', 'bob@example.com', '2', NULL, true), 'sent', 'a resend makes another code');
-SELECT is(pg_temp.sql($$SELECT attempts || ' ' || cardinality(code_ids) FROM postern.auth_session
+SELECT is(pg_temp.sql($$SELECT attempts || ' ' || cardinality(code_ids) FROM postern.sign_in_request
                       WHERE id = pg_temp.b16('r1')$$), '1 2', 'for the same handle, its tries kept');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '9'), 'refused wrong', 'a wrong try is compared with both,');
 SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'bob@example.com'$$), '3',
           'and counts two');
 SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
-                      UPDATE postern.auth_session SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
+                      UPDATE postern.sign_in_request SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'after another');
 SELECT is(pg_temp.ask('r1', 'bob@example.com', '3', NULL, true), 'sent', 'a third code');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '1'), 'refused wrong', 'replaces the first,');
@@ -93,7 +93,7 @@ SELECT is(pg_temp.redeem('bob@example.com', 't1', v.code), 'refused wrong', 'wro
   FROM (VALUES ('123457'), ('23456'), ('0123456'), (''), ('１２３４５６')) AS v (code);
 SELECT is(pg_temp.redeem('bob@example.com', 't1', '123456'), 'refused attempts',
           'five wrong tries and the handle is spent');
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('t1')$$), '5',
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.sign_in_request WHERE id = pg_temp.b16('t1')$$), '5',
           'five are counted');
 SELECT is(pg_temp.redeem('ada@example.com', 't2', '123456'), 'refused attempts', 'address and handle must agree');
 SELECT is(pg_temp.redeem('bob@example.com', 'nothing', '123456'), 'refused attempts', 'a handle nobody has');
@@ -107,7 +107,7 @@ SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() RETURNI
 SELECT is(pg_temp.redeem('bob@example.com', 't3', '7'), 'refused expired', 'is not good any more');
 SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() + interval '1 s' RETURNING 1$$), '1',
           'but a second before');
-SELECT is(pg_temp.sql($$UPDATE postern.auth_session SET expires_at = now() RETURNING 1$$), '1', 'an expired handle');
+SELECT is(pg_temp.sql($$UPDATE postern.sign_in_request SET expires_at = now() RETURNING 1$$), '1', 'an expired handle');
 SELECT is(pg_temp.redeem('bob@example.com', 't3', '7'), 'refused attempts', 'opens nothing');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '7'), 'ok', 'it is');
 
@@ -167,7 +167,7 @@ SELECT is(pg_temp.sql($$SELECT string_agg(detail::text, ',') FROM postern.audit_
           '{"wrong": 100, "known_device": false}', 'audited, without the address');
 SELECT is(pg_temp.redeem('ada@example.com', 'l1', '1'), 'refused attempts', 'then handles');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '1'), 'refused locked', 'and addresses are refused');
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('l1')$$), '0',
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.sign_in_request WHERE id = pg_temp.b16('l1')$$), '0',
           'which is no try');
 SELECT is(pg_temp.ask('l4', 'ada@example.com', '4'), 'closed', 'no mail is sent');
 SELECT is(pg_temp.sql($$SELECT locked_until = now() + interval '24 hours' FROM postern.code_guard

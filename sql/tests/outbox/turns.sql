@@ -204,7 +204,7 @@ SELECT is((SELECT count(*)::int FROM generate_series(1, 100) AS n, LATERAL poste
                                             pg_temp.b16('q' || n), NULL, 'otp', 'q' || n || '@x.example',
                                             'q' || n || '@x.example', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
                                             NULL, 600, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL)), 100, 'a flood at one realm');
-SELECT pg_temp.sql($$UPDATE postern.auth_session SET created_at = now() - interval '1 minute'
+SELECT pg_temp.sql($$UPDATE postern.sign_in_request SET created_at = now() - interval '1 minute'
                    WHERE realm_id = pg_temp.realm() RETURNING 1$$) \g /dev/null
 SELECT results_eq($$SELECT CASE realm_id WHEN pg_temp.realm() THEN 'a' WHEN pg_temp.other() THEN 'b' ELSE 'c' END AS r,
                   count(*)::int FROM postern.take_undecided(32, pg_temp.realm()) GROUP BY 1 ORDER BY 1$$,
@@ -215,9 +215,9 @@ SELECT results_eq($$SELECT CASE realm_id WHEN pg_temp.realm() THEN 'a' ELSE 'oth
     $$VALUES ('other', 2)$$, 'a small batch begins after the realm that was last');
 SELECT is((SELECT count(*)::int FROM (SELECT id FROM postern.take_undecided(200, NULL)) AS t), 100,
           'no request comes twice');
-SELECT pg_temp.sql($$UPDATE postern.auth_session SET hint_user = gen_random_uuid(), hint_session = gen_random_uuid()
+SELECT pg_temp.sql($$UPDATE postern.sign_in_request SET hint_user = gen_random_uuid(), hint_session = gen_random_uuid()
                       WHERE id = pg_temp.b16('q97') RETURNING 1$$),
-       pg_temp.sql($$UPDATE postern.auth_session SET created_at = now() + interval '1 second'
+       pg_temp.sql($$UPDATE postern.sign_in_request SET created_at = now() + interval '1 second'
                       WHERE id = pg_temp.b16('q97') RETURNING 1$$) \g /dev/null
 SELECT is((SELECT id FROM postern.take_undecided(3, NULL, '-1 minute') WHERE realm_id = pg_temp.realm()), pg_temp.b16('q97'),
           'a device that may be known does not wait behind a flood');

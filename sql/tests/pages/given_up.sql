@@ -19,7 +19,7 @@ SELECT ok(NOT pg_temp.gives_up('h1'), 'once');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '111111'), 'refused wrong', 'its code opens nothing by address');
 SELECT is(pg_temp.redeem('ada@example.com', 'h1', '111111'), 'refused attempts', 'nor by handle');
 SELECT is(pg_temp.redeem('ada@example.com', 'h2', '222222'), 'ok', 'the other request is untouched');
-SELECT pg_temp.sql($$INSERT INTO postern.auth_session (realm_id, id, kind, email, address_key, expires_at)
+SELECT pg_temp.sql($$INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at)
                       VALUES (pg_temp.realm(), pg_temp.b16('l1'), 'magic', 'ada@example.com', 'ada@example.com',
                               now() + interval '5 minutes') RETURNING 1$$),
        pg_temp.sql($$INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, address_key, source,

@@ -67,7 +67,7 @@ SELECT is(pg_temp.ask('h1', 'ada@example.com', '1'), 'sent', 'a code');
 SELECT is(pg_temp.both('ada@example.com', 'h1', '9'), 'refused wrong', 'a wrong code is a wrong code');
 SELECT is(pg_temp.both('ada@example.com', 'h1', '9', pg_temp.step(), factor => pg_temp.factor()), 'refused wrong',
           'whatever the second factor');
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('h1')$$), '2',
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.sign_in_request WHERE id = pg_temp.b16('h1')$$), '2',
           'and is counted');
 SELECT results_eq($$SELECT outcome, factor, sealed_seed, last_step_at, db_now, user_id, email, session_expires_at
                   FROM postern.redeem_code(
@@ -82,7 +82,7 @@ SELECT is(pg_temp.both('ada@example.com', 'h1', '1'), 'second_factor', 'as often
   FROM generate_series(1, 6);
 SELECT is(pg_temp.both('ada@example.com', NULL, '1'), 'second_factor', 'by address too: ' || n)
   FROM generate_series(1, 6) AS n;
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('h1')$$), '2',
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.sign_in_request WHERE id = pg_temp.b16('h1')$$), '2',
           'no try of the handle is used');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.login_code$$), '1', 'the code is live');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.session WHERE id = pg_temp.uu('never')$$), '0',
@@ -93,7 +93,7 @@ SELECT is(pg_temp.both('ada@example.com', 'h1', '1', pg_temp.step(), factor => p
           'one of an earlier seed');
 SELECT is(pg_temp.sql($$SELECT wrong_1_at = now() AND wrong_2_at IS NULL FROM postern.totp_factor$$), 'true',
           'the first is counted, the other is of nothing');
-SELECT is(pg_temp.sql($$SELECT attempts || ' ' || (SELECT count(*) FROM postern.login_code) FROM postern.auth_session
+SELECT is(pg_temp.sql($$SELECT attempts || ' ' || (SELECT count(*) FROM postern.login_code) FROM postern.sign_in_request
                       WHERE id = pg_temp.b16('h1')$$), '2 1', 'the code is live, its tries as before');
 SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'ada@example.com'$$), '2',
           'only wrong codes count towards the hundred');

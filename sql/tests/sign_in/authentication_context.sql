@@ -28,7 +28,7 @@ RETURNS text LANGUAGE sql AS $$
 CREATE FUNCTION pg_temp.acr(code text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT coalesce(s.acr, 'none') || ' ' || s.user_agent FROM postern.session AS s WHERE s.id = pg_temp.uu('s' || code) $$;
 CREATE FUNCTION pg_temp.tries(handle text) RETURNS integer LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT a.attempts FROM postern.auth_session AS a WHERE a.id = pg_temp.b16(handle) $$;
+    SELECT a.attempts FROM postern.sign_in_request AS a WHERE a.id = pg_temp.b16(handle) $$;
 CREATE FUNCTION pg_temp.failures() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT concat(g.failures_tat > now(), g.consecutive) FROM postern.code_guard AS g
      WHERE g.address_key = 'ada@example.com' $$;

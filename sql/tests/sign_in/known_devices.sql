@@ -14,10 +14,10 @@ CREATE FUNCTION pg_temp.devices() RETURNS text LANGUAGE sql AS $$
 
 -- Whose a handle is, the worker decides.
 SELECT is(pg_temp.ask('mine', 'ada@example.com', '1', hint => 'ada@example.com'), 'sent', 'a hint that fits');
-SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.auth_session WHERE id = pg_temp.b16('mine')$$),
+SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.sign_in_request WHERE id = pg_temp.b16('mine')$$),
           'true', 'makes the handle that device''s');
 SELECT is(pg_temp.ask('eves', 'ada@example.com', '2', hint => 'bob@example.com'), 'sent', 'one of another account');
-SELECT is(pg_temp.sql($$SELECT device IS NULL FROM postern.auth_session WHERE id = pg_temp.b16('eves')$$), 'true',
+SELECT is(pg_temp.sql($$SELECT device IS NULL FROM postern.sign_in_request WHERE id = pg_temp.b16('eves')$$), 'true',
           'makes it nobody''s');
 SELECT is(pg_temp.ask('none', 'nobody@example.com', '3', hint => 'ada@example.com'), 'ignored',
           'one for an unknown address');
@@ -73,17 +73,17 @@ SELECT is(pg_temp.ask('u1', 'ada@example.com', '1'), 'sent', 'and strangers');
 -- A resend does not lose the device.
 SELECT is(pg_temp.ask('r1', 'ada@example.com', '1', hint => 'ada@example.com'), 'sent', 'a code for the device');
 SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
-                      UPDATE postern.auth_session SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
+                      UPDATE postern.sign_in_request SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'a minute later');
 SELECT is(pg_temp.ask('r1', 'ada@example.com', '2', resend => true), 'sent', 'resent without a hint');
-SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.auth_session WHERE id = pg_temp.b16('r1')$$),
+SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.sign_in_request WHERE id = pg_temp.b16('r1')$$),
           'true', 'is the device''s still');
 SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
-                      UPDATE postern.auth_session SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
+                      UPDATE postern.sign_in_request SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'another minute later');
 SELECT is(pg_temp.ask('r1', 'ada@example.com', '3', resend => true, hint => 'bob@example.com', source => '203.0.113.1'),
           'sent', 'nor with another''s hint');
-SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.auth_session WHERE id = pg_temp.b16('r1')$$),
+SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.sign_in_request WHERE id = pg_temp.b16('r1')$$),
           'true', 'it is');
 SELECT is(pg_temp.sql($$DELETE FROM postern.login_code RETURNING 1$$), '1', 'put away');
 SELECT is(string_agg(pg_temp.ask('own' || n, 'ada@example.com', n::text, hint => 'ada@example.com'), ','),

@@ -59,7 +59,7 @@ BEGIN
     END LOOP;
 END
 $$;
-SELECT is_empty($$SELECT unnest('{approval_guard.user_id,auth_session.address_key,auth_session.hint_user,
+SELECT is_empty($$SELECT unnest('{approval_guard.user_id,sign_in_request.address_key,sign_in_request.hint_user,
         code_guard.address_key,device_guard.user_id,device_key.phone,device_key.user_id,message_outbox.recipient,
         passkey.user_id,phone_identity.phone,session.user_id,transaction.hint,transaction.phone,transaction.user_id,
         user_account.address_key,user_identifier.value}'::text[]) EXCEPT SELECT pg_temp.traces()$$,

@@ -143,7 +143,7 @@ SELECT results_eq($$SELECT email, email_verified, first_name FROM admin.users
 SELECT is(pg_temp.mails(), 'address-changed Carl@new.example, address-changed carl@example.com',
           'both mailboxes are told');
 SELECT is((SELECT count(*)::int FROM postern.login_code WHERE NOT is_test) + (SELECT count(*)::int
-    FROM postern.auth_session WHERE address_key LIKE 'carl%'), 0, 'codes of both addresses are gone');
+    FROM postern.sign_in_request WHERE address_key LIKE 'carl%'), 0, 'codes of both addresses are gone');
 SELECT ok(NOT pg_temp.alive('carl') AND pg_temp.rotate('carl', 0) = 'refused revoked', 'sessions have ended');
 SELECT is((SELECT count(*)::int FROM postern.audit_event WHERE event = 'address_changed'
            AND NOT detail::text LIKE '%carl%'), 1, 'it is audited without the addresses');
