@@ -85,7 +85,7 @@ def test_all_clients_and_identifiers_of_a_person_are_one_target(realm, owner):
             for _ in range(4):
                 asked.append((at(realm, name), ask(at(realm, name), hint, anywhere())))
                 wait_resolved(realm)
-                realm.world.cluster.sql("UPDATE postern.transaction SET is_shown = false WHERE kind = 'approval'")
+                realm.world.cluster.sql("UPDATE postern.device_request SET is_shown = false WHERE kind = 'approval'")
     assert {answer.status for _, answer in asked} == {200}
     assert shown_of(realm) == 10
     app, last = asked[-1]

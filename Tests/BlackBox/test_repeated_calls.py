@@ -131,7 +131,7 @@ def test_an_app_that_repeats_its_steps(world, realm, lossy):
     assert (result.json(), tries) == ({"state": "passed"}, 2)
     assert len(realm.phones.to(number)) == 1 and audited(world, "possession_sent", "correlation_id", started.correlationId) == 1
     assert audited(world, "possession_passed", "correlation_id", started.correlationId) == 1
-    assert world.cluster.value(f"SELECT tries FROM postern.transaction WHERE id = '{started.correlationId}'") == "1"
+    assert world.cluster.value(f"SELECT tries FROM postern.device_request WHERE id = '{started.correlationId}'") == "1"
     assert realm.srv.status(started).success == "true"
 
 

@@ -60,7 +60,7 @@ def test_a_request_for_a_code_or_link_is_decided_after_its_answer(realm, path, m
 def test_a_request_for_approval_is_resolved_after_its_answer(realm):
     """The same for `bc-authorize`, whose worker looks whom the hint means."""
     api, email = realm.app("api"), realm.user()
-    query = f"SELECT resolved_at IS NULL FROM postern.transaction WHERE kind = 'approval' AND hint = '{email}'"
+    query = f"SELECT resolved_at IS NULL FROM postern.device_request WHERE kind = 'approval' AND hint = '{email}'"
     seen, answer = looks_until_answered(realm, lambda: ask(api, email), query)
     assert answer.status == 200, answer
     assert len(seen) > 3 and set(seen) == {"t"}, f"resolved while the answer was held: {seen}"

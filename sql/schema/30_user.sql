@@ -128,7 +128,7 @@ BEGIN
     PERFORM postern.erase_traces(OLD.realm_id, i.kind, i.proven_key)
        FROM postern.user_identifier AS i
       WHERE i.realm_id = OLD.realm_id AND i.user_id = OLD.id AND i.proven_key IS NOT NULL;
-    DELETE FROM postern.transaction AS t
+    DELETE FROM postern.device_request AS t
      WHERE t.realm_id = OLD.realm_id AND t.user_id = OLD.id AND t.kind <> 'approval';
     DELETE FROM postern.sign_in_request AS t
      WHERE t.realm_id = OLD.realm_id AND OLD.id IN (t.user_id, t.confirmed_user, t.hint_user);

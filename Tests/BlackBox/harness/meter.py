@@ -63,7 +63,7 @@ class Meter:
         deadline = time.monotonic() + timeout
         while self.realm.world.cluster.value(
                 f"SELECT EXISTS (SELECT FROM postern.sign_in_request WHERE realm_id = '{self._id}' AND pending)"
-                f" OR EXISTS (SELECT FROM postern.transaction WHERE realm_id = '{self._id}' AND kind = 'approval' AND resolved_at IS NULL)"
+                f" OR EXISTS (SELECT FROM postern.device_request WHERE realm_id = '{self._id}' AND kind = 'approval' AND resolved_at IS NULL)"
                 f" OR EXISTS (SELECT FROM postern.message_outbox WHERE realm_id = '{self._id}' AND state = 'queued')") == "t":
             assert time.monotonic() < deadline, "the worker does not come to an end"
             time.sleep(0.005)

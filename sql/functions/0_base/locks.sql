@@ -1,5 +1,5 @@
 -- Every advisory lock of this schema, one function per class: the key to pass to pg_advisory_xact_lock or its try form.
--- One more lock stands in a trigger of migration 0018: mail_queue_full, per realm.
+-- One more lock stands in the trigger message_admission: mail_queue_full, per realm.
 SET LOCAL ROLE postern_owner;
 
 CREATE OR REPLACE FUNCTION postern.lock_of_requests(p_realm uuid, p_address_key text) RETURNS bigint

@@ -187,7 +187,7 @@ AS $$
          WHERE a.pending AND a.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          GROUP BY a.realm_id
          UNION ALL
-        SELECT 'approvals', t.realm_id, count(*), min(t.created_at) FROM postern.transaction AS t
+        SELECT 'approvals', t.realm_id, count(*), min(t.created_at) FROM postern.device_request AS t
          WHERE t.kind = 'approval' AND t.resolved_at IS NULL
            AND t.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          GROUP BY t.realm_id

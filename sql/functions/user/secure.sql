@@ -146,7 +146,7 @@ BEGIN
     SELECT coalesce(jsonb_agg(postern.secured('approval', e.id::text, NULL)), '[]') INTO v_rows
       FROM postern.end_approvals(p_realm, p_user) AS e (id);
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('proof-of-number', t.id::text, t.kind)), '[]') INTO v_rows
-      FROM postern.transaction AS t
+      FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.phone = ANY (p_keys) AND t.kind <> 'approval' AND t.expires_at > now()
        AND (t.state IN ('open', 'sent', 'linked', 'required') OR t.state = 'passed' AND t.security_stamp IS NOT NULL);
     PERFORM postern.end_possessions(p_realm, k.phone)

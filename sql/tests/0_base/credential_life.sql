@@ -94,7 +94,7 @@ INSERT INTO probe VALUES
     ('phone key', $$EXISTS (SELECT FROM postern.device_key WHERE id = pg_temp.uu('phone key') AND phone IS NOT NULL)$$),
     ('undo link', $$(SELECT outcome FROM postern.undo_page(pg_temp.realm(), pg_temp.uu('undo'), '{}', '{}', '{}', '{}', '{}'))
                     = 'shown' AND pg_temp.serves()$$),
-    ('approval', $$EXISTS (SELECT FROM postern.transaction WHERE id = pg_temp.rid('approval') AND is_shown AND state = 'open')
+    ('approval', $$EXISTS (SELECT FROM postern.device_request WHERE id = pg_temp.rid('approval') AND is_shown AND state = 'open')
                    AND pg_temp.open_account()$$),
     ('consent', $$EXISTS (SELECT FROM postern.consent WHERE user_id = pg_temp.who()) AND pg_temp.open_account()$$),
     ('client secret', $$EXISTS (SELECT FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id AND r.enabled

@@ -11,7 +11,7 @@ SELECT pg_sleep(0.01) \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT pg_temp.asks('shown', is_event => true), pg_temp.asks('given', 'ADA@example.com', source => '192.0.2.2'),
        pg_temp.answers('t1', 'given'), pg_temp.asks('new', source => '192.0.2.3', resolve => false) \g /dev/null
-SELECT set_config('test.event', pg_temp.sql(format($$SELECT event_id FROM postern.transaction WHERE id = %L$$,
+SELECT set_config('test.event', pg_temp.sql(format($$SELECT event_id FROM postern.device_request WHERE id = %L$$,
                                                    pg_temp.rid('shown'))), true) \g /dev/null
 RESET ROLE;
 CREATE FUNCTION pg_temp.number() RETURNS integer LANGUAGE sql STABLE AS $$

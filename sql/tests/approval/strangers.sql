@@ -10,12 +10,12 @@ CREATE FUNCTION pg_temp.fates(prefix text) RETURNS text LANGUAGE sql SECURITY DE
     SELECT string_agg(count || ' ' || reason, ', ' ORDER BY reason)
       FROM (SELECT coalesce(h.detail ->> 'reason', 'shown') AS reason, count(*) AS count
               FROM generate_series(1, 40) AS n
-              JOIN postern.transaction AS t ON t.id = pg_temp.rid(prefix || n)
+              JOIN postern.device_request AS t ON t.id = pg_temp.rid(prefix || n)
               LEFT JOIN postern.audit_event AS h
                 ON h.event = 'approval_hidden' AND h.detail ->> 'approval_id' = t.id::text
              GROUP BY 1) AS f $$;
 CREATE FUNCTION pg_temp.hides() RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
-    UPDATE postern.transaction SET is_shown = false $$;
+    UPDATE postern.device_request SET is_shown = false $$;
 -- Each of a source and spelling of its own, and answered at once so that places are no matter.
 CREATE FUNCTION pg_temp.flood(prefix text, clients text[], hints text[]) RETURNS text LANGUAGE plpgsql AS $flood$
 BEGIN

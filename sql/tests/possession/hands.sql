@@ -175,7 +175,7 @@ SELECT is(pg_temp.signs_in('st1', 's12', 'k11'), 'ok', 'without them it signs in
 
 -- Passed is passed.
 SELECT is(pg_temp.comes_back('e1', 'k11', '+4366400000002'), 'ok passed', 'a transaction');
-UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('e1');
+UPDATE postern.device_request SET expires_at = now() WHERE id = pg_temp.uu('e1');
 SELECT is(pg_temp.status('e1'), 'passed +4366400000002', 'stays passed for the backend when its time is over');
 SELECT is(pg_temp.signs_in('e1', 's13', 'k11', by => 'key'), 'refused transaction', 'and signs nobody in');
 
@@ -220,11 +220,11 @@ SELECT is((SELECT proved_at < now() - interval '1 day' FROM postern.user_identif
     'and proves no number');
 
 -- A request for approval names its user by the number.
-INSERT INTO postern.transaction (realm_id, kind, expires_at, client, user_id, hint, resolved_at, is_shown)
+INSERT INTO postern.device_request (realm_id, kind, expires_at, client, user_id, hint, resolved_at, is_shown)
     SELECT pg_temp.realm(), 'approval', now() + interval '2 minutes', pg_temp.client('app'), pg_temp.holder(), h, now(), true
       FROM unnest('{+4366400000002,holder@example.com}'::text[]) AS h;
 SELECT admin.delete_identifier('a', pg_temp.holder(), 'phone', '+4366400000002') \g /dev/null
-SELECT is((SELECT string_agg(hint || ' ' || state, ', ' ORDER BY hint DESC) FROM postern.transaction WHERE kind = 'approval'),
+SELECT is((SELECT string_agg(hint || ' ' || state, ', ' ORDER BY hint DESC) FROM postern.device_request WHERE kind = 'approval'),
     'holder@example.com open, +4366400000002 failed', 'it ends with the number, and no other');
 SELECT * FROM finish();
 ROLLBACK;

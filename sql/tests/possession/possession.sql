@@ -54,7 +54,7 @@ SET LOCAL ROLE app_login;
 SELECT is(pg_temp.starts('t1', '+4366412345678'), 'started', 'a backend starts');
 SELECT is(pg_temp.status('t1'), 'open +4366412345678', 'and sees how it stands');
 SELECT is(pg_temp.status('t1', 'srv2'), '', 'another client does not');
-SELECT is(pg_temp.after($$UPDATE postern.transaction SET kind = 'approval'$$, attempt), answer, attempt || ' of an approval')
+SELECT is(pg_temp.after($$UPDATE postern.device_request SET kind = 'approval'$$, attempt), answer, attempt || ' of an approval')
   FROM (VALUES ($$pg_temp.status('t1')$$, ''), ($$pg_temp.binds('t1', '+4366412345678')$$, 'unknown')) AS v (attempt, answer);
 SELECT is(pg_temp.sends('t1', '+4366412345678'), 'step', 'nothing is sent before the app says hello');
 SELECT is(pg_temp.opens('t1'), 'ok open', 'a new key proves nothing by itself');
@@ -81,7 +81,7 @@ SELECT is(pg_temp.sends('t2', '+4366412345678', '222222'), 'sent 0', 'a resend')
 SELECT is(pg_temp.checks('t2', '999999'), 'wrong 1 sent', 'gives none back');
 SELECT is(pg_temp.checks('t2', '222222'), 'passed 0 passed', 'the right one passes');
 SELECT is(pg_temp.key_phone('k1'), '+4366412345678', 'and binds the key to the number');
-SELECT is(pg_temp.sql($$SELECT count(code_hash) + count(link_hash) FROM postern.transaction$$), '0', 'no code is left');
+SELECT is(pg_temp.sql($$SELECT count(code_hash) + count(link_hash) FROM postern.device_request$$), '0', 'no code is left');
 SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = '+4366412345678'$$), '0',
     'wrong codes are forgotten');
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
@@ -188,10 +188,10 @@ SELECT is(pg_temp.checks('x6', '654321', 'k14'), 'failed 0 failed', 'and by no o
 -- Time.
 SELECT pg_temp.starts('e1', '+4366412345678'), pg_temp.opens('e1', 'k10'),
        pg_temp.sends('e1', '+4366412345678', key => 'k10') \g /dev/null
-SELECT pg_temp.sql($$UPDATE postern.transaction SET code_expires_at = now() WHERE id = pg_temp.uu('e1') RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.device_request SET code_expires_at = now() WHERE id = pg_temp.uu('e1') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.checks('e1', '111111', 'k10'), 'failed 0 failed', 'an old code is wrong');
 SELECT pg_temp.starts('e2', '+4366412345678') \g /dev/null
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('e2') RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() WHERE id = pg_temp.uu('e2') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.status('e2'), 'failed 9100 +4366412345678', 'what expired has failed');
 SELECT is(pg_temp.opens('e2'), 'ok failed 9100', 'and nothing opens it');
 SELECT pg_temp.starts('e3', '+4366412345678'), pg_temp.opens('e3', 'k11') \g /dev/null
@@ -257,9 +257,9 @@ SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - inte
 SELECT is(pg_temp.signs_in('g4', 's5'), 'refused stale', 'a number that may have passed to somebody else');
 SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - interval '9 days'
     WHERE value = '+4366412345678' RETURNING 1$$) \g /dev/null
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's8'), 'refused transaction', 'after the end of the transaction');
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() + interval '1 minute'
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() + interval '1 minute'
     WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's9', by => 'key'), 'refused transaction', 'passed in another way than the server says');
 SELECT set_config('postern.level', '2', true) \g /dev/null
@@ -282,7 +282,7 @@ SELECT is(pg_temp.status('g4'), 'redeemed +4366412345678', 'the backend still se
 -- The end of a number.
 RESET ROLE;
 SELECT admin.erase_phone('a', '+4366412345678') \g /dev/null
-SELECT is((SELECT count(*) FROM postern.transaction AS t WHERE t.phone = '+4366412345678')
+SELECT is((SELECT count(*) FROM postern.device_request AS t WHERE t.phone = '+4366412345678')
     + (SELECT count(*) FROM postern.device_key AS t WHERE t.phone = '+4366412345678')
     + (SELECT count(*) FROM postern.phone_identity AS t WHERE t.phone = '+4366412345678')
     + (SELECT count(*) FROM postern.code_guard AS t WHERE t.address_key = '+4366412345678'), 0::bigint, 'nothing is left');

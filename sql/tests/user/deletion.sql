@@ -19,7 +19,7 @@ SELECT pg_temp.sign_in('s', 'eve@example.com'), pg_temp.ask('h', 'eve@example.co
        pg_temp.device('eves', 'eve@example.com', push => '\x0102'), pg_temp.asks('r1', 'eve@example.com') \g /dev/null
 INSERT INTO postern.approval_guard (realm_id, user_id) VALUES (pg_temp.realm(), pg_temp.eve());
 INSERT INTO postern.device_guard (realm_id, user_id, device) SELECT pg_temp.realm(), pg_temp.eve(), gen_random_uuid();
-INSERT INTO postern.transaction (realm_id, kind, state, expires_at, client, user_id, phone)
+INSERT INTO postern.device_request (realm_id, kind, state, expires_at, client, user_id, phone)
     SELECT pg_temp.realm(), kind, 'redeemed', now() + interval '900 seconds', pg_temp.client('srv'), owner, phone
       FROM (VALUES ('mobile', pg_temp.eve(), '+4366412345678'), ('desktop', NULL, '+4366412345678'),
                    ('none', pg_temp.eve(), NULL)) AS t (kind, owner, phone);
@@ -61,12 +61,12 @@ END
 $$;
 SELECT is_empty($$SELECT unnest('{approval_guard.user_id,sign_in_request.address_key,sign_in_request.hint_user,
         code_guard.address_key,device_guard.user_id,device_key.phone,device_key.user_id,message_outbox.recipient,
-        passkey.user_id,phone_identity.phone,session.user_id,transaction.hint,transaction.phone,transaction.user_id,
+        passkey.user_id,phone_identity.phone,session.user_id,device_request.hint,device_request.phone,device_request.user_id,
         user_account.address_key,user_identifier.value}'::text[]) EXCEPT SELECT pg_temp.traces()$$,
     'before, many tables name her');
 SELECT lives_ok($$SELECT admin.delete_user('a', 'eve@example.com')$$, 'she is deleted');
 SELECT results_eq($$SELECT pg_temp.traces()$$, ARRAY['audit_event.user_id'], 'only the audit log names her still');
-SELECT is((SELECT count(*)::int FROM postern.transaction), 1, 'to its asker, a request for approval looks unanswered');
+SELECT is((SELECT count(*)::int FROM postern.device_request), 1, 'to its asker, a request for approval looks unanswered');
 SELECT is((SELECT count(*)::int FROM postern.device_key), 0, 'keys that proved her number are gone');
 
 -- A number that somebody only claims may be somebody else's.

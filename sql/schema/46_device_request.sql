@@ -1,10 +1,10 @@
 -- Approvals of sign-ins and proofs of phone numbers, and what protects people from requests for approval.
 SET LOCAL ROLE postern_owner;
 
--- A transaction: somebody is asked to approve a sign-in, or to prove a phone number. Its state changes by one
+-- What a person is asked on a device: to approve a sign-in, or to prove a phone number. Its state changes by one
 -- conditional UPDATE and never goes back. An expired one counts as failed, whatever the column says. No foreign keys to
 -- the realm, client or user: rows go in batches.
-CREATE TABLE postern.transaction (
+CREATE TABLE postern.device_request (
     realm_id          uuid NOT NULL,
     id                uuid NOT NULL DEFAULT gen_random_uuid(),
     kind              text NOT NULL CHECK (kind IN ('approval', 'mobile', 'desktop', 'none')),
@@ -53,36 +53,36 @@ CREATE TABLE postern.transaction (
     return_expires_at timestamptz,
     is_test           boolean NOT NULL DEFAULT false,
     opened_at         timestamptz,
-    region            text CONSTRAINT transaction_region CHECK (octet_length(region) <= 3),
+    region            text CONSTRAINT device_request_region CHECK (octet_length(region) <= 3),
     device_id         uuid,
     message           uuid,
-    test_outcome      text CONSTRAINT transaction_test_outcome CHECK (test_outcome IN ('code', 'pass', 'fail')),
+    test_outcome      text CONSTRAINT device_request_test_outcome CHECK (test_outcome IN ('code', 'pass', 'fail')),
     PRIMARY KEY (realm_id, id),
     UNIQUE (realm_id, event_id),
     UNIQUE (realm_id, auth_id),
     UNIQUE (realm_id, link_hash)
 ) WITH (fillfactor = 70);
-CREATE INDEX transaction_unresolved ON postern.transaction (realm_id, created_at)
+CREATE INDEX device_request_unresolved ON postern.device_request (realm_id, created_at)
     WHERE kind = 'approval' AND resolved_at IS NULL;
-CREATE INDEX transaction_of_user ON postern.transaction (realm_id, user_id, created_at) WHERE user_id IS NOT NULL;
-CREATE INDEX transaction_of_phone ON postern.transaction (realm_id, phone) WHERE phone IS NOT NULL;
-CREATE INDEX transaction_expires ON postern.transaction (expires_at);
+CREATE INDEX device_request_of_user ON postern.device_request (realm_id, user_id, created_at) WHERE user_id IS NOT NULL;
+CREATE INDEX device_request_of_phone ON postern.device_request (realm_id, phone) WHERE phone IS NOT NULL;
+CREATE INDEX device_request_expires ON postern.device_request (expires_at);
 -- For the requests that a newer one replaces, and for the newest of a hint.
-CREATE INDEX transaction_of_hint ON postern.transaction
+CREATE INDEX device_request_of_hint ON postern.device_request
     (realm_id, client, lower(hint COLLATE "C"), created_at) WHERE kind = 'approval';
-COMMENT ON TABLE postern.transaction IS 'Approvals of sign-ins and proofs of phones: asked, answered, redeemed';
-COMMENT ON COLUMN postern.transaction.reason IS 'Of a failed one: codes of the failure, separated by blanks';
-COMMENT ON COLUMN postern.transaction.jkt IS 'Thumbprint of the key that must be proven when an approval is polled';
-COMMENT ON COLUMN postern.transaction.detail IS 'What the asker gave and only gets back';
-COMMENT ON COLUMN postern.transaction.hint IS 'Whom the asker means, as given';
-COMMENT ON COLUMN postern.transaction.is_shown IS 'Whether devices see it; NULL: not resolved yet';
-COMMENT ON COLUMN postern.transaction.key IS 'Thumbprint of the key that opened it, which it is pinned to';
-COMMENT ON COLUMN postern.transaction.code_key IS 'Line of the key file that code_hash was made with';
-COMMENT ON COLUMN postern.transaction.opened_at IS 'When the app had said hello with its key and signals were answered';
-COMMENT ON COLUMN postern.transaction.device_id IS 'The key that passed it';
-COMMENT ON COLUMN postern.transaction.message IS 'The last message that was queued for it (message_outbox.id)';
-COMMENT ON COLUMN postern.transaction.test_outcome IS 'Of a test number: nothing is sent';
-CALL postern.tenant_table('transaction', NULL, 'delete', 'expires_at < now() - interval ''24 hours''');
+COMMENT ON TABLE postern.device_request IS 'Approvals of sign-ins and proofs of phones: asked, answered, redeemed';
+COMMENT ON COLUMN postern.device_request.reason IS 'Of a failed one: codes of the failure, separated by blanks';
+COMMENT ON COLUMN postern.device_request.jkt IS 'Thumbprint of the key that must be proven when an approval is polled';
+COMMENT ON COLUMN postern.device_request.detail IS 'What the asker gave and only gets back';
+COMMENT ON COLUMN postern.device_request.hint IS 'Whom the asker means, as given';
+COMMENT ON COLUMN postern.device_request.is_shown IS 'Whether devices see it; NULL: not resolved yet';
+COMMENT ON COLUMN postern.device_request.key IS 'Thumbprint of the key that opened it, which it is pinned to';
+COMMENT ON COLUMN postern.device_request.code_key IS 'Line of the key file that code_hash was made with';
+COMMENT ON COLUMN postern.device_request.opened_at IS 'When the app had said hello with its key and signals were answered';
+COMMENT ON COLUMN postern.device_request.device_id IS 'The key that passed it';
+COMMENT ON COLUMN postern.device_request.message IS 'The last message that was queued for it (message_outbox.id)';
+COMMENT ON COLUMN postern.device_request.test_outcome IS 'Of a test number: nothing is sent';
+CALL postern.tenant_table('device_request', NULL, 'delete', 'expires_at < now() - interval ''24 hours''');
 
 CREATE TABLE postern.approval_guard (
     realm_id    uuid NOT NULL,
@@ -104,7 +104,7 @@ CALL postern.tenant_table('approval_guard', NULL, 'cascade',
 CREATE FUNCTION postern.user_approvals_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp AS $$
 BEGIN
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET user_id = NULL, hint = NULL, binding_message = NULL, decided_by = NULL, is_shown = false
      WHERE t.realm_id = OLD.realm_id AND t.user_id = OLD.id AND t.kind = 'approval';
     RETURN NULL;

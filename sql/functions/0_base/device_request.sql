@@ -1,4 +1,4 @@
--- The life of a transaction (migration 35): which state leads to which, and the one statement that changes it.
+-- The life of a device request: which state leads to which, and the one statement that changes it.
 SET LOCAL ROLE postern_owner;
 
 CREATE OR REPLACE FUNCTION postern.may_follow(p_state text, p_next text) RETURNS boolean
@@ -11,15 +11,15 @@ RETURN CASE p_state
     WHEN 'passed' THEN p_next IN ('redeemed', 'failed')
     ELSE false END;
 COMMENT ON FUNCTION postern.may_follow IS
-    'Whether a transaction may go from one state to another: back only from linked, by a new message';
+    'Whether a device request may go from one state to another: back only from linked, by a new message';
 
 -- p_from: the states that it may be in. The caller that gets a row has won; every other one gets none.
-CREATE OR REPLACE FUNCTION postern.move_transaction(
+CREATE OR REPLACE FUNCTION postern.move_device_request(
     p_realm uuid, p_id uuid, p_from text[], p_to text, p_reason text DEFAULT NULL)
-RETURNS SETOF postern.transaction
+RETURNS SETOF postern.device_request
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET state = p_to, reason = coalesce(p_reason, t.reason),
            ended_at = CASE WHEN p_to IN ('passed', 'failed', 'redeemed')
                            THEN coalesce(t.ended_at, clock_timestamp()) END
@@ -27,14 +27,14 @@ AS $$
        AND t.expires_at > now()
     RETURNING t.*
 $$;
-COMMENT ON FUNCTION postern.move_transaction IS
-    'Changes the state of a live transaction, for one of any number of callers at once';
+COMMENT ON FUNCTION postern.move_device_request IS
+    'Changes the state of a live device request, for one of any number of callers at once';
 
-CREATE OR REPLACE FUNCTION postern.state_of(t postern.transaction) RETURNS text
+CREATE OR REPLACE FUNCTION postern.state_of(t postern.device_request) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN t.state NOT IN ('passed', 'failed', 'redeemed') AND t.expires_at <= now() THEN 'failed'
             ELSE t.state END;
 COMMENT ON FUNCTION postern.state_of IS
-    'The state of a transaction: one that expired before it passed has failed, also while its column says otherwise';
+    'The state of a device request: one that expired before it passed has failed, whatever its column says';
 
 RESET ROLE;
