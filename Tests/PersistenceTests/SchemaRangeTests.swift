@@ -27,13 +27,13 @@ extension DatabaseTests {
         /// The binary with a number: it has the third migration from number 2 on, and a function that returns the number.
         private func binary(
             _ number: Int32, oldestSet: Int32 = 1, oldestBinary: Int32 = 1, _ conninfo: String,
-            patience: LockPatience = LockPatience()
+            lockWait: LockWait = LockWait()
         ) -> Migrator {
             Migrator(
                 conninfo: conninfo, migrations: number == 1 ? [table, ranges] : [table, ranges, third],
                 functions: [function(Int(number))],
                 range: SchemaRange(functionSet: number, oldestFunctionSet: oldestSet, oldestBinary: oldestBinary),
-                patience: patience)
+                lockWait: lockWait)
         }
 
         private func withEmptyDatabase(
@@ -136,8 +136,8 @@ extension DatabaseTests {
                     == ["0"]
                 {}
                 let told = Mutex<[String]>([])
-                let patience = LockPatience(once: .milliseconds(20), firstPause: .milliseconds(50))
-                let applied = try await binary(2, conninfo, patience: patience).migrate { line in
+                let lockWait = LockWait(once: .milliseconds(20), firstPause: .milliseconds(50))
+                let applied = try await binary(2, conninfo, lockWait: lockWait).migrate { line in
                     told.withLock { $0.append(line) }
                 }
                 _ = try await holder.value
@@ -166,10 +166,10 @@ extension DatabaseTests {
                 let facts = MigrationFacts.parse(
                     "0002_both.sql\tuses\ta\tACCESS EXCLUSIVE\t\n0002_both.sql\tuses\tb\tACCESS EXCLUSIVE\t")
                 // Each of the two tables is waited for during half of it.
-                let patience = LockPatience(once: .seconds(1), firstPause: .milliseconds(50))
+                let lockWait = LockWait(once: .seconds(1), firstPause: .milliseconds(50))
                 func migrator(_ migrations: [SQLFile]) -> Migrator {
                     Migrator(
-                        conninfo: conninfo, migrations: migrations, functions: [], range: .own, patience: patience,
+                        conninfo: conninfo, migrations: migrations, functions: [], range: .own, lockWait: lockWait,
                         facts: facts)
                 }
                 try await migrator([tables]).migrate()
@@ -212,10 +212,10 @@ extension DatabaseTests {
                 while try await psql("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted")
                     == ["0"]
                 {}
-                let patience = LockPatience(
+                let lockWait = LockWait(
                     once: .milliseconds(20), inAll: .milliseconds(200), firstPause: .milliseconds(50))
                 let refusal = await #expect(throws: MigrationError.self) {
-                    try await binary(2, conninfo, patience: patience).migrate()
+                    try await binary(2, conninfo, lockWait: lockWait).migrate()
                 }
                 _ = try await psql(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'report'")

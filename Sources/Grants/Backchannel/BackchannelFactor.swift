@@ -48,10 +48,10 @@ struct BackchannelFactor: Factor {
 
     private static func outcome(_ polled: ApprovalStore.Polled) -> FactorOutcome {
         switch polled {
-        case .pending: .waiting(Approval(.pending, of: "request"))
-        case .slowDown: .waiting(Approval(.slowDown, of: "request"))
-        case .denied: .waiting(Approval(.denied, of: "request"))
-        case .expired: .waiting(Approval(.expired, of: "request"))
+        case .pending: .waiting(Polling(.pending, of: "request"))
+        case .slowDown: .waiting(Polling(.slowDown, of: "request"))
+        case .denied: .waiting(Polling(.denied, of: "request"))
+        case .expired: .waiting(Polling(.expired, of: "request"))
         case .busy: .busy
         case .decided(let outcome): .decided(outcome)
         }

@@ -24,8 +24,8 @@ public struct SentLink: SentFactor {
     public func lifetime(in realm: Realm) -> Int { realm.policy.magicLinkLifetime }
 
     /// The app polls until the number was typed on the link's page.
-    public func polling(ofHandle id: [UInt8]) -> Approval.Polling? {
-        Approval.Polling(interval: Approval.interval, matchNumber: String(MatchNumber.of(handle: id)))
+    public func polling(ofHandle id: [UInt8]) -> Polling.Terms? {
+        Polling.Terms(interval: Polling.interval, matchNumber: String(MatchNumber.of(handle: id)))
     }
 
     /// Records the request.

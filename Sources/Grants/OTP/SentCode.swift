@@ -26,7 +26,7 @@ public struct SentCode: SentFactor {
     public func lifetime(in realm: Realm) -> Int { realm.policy.otpLifetime }
 
     /// A code is typed into the app.
-    public func polling(ofHandle id: [UInt8]) -> Approval.Polling? { nil }
+    public func polling(ofHandle id: [UInt8]) -> Polling.Terms? { nil }
 
     /// Records the request with the names of whom it may register.
     public func record(

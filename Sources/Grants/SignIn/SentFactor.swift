@@ -16,7 +16,7 @@ public protocol SentFactor: Sendable {
     /// How long the handle of a request lives, in seconds.
     func lifetime(in realm: Realm) -> Int
     /// What an app must know to poll with the handle; `nil` where the factor comes back to the app itself.
-    func polling(ofHandle id: [UInt8]) -> Approval.Polling?
+    func polling(ofHandle id: [UInt8]) -> Polling.Terms?
 
     /// Records a request, without a look at the users. - Returns: `nil` when a limit refused it.
     func record(

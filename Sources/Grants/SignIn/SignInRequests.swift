@@ -48,7 +48,7 @@ public struct SignInRequests: Sendable {
         /// Seconds.
         public let resendAfter: Int
         /// `nil` where the app does not poll.
-        public let polling: Approval.Polling?
+        public let polling: Polling.Terms?
         /// How many messages the handle may still cause.
         public let sendsLeft: Int
     }
@@ -110,8 +110,8 @@ public struct SignInRequests: Sendable {
         }
         if let answer = try Self.answer(to: first) { return answer }
         // The presented handle is polled for, or decided about, at this moment. The permits were taken above.
-        let turn = Approval.turn(ofHandle: request.resendOf ?? [], in: request.realm)
-        return try await turns.untilFree(.whenBusy(turn)) {
+        let turn = Polling.turn(ofHandle: request.resendOf ?? [], in: request.realm)
+        return try await turns.retryWhileBusy(.whenBusy(turn)) {
             let (recorded, _) = try await factor.record(request, permits: PermitRequest())
             return try Self.answer(to: recorded)
         }

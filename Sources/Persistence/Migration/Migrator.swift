@@ -11,7 +11,7 @@ public struct Migrator: Sendable {
     private let migrations: [SQLFile]
     private let functions: [SQLFile]
     private let range: SchemaRange
-    private let patience: LockPatience
+    private let lockWait: LockWait
     private let facts: [String: MigrationFacts]
 
     /// - Parameters:
@@ -20,19 +20,19 @@ public struct Migrator: Sendable {
     ///   - migrations: `NNNN_what.sql`, in any order.
     ///   - functions: files that may be applied any number of times.
     ///   - range: the numbers of the binary that has these files.
-    ///   - patience: how locks are waited for.
+    ///   - lockWait: how locks are waited for.
     public init(
         conninfo: String, migrations: [SQLFile] = SQLFile.migrations, functions: [SQLFile] = SQLFile.functions,
-        range: SchemaRange = .own, patience: LockPatience = LockPatience()
+        range: SchemaRange = .own, lockWait: LockWait = LockWait()
     ) {
         self.init(
-            conninfo: conninfo, migrations: migrations, functions: functions, range: range, patience: patience,
+            conninfo: conninfo, migrations: migrations, functions: functions, range: range, lockWait: lockWait,
             facts: MigrationFacts.embedded)
     }
 
     /// - Parameter facts: what the migrations do, by their names.
     init(
-        conninfo: String, migrations: [SQLFile], functions: [SQLFile], range: SchemaRange, patience: LockPatience,
+        conninfo: String, migrations: [SQLFile], functions: [SQLFile], range: SchemaRange, lockWait: LockWait,
         facts: [String: MigrationFacts]
     ) {
         var configuration = DatabaseConfiguration(conninfo: conninfo, connections: 1)
@@ -41,7 +41,7 @@ public struct Migrator: Sendable {
         self.migrations = migrations
         self.functions = functions
         self.range = range
-        self.patience = patience
+        self.lockWait = lockWait
         self.facts = facts
     }
 
@@ -53,7 +53,7 @@ public struct Migrator: Sendable {
         progress: @Sendable (String) -> Void = { _ in }
     ) async throws(MigrationError) -> [String] {
         let plan = try plan()
-        return try await connected().migrate(plan, patience: patience, progress: progress)
+        return try await connected().migrate(plan, lockWait: lockWait, progress: progress)
     }
 
     /// Compares without changing anything.

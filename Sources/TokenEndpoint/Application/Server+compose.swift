@@ -66,7 +66,7 @@ extension Server {
         let proofs = Proofs(
             verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database),
             latest: { databaseClock.latest })
-        let door = DeviceDoor(proofs: DeviceProofs(proofs))
+        let authentication = DeviceAuthentication(proofs: DeviceProofs(proofs))
         let realms = RealmDirectory(
             database.parts.map { ClusterRealms(source: ConfigurationStore($0.database)) },
             noteContested: { host in
@@ -109,7 +109,7 @@ extension Server {
             wakeDelivery: wakeDelivery)
         let undo = UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring)
         let bearer = BearerAuthentication(verifier: verifier, proofs: proofs, clock: clock)
-        let waiting = WaitingRoom(places: configuration.longPolls)
+        let waiting = LongPolls(places: configuration.longPolls)
         metrics.watch { [MetricSample("postern_held_requests", Double(waiting.occupied))] }
 
         let authorizations = Authorizations(
@@ -149,7 +149,7 @@ extension Server {
             ).routes
             + BackchannelRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
             + ApprovalRoutes(
-                approvals: Approvals(store: approvalStore, limiter: limiter), door: door, waiting: waiting
+                approvals: Approvals(store: approvalStore, limiter: limiter), authentication: authentication, waiting: waiting
             ).routes
             + pages.routes
             + SignInRequestRoutes(
@@ -160,7 +160,7 @@ extension Server {
             + PasskeyRoutes(passkeys: passkeys, proofs: proofs, bearer: bearer).routes
             + DeviceRoutes(
                 devices: Devices(store: deviceKeys, limiter: limiter, keyring: keyring, clock: clock),
-                door: door, bearer: bearer
+                authentication: authentication, bearer: bearer
             ).routes
             + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
             + AccountRoutes(account: OwnAccount(AccountStore(database)), bearer: bearer).routes
@@ -176,7 +176,7 @@ extension Server {
             + SignOutRoutes(signOut: signOut, limit: limit, pages: pages).routes
             + ProveRoutes(possessions: possession.backend, service: service, bearer: bearer).routes
             + PossessionRoutes(
-                steps: possession.steps, tokens: possession.tokens, door: door, room: waiting, limit: limit
+                steps: possession.steps, tokens: possession.tokens, authentication: authentication, room: waiting, limit: limit
             ).routes
             + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + parts.routes

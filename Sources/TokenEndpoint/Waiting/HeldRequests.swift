@@ -1,14 +1,14 @@
 import HTTPTypes
 
 /// What a held request found when it looked.
-enum Look<Found: Sendable>: Sendable {
+enum Poll<Found: Sendable>: Sendable {
     /// To be answered at once.
     case found(Found)
     /// To be answered when the time is up, and looked for again when the topic changes.
     case nothing(Found, WaitTopic)
 }
 
-extension WaitingRoom {
+extension LongPolls {
     /// What a request is answered with.
     struct Held<Found: Sendable>: Sendable {
         let found: Found
@@ -30,7 +30,7 @@ extension WaitingRoom {
     ///   - look: one statement. It must throw what ends the wait, for example that a key is no device any more.
     /// - Throws: `unavailable` when the request came to no look in that time; what `look` threw.
     func hold<Found: Sendable>(
-        _ exchange: Exchange, for seconds: Int, _ look: @Sendable () async throws -> Look<Found>
+        _ exchange: Exchange, for seconds: Int, _ look: @Sendable () async throws -> Poll<Found>
     ) async throws -> Held<Found> {
         guard seconds > 0, enter() else {
             switch try await look() {

@@ -1,9 +1,9 @@
 /// Whose turn it is to look at the database, among requests that are held. Those whose topic has changed come first,
 /// then the others in the order in which they came. A request that has ended keeps its place until
 /// its turn comes.
-struct LookLine {
+struct PollQueue {
     /// Connections that held requests use at one time, at most.
-    static let looksAtOnce = 4
+    static let pollsAtOnce = 4
 
     private struct Line {
         var numbers: [UInt64] = []
@@ -17,7 +17,7 @@ struct LookLine {
         }
     }
 
-    private var free = looksAtOnce
+    private var free = pollsAtOnce
     private var urgent = Line()
     private var others = Line()
 

@@ -5,9 +5,9 @@ import Synchronization
 ///
 /// A place costs an entry in each of three tables. One notification on the listening connection wakes the requests of
 /// its topic; one timer ends those whose time is up. A request takes a ``Mark`` before it looks, so that a change
-/// between its look and its wait is not lost. Looks take turns (``LookLine``): ten thousand devices that come at once
+/// between its look and its wait is not lost. Looks take turns (``PollQueue``): ten thousand devices that come at once
 /// must not take the connections of those who sign in.
-final class WaitingRoom: Sendable {
+final class LongPolls: Sendable {
     /// How many wake-ups the room had seen.
     struct Mark: Sendable, Comparable {
         fileprivate let number: UInt64
@@ -42,7 +42,7 @@ final class WaitingRoom: Sendable {
         var recent: [WaitTopic: UInt64] = [:]
         /// Marks from before this wake-up have to look again: the server does not know what they missed.
         var forgotten: UInt64 = 0
-        var line = LookLine()
+        var line = PollQueue()
         var lastTick: Int64 = 0
         var isTicking = false
     }

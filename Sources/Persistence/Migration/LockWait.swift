@@ -1,5 +1,5 @@
 /// How a migration waits for locks.
-public struct LockPatience: Sendable {
+public struct LockWait: Sendable {
     /// For how long a file waits for all its locks. All requests that need one of the tables wait behind it meanwhile.
     public var once: Duration
     /// For how long a file is tried again.

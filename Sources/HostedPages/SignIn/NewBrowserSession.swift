@@ -5,7 +5,7 @@ import TokenEndpoint
 
 /// The browser session that a proof opens, and the code that it may issue: one of each, however often the statement
 /// runs.
-struct Opening {
+struct NewBrowserSession {
     let cookie = BrowserCookie()
     let code = AuthorizationCode()
     private let id = UUIDValue.random()

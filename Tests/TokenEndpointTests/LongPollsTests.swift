@@ -4,11 +4,11 @@ import Testing
 @testable import TokenEndpoint
 
 /// Waits end for a reason, and for each reason at once.
-@Suite struct WaitingRoomTests {
-    private let room = WaitingRoom(places: 2)
+@Suite struct LongPollsTests {
+    private let room = LongPolls(places: 2)
     private let topic = WaitTopic(.user, .random(), realm: .random())
 
-    private func wait(since mark: WaitingRoom.Mark, _ end: ConnectionEnd? = nil) -> Task<WaitingRoom.Outcome, Never> {
+    private func wait(since mark: LongPolls.Mark, _ end: ConnectionEnd? = nil) -> Task<LongPolls.Outcome, Never> {
         Task { [room, topic] in await room.wait(for: topic, since: mark, until: .now + .seconds(60), end) }
     }
 
@@ -61,9 +61,9 @@ import Testing
     }
 
     @Test func whoWasWokenLooksBeforeWhoComes() {
-        var line = LookLine()
-        let taken = (0...LookLine.looksAtOnce).map { _ in line.takesTurn() }
-        #expect(taken == Array(repeating: true, count: LookLine.looksAtOnce) + [false])
+        var line = PollQueue()
+        let taken = (0...PollQueue.pollsAtOnce).map { _ in line.takesTurn() }
+        #expect(taken == Array(repeating: true, count: PollQueue.pollsAtOnce) + [false])
         line.append(1, isUrgent: false)
         line.append(2, isUrgent: false)
         line.append(3, isUrgent: true)
@@ -75,7 +75,7 @@ import Testing
 
     @Test func aTurnThatDoesNotComeInTimeIsRefused() async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
-        let gates = (0..<LookLine.looksAtOnce).map { _ in AsyncStream.makeStream(of: Void.self) }
+        let gates = (0..<PollQueue.pollsAtOnce).map { _ in AsyncStream.makeStream(of: Void.self) }
         let looks = gates.map { gate in
             Task { [room] in
                 try await room.inTurn(isUrgent: false, until: .now + .seconds(60), nil) {
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func tenThousandWaitAndAreWokenTogether() async {
-        let large = WaitingRoom(places: 10_000)
+        let large = LongPolls(places: 10_000)
         let waiting = (0..<10_000).map { _ in
             _ = large.enter()
             let mark = large.mark

@@ -4,7 +4,7 @@ import Persistence
 
 /// Calls that a device makes with a proof of its own key: header `DPoP` and no access token, or beside a token for
 /// possession. Refusals are 401 with `invalid_dpop_proof` or `use_dpop_nonce`.
-struct DeviceDoor: Sendable {
+struct DeviceAuthentication: Sendable {
     let proofs: DeviceProofs
 
     /// The device that proves its key. Which device that is, and whether it is one, its statement finds out.
@@ -66,7 +66,7 @@ struct DeviceCaller: Sendable {
         do {
             return try await proofs.using(in: realm, statement)
         } catch let error as TokenError where error.code == .invalidDPoPProof || error.code == .useDPoPNonce {
-            throw DeviceDoor.refusal(error)
+            throw DeviceAuthentication.refusal(error)
         }
     }
 }

@@ -6,7 +6,7 @@ import Persistence
 ///
 /// This type holds the answers of a poll before there is a confirmation. The confirmation is consumed once, by the
 /// statement that opens the session.
-public struct Approval: Sendable {
+public struct Polling: Sendable {
     /// Where it stands.
     public enum State: Sendable {
         case pending
@@ -27,7 +27,7 @@ public struct Approval: Sendable {
     }
 
     /// What an app that polls must know.
-    public struct Polling: Sendable, Equatable {
+    public struct Terms: Sendable, Equatable {
         /// Seconds between polls.
         public let interval: Int
         /// Two digits for the user to type where the question is answered.
