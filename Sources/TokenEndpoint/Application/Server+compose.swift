@@ -76,8 +76,8 @@ extension Server {
             database, signingKeys: signingKeys, realms: realms, limiter: limiter, turns: turns, keyring: keyring,
             post: parts.postSignal, wakeDelivery: wakeDelivery, databaseClock: databaseClock)
         let approvalStore = ApprovalStore(database)
-        let backchannelGrant = BackchannelGrant(store: approvalStore, signIn, issuer: issuer)
-        let backchannel = BackchannelRequests(
+        let approvalGrant = ApprovalGrant(store: approvalStore, signIn, issuer: issuer)
+        let backchannel = ApprovalRequests(
             store: approvalStore, limiter: limiter, keyring: keyring, wakeWorker: wakeApprovals)
         let service = TokenService(
             [
@@ -86,7 +86,7 @@ extension Server {
                 SignInGrant(passkeyFactor, signIn, issuer: issuer),
                 SignInGrant(possession.factor, signIn, issuer: issuer),
                 SignInGrant(DeviceFactor(devices: deviceKeys), signIn, issuer: issuer),
-                backchannelGrant,
+                approvalGrant,
                 AuthorizationCodeGrant(
                     codes: authorizationCodes, addresses: addressTokens, issuer: issuer, limiter: limiter),
                 refreshes,
@@ -144,10 +144,10 @@ extension Server {
             ).routes
             + CotterEventRoutes(
                 events: CotterEvents(
-                    requests: backchannel, store: approvalStore, grant: backchannelGrant, issuer: issuer),
+                    requests: backchannel, store: approvalStore, grant: approvalGrant, issuer: issuer),
                 keys: APIKeys(databaseClock: databaseClock, countMissingKey: transport.countMissingAPIKey)
             ).routes
-            + BackchannelRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
+            + ApprovalRequestRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
             + ApprovalRoutes(
                 approvals: Approvals(store: approvalStore, limiter: limiter), authentication: authentication, waiting: waiting
             ).routes

@@ -79,7 +79,7 @@ AS $$
            (array_agg(b.logo ORDER BY b.app) FILTER (WHERE i.hash IS NOT NULL))[1],
            (array_agg(b.mail_from ORDER BY b.app) FILTER (WHERE b.mail_from IS NOT NULL))[1],
            (array_agg(b.mail_reply_to ORDER BY b.app) FILTER (WHERE b.mail_reply_to IS NOT NULL))[1]
-      FROM postern.branding AS b
+      FROM postern.brand AS b
       LEFT JOIN postern.brand_image AS i
         ON i.realm_id = p_realm AND i.hash = b.logo AND i.media_type <> 'image/svg+xml'
      WHERE b.realm_id = p_realm AND coalesce(b.app = p_app, b.app IS NULL)

@@ -2,7 +2,7 @@ public import Encoding
 public import Persistence
 
 /// `urn:openid:params:grant-type:ciba` (CIBA Core 1.0 §10.1). What the tokens are for was fixed when the client asked.
-public struct BackchannelGrant: Grant {
+public struct ApprovalGrant: Grant {
     /// `urn:openid:params:grant-type:ciba`.
     public let grantType = GrantType.ciba
     /// The request for approval had it.
@@ -10,12 +10,12 @@ public struct BackchannelGrant: Grant {
     /// The request for approval had it.
     public let ignoresScope = true
 
-    private let signIn: SignIn<BackchannelFactor>
+    private let signIn: SignIn<ApprovalFactor>
     private let issuer: TokenIssuer
 
     /// Polls `store`.
     public init(store: ApprovalStore, _ services: SignInServices, issuer: TokenIssuer) {
-        signIn = SignIn(by: BackchannelFactor(store: store, keyring: issuer.keyring), services)
+        signIn = SignIn(by: ApprovalFactor(store: store, keyring: issuer.keyring), services)
         self.issuer = issuer
     }
 

@@ -2,7 +2,7 @@
 SET LOCAL ROLE postern_owner;
 
 -- app NULL: the realm's own row. A NULL setting takes the realm's, then the product's.
-CREATE TABLE postern.branding (
+CREATE TABLE postern.brand (
     realm_id      uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
     app           text,
     product_name  text CHECK (postern.is_plain_text(product_name, 100)),
@@ -19,10 +19,10 @@ CREATE TABLE postern.branding (
     UNIQUE NULLS NOT DISTINCT (realm_id, app),
     FOREIGN KEY (realm_id, app) REFERENCES postern.app ON DELETE CASCADE
 );
-COMMENT ON TABLE postern.branding IS
+COMMENT ON TABLE postern.brand IS
     'Name, logos (SHA-256 of a brand_image), colours and links of a realm''s or App''s pages';
-ALTER TABLE postern.branding REPLICA IDENTITY FULL;
-CALL postern.tenant_table('branding', 'SELECT', 'cascade', p_is_configuration => true);
+ALTER TABLE postern.brand REPLICA IDENTITY FULL;
+CALL postern.tenant_table('brand', 'SELECT', 'cascade', p_is_configuration => true);
 
 CREATE TABLE postern.brand_image (
     realm_id   uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,

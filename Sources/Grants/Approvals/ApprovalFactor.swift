@@ -2,7 +2,7 @@ import Encoding
 import Persistence
 
 /// `urn:openid:params:grant-type:ciba`: an approval on a trusted device, polled for by the client that asked.
-struct BackchannelFactor: Factor {
+struct ApprovalFactor: Factor {
     let grantType = GrantType.ciba
 
     let store: ApprovalStore

@@ -7,7 +7,7 @@ import TokenEndpoint
 
 /// `/magic-login`: the page behind a link. GET changes nothing, so that mail scanners do no harm; the POST of its form
 /// decides. In the browser that asked, the page goes on with the sign-in.
-struct MagicLoginRoutes: Sendable {
+struct MagicLinkRoutes: Sendable {
     let pages: SignInPages
     let signIn: SignInRoutes
     let parts: PageParts

@@ -3,8 +3,8 @@ import Grants
 import HTTPTypes
 
 /// `POST /connect/bc-authorize` (CIBA Core 1.0 §7): one uniform answer at a fixed time for every hint.
-struct BackchannelRoutes: Sendable {
-    let requests: BackchannelRequests
+struct ApprovalRequestRoutes: Sendable {
+    let requests: ApprovalRequests
     let clients: ClientAuthenticator
     let proofs: Proofs
 
@@ -18,7 +18,7 @@ struct BackchannelRoutes: Sendable {
     private func ask(_ exchange: Exchange, _ caller: ProvingClient) async throws -> Answer {
         let client = caller.client
         try exchange.realm.requireAdmission(of: client)
-        let asker = BackchannelRequests.Asker(
+        let asker = ApprovalRequests.Asker(
             client, realm: exchange.realm, source: exchange.source,
             forwarded: try exchange.presentedCredentials().forwardedSource(by: client))
         let asked = try await caller.acting(in: exchange) { proof in
@@ -27,7 +27,7 @@ struct BackchannelRoutes: Sendable {
         var object = JSONWriter(reserving: 1280)
         object.member("auth_req_id", asked.authReqID)
         object.member("expires_in", asked.expiresIn)
-        object.member("interval", BackchannelRequests.interval)
+        object.member("interval", ApprovalRequests.interval)
         object.member("match_number", asked.matchNumber)
         return Answer(json: object.finish())
     }

@@ -2,7 +2,7 @@
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.sweep_rule (table_name, condition) VALUES
-    ('brand_image', 't.created_at < now() - interval ''1 day'' AND NOT EXISTS (SELECT FROM postern.branding AS b '
+    ('brand_image', 't.created_at < now() - interval ''1 day'' AND NOT EXISTS (SELECT FROM postern.brand AS b '
                     'WHERE b.realm_id = t.realm_id AND t.hash IN (b.logo, b.logo_dark, b.favicon))')
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
@@ -136,9 +136,9 @@ BEGIN
     PERFORM postern.check_page_uri('support_uri', support_uri);
     PERFORM postern.check_mailbox('mail_from', mail_from);
     PERFORM postern.check_mailbox('mail_reply_to', mail_reply_to);
-    INSERT INTO postern.branding (realm_id, app) VALUES (v_realm, app) ON CONFLICT DO NOTHING;
+    INSERT INTO postern.brand (realm_id, app) VALUES (v_realm, app) ON CONFLICT DO NOTHING;
     -- NULL leaves a setting, an empty value removes it.
-    UPDATE postern.branding AS b
+    UPDATE postern.brand AS b
        SET product_name = CASE WHEN product_name IS NULL THEN b.product_name ELSE nullif(product_name, '') END,
            logo = CASE WHEN logo IS NULL THEN b.logo ELSE v_logo END,
            logo_dark = CASE WHEN logo_dark IS NULL THEN b.logo_dark ELSE v_logo_dark END,
@@ -173,7 +173,7 @@ CREATE OR REPLACE VIEW admin.branding AS
 SELECT r.slug AS realm, b.app, b.product_name, encode(b.logo, 'hex') AS logo, encode(b.logo_dark, 'hex') AS logo_dark,
        encode(b.favicon, 'hex') AS favicon, b.accent, b.accent_dark, b.terms_uri, b.privacy_uri, b.support_uri,
        b.mail_from, b.mail_reply_to
-  FROM postern.branding AS b JOIN postern.realm AS r ON r.id = b.realm_id;
+  FROM postern.brand AS b JOIN postern.realm AS r ON r.id = b.realm_id;
 COMMENT ON VIEW admin.branding IS 'Names, colours, links and logos (SHA-256) of pages and mails';
 
 -- What servers put into their snapshot of a realm: one member per realm and App that has a look of its own.
@@ -186,7 +186,7 @@ AS $$
                'accent_dark', b.accent_dark, 'terms_uri', b.terms_uri, 'privacy_uri', b.privacy_uri,
                'support_uri', b.support_uri, 'mail_from', b.mail_from, 'mail_reply_to', b.mail_reply_to))
                ORDER BY b.app NULLS FIRST), '[]')
-      FROM postern.branding AS b WHERE b.realm_id = p_realm
+      FROM postern.brand AS b WHERE b.realm_id = p_realm
 $$;
 COMMENT ON FUNCTION postern.brands_config IS 'The looks of a realm and its Apps, for realm_config';
 GRANT EXECUTE ON FUNCTION postern.brands_config TO postern_app;

@@ -2,7 +2,7 @@ public import Persistence
 
 /// `POST /connect/bc-authorize` (CIBA Core 1.0 §7): asks for the approval of a person, and never looks whether there is
 /// one. A worker does (``ApprovalWorker``).
-public struct BackchannelRequests: Sendable {
+public struct ApprovalRequests: Sendable {
     private let store: ApprovalStore
     private let limiter: RateLimiter
     private let keyring: Keyring
