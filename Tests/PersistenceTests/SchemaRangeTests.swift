@@ -159,10 +159,13 @@ extension DatabaseTests {
                     """)
                 let tables = SQLFile(
                     name: "0001_tables.sql",
-                    text: "SET LOCAL ROLE postern_owner; CREATE TABLE postern.a (); CREATE TABLE postern.b (); RESET ROLE")
+                    text:
+                        "SET LOCAL ROLE postern_owner; CREATE TABLE postern.a (); CREATE TABLE postern.b (); RESET ROLE"
+                )
                 let both = SQLFile(
                     name: "0002_both.sql",
-                    text: "ALTER TABLE postern.a ADD n integer; SELECT pg_sleep(0); ALTER TABLE postern.b ADD n integer")
+                    text: "ALTER TABLE postern.a ADD n integer; SELECT pg_sleep(0); ALTER TABLE postern.b ADD n integer"
+                )
                 let facts = MigrationFacts.parse(
                     "0002_both.sql\tuses\ta\tACCESS EXCLUSIVE\t\n0002_both.sql\tuses\tb\tACCESS EXCLUSIVE\t")
                 // Each of the two tables is waited for during half of it.

@@ -46,7 +46,8 @@ CREATE TABLE postern.sign_in_request (
     PRIMARY KEY (realm_id, id),
     CONSTRAINT sign_in_request_jkt CHECK (octet_length(jkt) = 32)
 ) WITH (fillfactor = 70);
-CREATE INDEX sign_in_request_undecided ON postern.sign_in_request (realm_id, (hint_user IS NULL), created_at) WHERE pending;
+CREATE INDEX sign_in_request_undecided ON postern.sign_in_request (realm_id, (hint_user IS NULL), created_at)
+    WHERE pending;
 COMMENT ON TABLE postern.sign_in_request IS
     'A request for a code: the handle given to whoever asked, its tries, and (while pending) the worker''s queue entry';
 COMMENT ON COLUMN postern.sign_in_request.confirmed_user IS 'Whom the next poll signs in';

@@ -22,9 +22,9 @@ public enum PossessionRefusal: Error, Sendable, Equatable {
     case tokenUnknown
 }
 
-/// What apps do with a transaction (docs/wire.md). Each step first uses the DPoP proof up and checks that its key is the
-/// one that the transaction is pinned to; the statement of the step decides everything again. Steps that need nothing
-/// of the transaction before do both in one statement.
+/// What apps do with a transaction (docs/wire.md). Each step first uses the DPoP proof up and checks that its key is
+/// the one that the transaction is pinned to; the statement of the step decides everything again. Steps that need
+/// nothing of the transaction before do both in one statement.
 public struct PossessionSteps: Sendable {
     private let store: PossessionStore
     private let signals: PossessionSignals

@@ -2,8 +2,8 @@ import CoreMetrics
 import Synchronization
 
 /// Batches concurrent requests of one group. While a batch runs, callers that arrive join the next one, which one of
-/// them runs as soon as the first has ended, or beside it: when ``minimumBatch`` callers are there, or when the newest batch
-/// under way is as old as ``maximumWait``. At most ``concurrency`` batches of a group run at once.
+/// them runs as soon as the first has ended, or beside it: when ``minimumBatch`` callers are there, or when the newest
+/// batch under way is as old as ``maximumWait``. At most ``concurrency`` batches of a group run at once.
 ///
 /// A caller does not wait while none runs, so an idle database answers each request at once; under load one round trip,
 /// with one waking of a backend and of this process, serves many. A failure is shared by the batch: each caller then
@@ -53,7 +53,8 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     ///   - maximumWait: callers begin a batch when the others have run for so long.
     ///   - name: what is batched, for the metrics.
     init(
-        concurrency: Int, maximumWaiting: Int, minimumBatch: Int = 1, maximumWait: Duration = .zero, name: String = "other",
+        concurrency: Int, maximumWaiting: Int, minimumBatch: Int = 1, maximumWait: Duration = .zero,
+        name: String = "other",
         metrics: any MetricsFactory = NOOPMetricsHandler.instance,
         now: @escaping @Sendable () -> Instant = { ContinuousClock.now },
         sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }, run: @escaping Run

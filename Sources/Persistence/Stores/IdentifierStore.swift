@@ -33,7 +33,8 @@ public struct IdentifierStore: Sendable {
 
         /// Takes the parts as they are.
         public init(
-            _ request: SignInRequestStore.Request, user: UUIDValue, salt: [UInt8], keyed: [UInt8], message: SealedMessage
+            _ request: SignInRequestStore.Request, user: UUIDValue, salt: [UInt8], keyed: [UInt8],
+            message: SealedMessage
         ) {
             self.request = request
             self.user = user

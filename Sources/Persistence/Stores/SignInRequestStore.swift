@@ -224,7 +224,8 @@ extension SignInRequestStore {
             "take_undecided", ["limit", "after", "age"], effect: .once
         ) { (row) throws(StoreError) in
             PendingRequest(
-                realm: try row("realm_id"), id: try row("id"), kind: try row("kind"), addressKey: try row("address_key"),
+                realm: try row("realm_id"), id: try row("id"), kind: try row("kind"),
+                addressKey: try row("address_key"),
                 publicOrigin: try row("public_origin"),
                 otpLifetime: try row("otp_lifetime"), magicLinkLifetime: try row("magic_link_lifetime"),
                 otpDigits: try row("otp_digits"))

@@ -149,7 +149,8 @@ extension Server {
             ).routes
             + ApprovalRequestRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
             + ApprovalRoutes(
-                approvals: Approvals(store: approvalStore, limiter: limiter), authentication: authentication, waiting: waiting
+                approvals: Approvals(store: approvalStore, limiter: limiter), authentication: authentication,
+                waiting: waiting
             ).routes
             + pages.routes
             + SignInRequestRoutes(
@@ -176,7 +177,8 @@ extension Server {
             + SignOutRoutes(signOut: signOut, limit: limit, pages: pages).routes
             + ProveRoutes(possessions: possession.backend, service: service, bearer: bearer).routes
             + PossessionRoutes(
-                steps: possession.steps, tokens: possession.tokens, authentication: authentication, room: waiting, limit: limit
+                steps: possession.steps, tokens: possession.tokens, authentication: authentication, room: waiting,
+                limit: limit
             ).routes
             + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + parts.routes

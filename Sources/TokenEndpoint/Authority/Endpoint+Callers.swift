@@ -68,7 +68,8 @@ extension Endpoint {
 
     /// A device that proves its key, and shows no token.
     static func deviceProof(
-        _ authentication: DeviceAuthentication, _ handler: @escaping @Sendable (Exchange, DeviceCaller) async throws -> Answer
+        _ authentication: DeviceAuthentication,
+        _ handler: @escaping @Sendable (Exchange, DeviceCaller) async throws -> Answer
     ) -> Endpoint {
         caller({ try authentication.device($0) }, handler)
     }

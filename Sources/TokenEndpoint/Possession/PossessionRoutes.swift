@@ -16,10 +16,17 @@ struct PossessionRoutes: Sendable {
         [
             Route("/connect/possession/open", [.post: .possession(authentication, tokens) { try await open($0, $1) }]),
             Route("/connect/possession/send", [.post: .possession(authentication, tokens) { try await send($0, $1) }]),
-            Route("/connect/possession/check", [.post: .possession(authentication, tokens) { try await check($0, $1) }]),
-            Route("/connect/possession/result", [.post: .possession(authentication, tokens) { try await result($0, $1) }]),
-            Route("/connect/possession/finish", [.post: .possession(authentication, tokens) { try await finish($0, $1) }]),
-            Route("/connect/possession/cancel", [.post: .possession(authentication, tokens) { try await cancel($0, $1) }]),
+            Route(
+                "/connect/possession/check", [.post: .possession(authentication, tokens) { try await check($0, $1) }]),
+            Route(
+                "/connect/possession/result",
+                [.post: .possession(authentication, tokens) { try await result($0, $1) }]),
+            Route(
+                "/connect/possession/finish",
+                [.post: .possession(authentication, tokens) { try await finish($0, $1) }]),
+            Route(
+                "/connect/possession/cancel",
+                [.post: .possession(authentication, tokens) { try await cancel($0, $1) }]),
         ].map { $0.requiring(.possession).logged(as: "possession").cors(.clients) }
     }
 

@@ -190,7 +190,8 @@ struct OutboxFixture: Sendable {
     func endLease(of mail: UUIDValue) async throws {
         try await administrator.execute(
             Statement(
-                name: "end_lease", sql: "UPDATE postern.message_outbox SET not_before = now() WHERE id = $1", effect: .once
+                name: "end_lease", sql: "UPDATE postern.message_outbox SET not_before = now() WHERE id = $1",
+                effect: .once
             ),
             [.uuid(mail)])
     }

@@ -1,8 +1,8 @@
 -- E-mail addresses and phone numbers as they are compared, and whose they are.
 SET LOCAL ROLE postern_owner;
 
--- Folds ASCII letters only, as the generated columns address_key do. The collation is that of those columns: with another
--- one their indexes would be of no use, and a search would read all users of the realm.
+-- Folds ASCII letters only, as the generated columns address_key do. The collation is that of those columns: with
+-- another one their indexes would be of no use, and a search would read all users of the realm.
 CREATE OR REPLACE FUNCTION postern.address_key(p_email text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN lower(p_email COLLATE "C") COLLATE "default";

@@ -25,8 +25,8 @@ COMMENT ON FUNCTION postern.unopened_grace IS
     'How long a pushed request that was not opened keeps its room when its source pushes more';
 GRANT EXECUTE ON FUNCTION postern.unopened_grace TO postern_app;
 
--- Outcomes: stored, rate_limited, full (retry_after: when the oldest unopened request gives way). Requests of one source
--- and client are stored one after another, so that their bytes can be counted.
+-- Outcomes: stored, rate_limited, full (retry_after: when the oldest unopened request gives way). Requests of one
+-- source and client are stored one after another, so that their bytes can be counted.
 CREATE OR REPLACE FUNCTION postern.push_request(
     p_realm uuid, p_id_hash bytea, p_client uuid, p_source text, p_sealed bytea, p_lifetime integer,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],

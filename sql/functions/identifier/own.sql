@@ -60,7 +60,8 @@ BEGIN
         RETURN;
     END IF;
     outcome := 'sent';
-    INSERT INTO postern.sign_in_request AS a (realm_id, id, kind, pending, email, address_key, client, app, source, user_id,
+    INSERT INTO postern.sign_in_request AS a (realm_id, id, kind, pending, email, address_key, client, app, source,
+                                              user_id,
                                            channel, region, sends, last_send_at, code_salt, code_mac, expires_at)
     VALUES (p_realm, handle, 'identifier', false, p_email, p_address_key, p_client, p_app, p_source, p_user,
             p_channel, p_region, 1, now(), p_salt, sha256(p_salt || p_keyed),
@@ -111,7 +112,8 @@ BEGIN
        AND NOT EXISTS (SELECT FROM postern.device_guard AS g
                         WHERE g.realm_id = p_realm AND g.user_id = p_user AND g.device = p_user
                           AND g.locked_until > now())
-    RETURNING a.email, a.address_key, a.region, a.source, a.channel, a.expires_at = '-infinity' AS is_right INTO v_tried;
+    RETURNING a.email, a.address_key, a.region, a.source, a.channel,
+        a.expires_at = '-infinity' AS is_right INTO v_tried;
     IF NOT FOUND THEN
         RETURN;
     END IF;
@@ -143,7 +145,8 @@ BEGIN
     END IF;
     IF v_holder.user_id IS DISTINCT FROM p_user
        AND (SELECT count(*) FROM postern.user_identifier AS i
-             WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = v_kind AND i.key <> v_tried.address_key) >= 5
+             WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = v_kind
+                 AND i.key <> v_tried.address_key) >= 5
         THEN
         outcome := 'too_many';
         RETURN;

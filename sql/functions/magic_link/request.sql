@@ -120,7 +120,8 @@ BEGIN
     UPDATE postern.sign_in_request AS a SET pending = false
       FROM postern.realm AS r, postern.user_account AS u
      WHERE a.realm_id = p_realm AND a.id = p_request AND r.id = p_realm AND u.realm_id = p_realm AND u.id = p_user
-    RETURNING a.address_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime, u.security_stamp,
+    RETURNING a.address_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime,
+        u.security_stamp,
               a.device,
               a.email, (SELECT i.value FROM postern.user_identifier AS i
                          WHERE i.realm_id = p_realm AND i.proven_key = a.address_key) AS proven

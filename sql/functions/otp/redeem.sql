@@ -63,7 +63,8 @@ BEGIN
     -- strangers.
     IF p_handle IS NOT NULL THEN
         SELECT a.device INTO v_device
-          FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.address_key = p_address_key;
+          FROM postern.sign_in_request AS a
+         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.address_key = p_address_key;
     END IF;
     IF NOT pg_try_advisory_xact_lock(postern.lock_of_codes(p_realm, p_address_key, v_device)) THEN
         outcome := 'busy';
@@ -164,7 +165,8 @@ BEGIN
                                AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
                              LIMIT 1) AS hit
                      -- Accounts with a second factor, and requests that present one, are handled below.
-                     WHERE d.realm_id = p_realm AND d.address_key = p_address_key AND NOT hit.has_totp AND p_factor IS NULL
+                     WHERE d.realm_id = p_realm AND d.address_key = p_address_key AND NOT hit.has_totp
+                         AND p_factor IS NULL
                        AND NOT v_falls_short
                     RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at,
                               hit.region, hit.source)
@@ -259,7 +261,8 @@ BEGIN
     END IF;
 
     PERFORM postern.require_client(p_realm, p_client, p_permission);
-    v_refusal := postern.refuse_code(p_realm, p_client, p_address_key, p_handle, v_codes, p_keyed, p_token_salt, p_source,
+    v_refusal := postern.refuse_code(p_realm, p_client, p_address_key, p_handle, v_codes, p_keyed, p_token_salt,
+                                     p_source,
                                      v_device, v_consecutive, reason);
     reason := v_refusal.because;
     compared := v_refusal.compared;

@@ -122,10 +122,12 @@ BEGIN
        AND (c.expires_at <= now()
             OR v_request.code_ids[:cardinality(v_request.code_ids) - 1] @> ARRAY[c.id]
             OR c.device = v_device AND c.id NOT IN (SELECT k.id FROM postern.login_code AS k
-                                                     WHERE k.realm_id = p_realm AND k.address_key = v_request.address_key
+                                                     WHERE k.realm_id = p_realm
+                                                         AND k.address_key = v_request.address_key
                                                        AND k.device = v_device
                                                      ORDER BY k.created_at DESC, k.id LIMIT 7));
-    INSERT INTO postern.login_code (realm_id, address_key, id, user_id, client, device, expires_at, salt, mac, app, email,
+    INSERT INTO postern.login_code (realm_id, address_key, id, user_id, client, device, expires_at, salt, mac, app,
+                                    email,
                                     first_name, last_name, locale, region, source, jkt)
     VALUES (p_realm, v_request.address_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
             v_device, now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),

@@ -60,7 +60,8 @@ BEGIN
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();
     ELSIF p_handle IS NOT NULL OR v_equal > 0 THEN
-        INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive) VALUES (p_realm, p_address_key, compared)
+        INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive)
+        VALUES (p_realm, p_address_key, compared)
             ON CONFLICT (realm_id, address_key) DO UPDATE
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();

@@ -24,7 +24,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.address_key = postern.address_key(v_recipient);
+    DELETE FROM postern.mail_refusal AS f
+     WHERE f.realm_id = p_realm AND f.address_key = postern.address_key(v_recipient);
     RETURN true;
 END
 $$;
@@ -85,7 +86,8 @@ BEGIN
     IF v_in_a_row < 3 OR NOT postern.is_email(v_recipient) THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.address_key = postern.address_key(v_recipient);
+    DELETE FROM postern.mail_refusal AS f
+     WHERE f.realm_id = p_realm AND f.address_key = postern.address_key(v_recipient);
     INSERT INTO postern.suppressed_address AS s (realm_id, email, reason, is_automatic, expires_at)
     VALUES (p_realm, v_recipient, 'the mail server knows no such mailbox', true, now() + interval '7 days')
         ON CONFLICT (realm_id, address_key) DO UPDATE

@@ -2,8 +2,8 @@
 SET LOCAL ROLE postern_owner;
 
 -- Queues one message. What it says (code, link, text) is in p_payload, sealed by the caller for this realm and p_id
--- (MessagePayload.sealed); a notice, which holds no secret, has p_detail (JSON) in its place, and its text is made when it
--- is sent. Call it in the transaction that makes the code or link.
+-- (MessagePayload.sealed); a notice, which holds no secret, has p_detail (JSON) in its place, and its text is made when
+-- it is sent. Call it in the transaction that makes the code or link.
 --   p_id         the message's id: Message-ID of a mail, id and jti of a call to a provider; the same on every retry.
 --   p_channel    email, sms, voice, whatsapp or push. Whether the realm has a provider for it is asked of the
 --                configuration (Realm.channels) before anything is counted, not here.
@@ -12,8 +12,8 @@ SET LOCAL ROLE postern_owner;
 --   p_purpose    sign-in, register, verify, identifier, possession, notice or approval. register, verify, identifier
 --                and possession are for addresses that are not proven: they leave after all others and fill 4/5 of
 --                the queue at most.
---   p_request    the handle (sign_in_request.id) that asked: gives client, App and locale, unless they are given, and the
---                page. What was queued for it before and has not left does not leave any more: people use the newest.
+--   p_request    the handle (sign_in_request.id) that asked: gives client, App and locale, unless they are given, and
+--                the page. What was queued for it before and has not left does not leave any more: people use the newest.
 --   p_expires_at when the message is useless, by the database clock; NULL: 24 hours. A code or link always
 --                ends with the realm's lifetime of codes or links.
 --   p_client, p_app  who asked: the client's key, the App's slug. The text names them.
@@ -44,7 +44,8 @@ BEGIN
             RETURN false;
         END IF;
     END IF;
-    INSERT INTO postern.message_outbox (realm_id, id, channel, recipient, template, purpose, payload, detail, expires_at,
+    INSERT INTO postern.message_outbox (realm_id, id, channel, recipient, template, purpose, payload, detail,
+                                        expires_at,
                                      client, app, locale, page_host, permits)
     VALUES (p_realm, p_id, p_channel, p_recipient, p_template, p_purpose, p_payload, p_detail,
             coalesce(p_expires_at, now() + interval '24 hours'), coalesce(p_client, v_request.client),

@@ -43,7 +43,8 @@ DECLARE
     v_live boolean;
 BEGIN
     DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = v_realm AND f.address_key = postern.address_key(email);
-    DELETE FROM postern.suppressed_address AS s WHERE s.realm_id = v_realm AND s.address_key = postern.address_key(email)
+    DELETE FROM postern.suppressed_address AS s
+     WHERE s.realm_id = v_realm AND s.address_key = postern.address_key(email)
     RETURNING coalesce(s.expires_at > now(), true) INTO v_live;
     IF NOT FOUND OR NOT v_live THEN
         RETURN false;

@@ -114,7 +114,8 @@ BEGIN
          WHERE i.realm_id = p_realm AND i.id = p_prove_id;
     END IF;
     v_test := postern.test_number_of(p_realm, p_client, v_phone);
-    INSERT INTO postern.device_request (realm_id, id, auth_id, kind, client, phone, numbers, detail, expires_at, is_test,
+    INSERT INTO postern.device_request (realm_id, id, auth_id, kind, client, phone, numbers, detail, expires_at,
+                                        is_test,
                                      test_outcome)
     VALUES (p_realm, p_id, p_auth_id, p_kind, p_client, v_phone, CASE WHEN v_phone IS NULL THEN 0 ELSE 1 END,
             p_detail::jsonb, now() + make_interval(secs => p_lifetime), v_test.phone IS NOT NULL, v_test.outcome)

@@ -9,7 +9,8 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 -- its tries. p_hint_user, p_hint_session: sub and sid of an ID token that came with the request (docs/decisions/0025).
 -- Names that could not be stored are dropped. Never reads user_account: the same work for every address.
 CREATE OR REPLACE FUNCTION postern.record_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_address_key text, p_client uuid, p_app text,
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_address_key text, p_client uuid,
+        p_app text,
     p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
     p_brake_permits integer, p_brake_per double precision, p_brake_burst integer)
 RETURNS bytea
@@ -39,7 +40,8 @@ BEGIN
             RETURN p_resend_of;
         END IF;
     END IF;
-    INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, client, app, first_name, last_name, source,
+    INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, client, app, first_name, last_name,
+                                         source,
                                       hint_user, hint_session, expires_at)
     SELECT p_realm, p_id, p_kind, p_email, p_address_key, p_client, p_app,
            -- The new handle of a resend is for the person who gave the names to the former one.
@@ -59,8 +61,10 @@ CREATE OR REPLACE FUNCTION postern.try_hold_handle(p_realm uuid, p_handle bytea)
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    PERFORM FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_handle FOR NO KEY UPDATE SKIP LOCKED;
-    RETURN FOUND OR NOT EXISTS (SELECT FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_handle);
+    PERFORM FROM postern.sign_in_request AS a
+      WHERE a.realm_id = p_realm AND a.id = p_handle FOR NO KEY UPDATE SKIP LOCKED;
+    RETURN FOUND OR NOT EXISTS (SELECT FROM postern.sign_in_request AS a
+                                 WHERE a.realm_id = p_realm AND a.id = p_handle);
 END
 $$;
 COMMENT ON FUNCTION postern.try_hold_handle IS

@@ -39,9 +39,9 @@ COMMENT ON FUNCTION postern.request_turns IS 'The realms with undecided requests
 
 -- Undecided requests, locked for the caller's transaction. Realms take turns, beginning after p_after: each gets an
 -- equal share of the batch, and what the others leave of theirs. Within a realm those that a known device seems to have
--- asked for first, so that strangers cannot make it wait, and then the oldest. The caller begins its next batch after the realm of the last row. p_age: how old a request is at least: its answer has left by
--- then, and the work for it delays no answer that depends on whether there is an account. public_origin: of the page
--- that asked, else the issuer.
+-- asked for first, so that strangers cannot make it wait, and then the oldest. The caller begins its next batch after
+-- the realm of the last row. p_age: how old a request is at least: its answer has left by then, and the work for it
+-- delays no answer that depends on whether there is an account. public_origin: of the page that asked, else the issuer.
 CREATE OR REPLACE FUNCTION postern.take_undecided(p_limit integer, p_after uuid, p_age interval DEFAULT '0')
 RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, address_key text, first_name text, last_name text,
                client uuid, display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer,

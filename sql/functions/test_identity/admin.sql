@@ -61,7 +61,8 @@ BEGIN
     END IF;
     IF v_user IS NULL THEN
         -- Requests that strangers made for this address do not belong to the test identity.
-        DELETE FROM postern.sign_in_request AS a WHERE a.realm_id = v_realm AND a.address_key = postern.address_key(email);
+        DELETE FROM postern.sign_in_request AS a
+         WHERE a.realm_id = v_realm AND a.address_key = postern.address_key(email);
         DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm AND c.address_key = postern.address_key(email);
         INSERT INTO postern.user_account (realm_id, id, email, email_verified)
         VALUES (v_realm, postern.test_identity_id(), email, false)

@@ -177,8 +177,8 @@ BEGIN
         PERFORM postern.queue_notice(p_realm, v_link.user_id, 'passkey-removed',
                                      jsonb_strip_nulls(jsonb_build_object('aaguid', v_passkey.aaguid)));
     ELSIF v_link.kind = 'totp' THEN
-        DELETE FROM postern.totp_factor AS x WHERE x.realm_id = p_realm AND x.user_id = v_link.user_id
-           AND x.id = v_link.target;
+        DELETE FROM postern.totp_factor AS x
+         WHERE x.realm_id = p_realm AND x.user_id = v_link.user_id AND x.id = v_link.target;
         PERFORM postern.queue_notice(p_realm, v_link.user_id, 'totp-removed');
     ELSIF v_link.kind = 'device' THEN
         PERFORM postern.remove_device(p_realm, NULL, v_link.user_id, v_link.target, p_source);
