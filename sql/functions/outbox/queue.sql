@@ -13,7 +13,8 @@ SET LOCAL ROLE postern_owner;
 --                and possession are for addresses that are not proven: they leave after all others and fill 4/5 of
 --                the queue at most.
 --   p_request    the handle (sign_in_request.id) that asked: gives client, App and locale, unless they are given, and
---                the page. What was queued for it before and has not left does not leave any more: people use the newest.
+--                the page. What was queued for it before and has not left does not leave any more: people use the
+--                newest.
 --   p_expires_at when the message is useless, by the database clock; NULL: 24 hours. A code or link always
 --                ends with the realm's lifetime of codes or links.
 --   p_client, p_app  who asked: the client's key, the App's slug. The text names them.
