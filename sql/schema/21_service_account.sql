@@ -78,7 +78,7 @@ CREATE TABLE postern.revoked_service_token (
     PRIMARY KEY (realm_id, jti),
     FOREIGN KEY (realm_id, account) REFERENCES postern.service_account ON DELETE CASCADE
 );
-CREATE INDEX revoked_service_token_account ON postern.revoked_service_token (realm_id, account);
+CREATE INDEX revoked_service_token_account ON postern.revoked_service_token (account, realm_id);
 COMMENT ON TABLE postern.revoked_service_token IS
     'Access tokens of service accounts revoked before their time, until they would have expired';
 CALL postern.tenant_table('revoked_service_token', 'SELECT, INSERT', 'cascade');

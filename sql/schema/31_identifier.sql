@@ -23,7 +23,7 @@ CREATE TABLE postern.user_identifier (
     CONSTRAINT user_identifier_value
         CHECK (CASE kind WHEN 'email' THEN postern.is_email(value) ELSE postern.is_phone(value) END)
 ) WITH (fillfactor = 90);
-CREATE INDEX user_identifier_unproven ON postern.user_identifier (realm_id, key) WHERE proven_key IS NULL;
+CREATE INDEX user_identifier_unproven ON postern.user_identifier (key, realm_id) WHERE proven_key IS NULL;
 COMMENT ON TABLE postern.user_identifier IS
     'E-mail addresses and phone numbers of people. A proven one belongs to one person; an unproven one signs nobody in';
 COMMENT ON COLUMN postern.user_identifier.proved_at IS
@@ -110,8 +110,8 @@ CREATE TABLE postern.removed_identifier (
     PRIMARY KEY (realm_id, id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 );
-CREATE INDEX removed_identifier_of_user ON postern.removed_identifier (realm_id, user_id);
-CREATE INDEX removed_identifier_key ON postern.removed_identifier (realm_id, key);
+CREATE INDEX removed_identifier_of_user ON postern.removed_identifier (user_id, realm_id);
+CREATE INDEX removed_identifier_key ON postern.removed_identifier (key, realm_id);
 COMMENT ON TABLE postern.removed_identifier IS
     'Proven identifiers that accounts lost in the last 30 days, as they were. A row goes when its value is '
     'proven again';

@@ -43,8 +43,8 @@ CREATE TABLE postern.session (
     CONSTRAINT session_user_agent CHECK (char_length(user_agent) <= 256),
     CONSTRAINT session_jkt CHECK (octet_length(jkt) = 32)
 ) WITH (fillfactor = 70);
-CREATE INDEX session_of_user ON postern.session (realm_id, user_id);
-CREATE INDEX session_of_browser ON postern.session (realm_id, browser_session) WHERE browser_session IS NOT NULL;
+CREATE INDEX session_of_user ON postern.session (user_id, realm_id);
+CREATE INDEX session_of_browser ON postern.session (browser_session, realm_id) WHERE browser_session IS NOT NULL;
 COMMENT ON TABLE postern.session IS 'A sign-in and its refresh family; the live refresh token only as SHA-256';
 COMMENT ON COLUMN postern.session.browser_session IS
     'The browser session through which it was opened; NULL: a native grant';

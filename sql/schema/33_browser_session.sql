@@ -26,7 +26,7 @@ CREATE TABLE postern.browser_session (
     CONSTRAINT browser_session_cookie UNIQUE (realm_id, cookie_hash),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 ) WITH (fillfactor = 80);
-CREATE INDEX browser_session_of_user ON postern.browser_session (realm_id, user_id);
+CREATE INDEX browser_session_of_user ON postern.browser_session (user_id, realm_id);
 COMMENT ON TABLE postern.browser_session IS
     'A browser that is signed in to the pages of a host; the cookie only as SHA-256';
 COMMENT ON COLUMN postern.browser_session.auth_time IS 'When the user last proved a factor, however weak';

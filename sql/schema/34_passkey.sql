@@ -23,7 +23,7 @@ CREATE TABLE postern.passkey (
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE,
     CHECK (backup_eligible OR NOT backup_state)
 );
-CREATE INDEX passkey_of_user ON postern.passkey (realm_id, user_id);
+CREATE INDEX passkey_of_user ON postern.passkey (user_id, realm_id);
 COMMENT ON TABLE postern.passkey IS 'WebAuthn credential records';
 COMMENT ON COLUMN postern.passkey.uv_initialized IS
     'Whether the registration verified the user (WebAuthn L3 section 7.1 step 27)';

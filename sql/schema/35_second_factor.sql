@@ -24,7 +24,7 @@ CREATE TABLE postern.totp_factor (
     CONSTRAINT totp_factor_data_key FOREIGN KEY (realm_id, data_key) REFERENCES postern.data_key
         DEFERRABLE INITIALLY DEFERRED
 ) WITH (fillfactor = 70);
-CREATE INDEX totp_factor_of_data_key ON postern.totp_factor (realm_id, data_key);
+CREATE INDEX totp_factor_of_data_key ON postern.totp_factor (data_key, realm_id);
 COMMENT ON TABLE postern.totp_factor IS
     'The TOTP seed of an account, sealed, with the time step it accepted last and the wrong tries that count';
 COMMENT ON COLUMN postern.totp_factor.id IS 'New with every seed; the seed is sealed for realm and id';
@@ -59,7 +59,7 @@ CREATE TABLE postern.recovery_code (
     CONSTRAINT recovery_code_data_key FOREIGN KEY (realm_id, data_key) REFERENCES postern.data_key
         DEFERRABLE INITIALLY DEFERRED
 );
-CREATE INDEX recovery_code_of_data_key ON postern.recovery_code (realm_id, data_key);
+CREATE INDEX recovery_code_of_data_key ON postern.recovery_code (data_key, realm_id);
 COMMENT ON TABLE postern.recovery_code IS 'Unused recovery codes: HMAC under a key outside the database';
 COMMENT ON COLUMN postern.recovery_code.data_key IS 'The data key of the HMAC';
 CALL postern.tenant_table('recovery_code', 'SELECT, INSERT, DELETE', 'cascade');

@@ -26,8 +26,8 @@ CREATE TABLE postern.device_key (
     CHECK (user_id IS NOT NULL OR phone IS NOT NULL OR added_at IS NULL),
     CONSTRAINT device_key_binding CHECK (num_nulls(phone, phone_at, phone_by, phone_client) IN (0, 4))
 ) WITH (fillfactor = 80);
-CREATE INDEX device_key_of_user ON postern.device_key (realm_id, user_id) WHERE user_id IS NOT NULL;
-CREATE INDEX device_key_of_phone ON postern.device_key (realm_id, phone) WHERE phone IS NOT NULL;
+CREATE INDEX device_key_of_user ON postern.device_key (user_id, realm_id) WHERE user_id IS NOT NULL;
+CREATE INDEX device_key_of_phone ON postern.device_key (phone, realm_id) WHERE phone IS NOT NULL;
 COMMENT ON TABLE postern.device_key IS 'P-256 keys of devices: trusted devices of users, keys of proven phones';
 COMMENT ON COLUMN postern.device_key.thumbprint IS 'SHA-256 thumbprint of the key (RFC 7638)';
 COMMENT ON COLUMN postern.device_key.public_key IS 'x and y, 32 bytes each';

@@ -19,8 +19,8 @@ CREATE TABLE postern.undo_link (
     PRIMARY KEY (realm_id, id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 );
-CREATE INDEX undo_link_of_user ON postern.undo_link (realm_id, user_id);
-CREATE INDEX undo_link_sent_to ON postern.undo_link (realm_id, sent_to);
+CREATE INDEX undo_link_of_user ON postern.undo_link (user_id, realm_id);
+CREATE INDEX undo_link_sent_to ON postern.undo_link (sent_to, realm_id);
 COMMENT ON TABLE postern.undo_link IS 'Offers to undo a change of an account; each works once';
 COMMENT ON COLUMN postern.undo_link.target IS
     'The passkey, TOTP factor, identifier or device that was added; of a removal the identifier that was removed';

@@ -26,7 +26,7 @@ CREATE TABLE postern.authorization_code (
     PRIMARY KEY (realm_id, code_hash),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 );
-CREATE INDEX authorization_code_of_user ON postern.authorization_code (realm_id, user_id);
+CREATE INDEX authorization_code_of_user ON postern.authorization_code (user_id, realm_id);
 COMMENT ON TABLE postern.authorization_code IS
     'Authorization codes, only as SHA-256, and what each may be redeemed for';
 COMMENT ON COLUMN postern.authorization_code.session IS 'The session that the code opened; NULL: not used yet';
@@ -51,7 +51,7 @@ CREATE TABLE postern.pushed_request (
     sealed     bytea NOT NULL CHECK (octet_length(sealed) <= 4300),
     PRIMARY KEY (realm_id, id_hash)
 );
-CREATE INDEX pushed_request_unopened ON postern.pushed_request (realm_id, client, source) WHERE opened_at IS NULL;
+CREATE INDEX pushed_request_unopened ON postern.pushed_request (client, source, realm_id) WHERE opened_at IS NULL;
 COMMENT ON TABLE postern.pushed_request IS
     'Authorization requests that a client pushed (RFC 9126), sealed under the key file; request_uri only as SHA-256';
 COMMENT ON COLUMN postern.pushed_request.expires_at IS 'Until when it can be opened';

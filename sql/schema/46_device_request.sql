@@ -64,12 +64,12 @@ CREATE TABLE postern.device_request (
 ) WITH (fillfactor = 70);
 CREATE INDEX device_request_unresolved ON postern.device_request (realm_id, created_at)
     WHERE kind = 'approval' AND resolved_at IS NULL;
-CREATE INDEX device_request_of_user ON postern.device_request (realm_id, user_id, created_at) WHERE user_id IS NOT NULL;
-CREATE INDEX device_request_of_phone ON postern.device_request (realm_id, phone) WHERE phone IS NOT NULL;
+CREATE INDEX device_request_of_user ON postern.device_request (user_id, realm_id, created_at) WHERE user_id IS NOT NULL;
+CREATE INDEX device_request_of_phone ON postern.device_request (phone, realm_id) WHERE phone IS NOT NULL;
 CREATE INDEX device_request_expires ON postern.device_request (expires_at);
 -- For the requests that a newer one replaces, and for the newest of a hint.
 CREATE INDEX device_request_of_hint ON postern.device_request
-    (realm_id, client, lower(hint COLLATE "C"), created_at) WHERE kind = 'approval';
+    (client, lower(hint COLLATE "C"), realm_id, created_at) WHERE kind = 'approval';
 COMMENT ON TABLE postern.device_request IS 'Approvals of sign-ins and proofs of phones: asked, answered, redeemed';
 COMMENT ON COLUMN postern.device_request.reason IS 'Of a failed one: codes of the failure, separated by blanks';
 COMMENT ON COLUMN postern.device_request.jkt IS 'Thumbprint of the key that must be proven when an approval is polled';

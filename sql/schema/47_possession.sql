@@ -40,7 +40,7 @@ CREATE TABLE postern.test_number (
     CONSTRAINT test_number_code CHECK (num_nulls(code_salt, code_mac, data_key) IN (0, 3)
         AND num_nonnulls(pending_code, code_mac) = CASE outcome WHEN 'code' THEN 1 ELSE 0 END)
 );
-CREATE INDEX test_number_of_client ON postern.test_number (realm_id, client);
+CREATE INDEX test_number_of_client ON postern.test_number (client, realm_id);
 COMMENT ON TABLE postern.test_number IS 'Numbers to which nothing is sent, each for one client, at most 30 days';
 COMMENT ON COLUMN postern.test_number.pending_code IS
     'A password that an administrator typed, until a running server has keyed it; then only its salted HMAC is left';

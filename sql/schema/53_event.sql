@@ -59,9 +59,9 @@ CREATE TABLE postern.webhook_subject (
     PRIMARY KEY (realm_id, webhook, subject),
     FOREIGN KEY (realm_id, webhook) REFERENCES postern.webhook ON DELETE CASCADE
 );
-CREATE INDEX webhook_subject_due ON postern.webhook_subject (realm_id, webhook, due_at) WHERE failures = 0;
-CREATE INDEX webhook_subject_again ON postern.webhook_subject (realm_id, webhook, due_at) WHERE failures > 0;
-CREATE INDEX webhook_subject_retried ON postern.webhook_subject (realm_id, webhook, due_at)
+CREATE INDEX webhook_subject_due ON postern.webhook_subject (webhook, realm_id, due_at) WHERE failures = 0;
+CREATE INDEX webhook_subject_again ON postern.webhook_subject (webhook, realm_id, due_at) WHERE failures > 0;
+CREATE INDEX webhook_subject_retried ON postern.webhook_subject (webhook, realm_id, due_at)
     WHERE failures > 0 AND lease IS NOT NULL;
 COMMENT ON TABLE postern.webhook_subject IS
     'Users (or other subjects) with events to send: the row is the lease under which one event is sent at a time';
