@@ -5,80 +5,80 @@ import Testing
 
 /// Waits end for a reason, and for each reason at once.
 @Suite struct LongPollsTests {
-    private let room = LongPolls(places: 2)
+    private let longPolls = LongPolls(places: 2)
     private let topic = WaitTopic(.user, .random(), realm: .random())
 
     private func wait(since mark: LongPolls.Mark, _ end: ConnectionEnd? = nil) -> Task<LongPolls.Outcome, Never> {
-        Task { [room, topic] in await room.wait(for: topic, since: mark, until: .now + .seconds(60), end) }
+        Task { [longPolls, topic] in await longPolls.wait(for: topic, since: mark, until: .now + .seconds(60), end) }
     }
 
     @Test func aWakeUpEndsTheWaitsOfItsTopicAlone() async {
-        #expect(room.enter())
-        defer { room.leave() }
-        let waiting = wait(since: room.mark)
+        #expect(longPolls.enter())
+        defer { longPolls.leave() }
+        let waiting = wait(since: longPolls.mark)
         let deadline = ContinuousClock.now + .milliseconds(1)
         let other = WaitTopic(.transaction, topic.id, realm: topic.realm)
-        let overdue = await room.wait(for: other, since: room.mark, until: deadline, nil)
+        let overdue = await longPolls.wait(for: other, since: longPolls.mark, until: deadline, nil)
         #expect(overdue == .over)
-        room.wake(topic)
+        longPolls.wake(topic)
         #expect(await waiting.value == .woken)
     }
 
     @Test func aChangeBetweenLookAndWaitIsNotLost() async {
-        #expect(room.enter())
-        defer { room.leave() }
-        let mark = room.mark
-        room.wake(topic)
+        #expect(longPolls.enter())
+        defer { longPolls.leave() }
+        let mark = longPolls.mark
+        longPolls.wake(topic)
         #expect(await wait(since: mark).value == .woken)
-        #expect(await room.wait(for: topic, since: room.mark, until: .now, nil) == .over)
+        #expect(await longPolls.wait(for: topic, since: longPolls.mark, until: .now, nil) == .over)
     }
 
     @Test func aReconnectMakesEveryWaiterLook() async {
-        #expect(room.enter())
-        defer { room.leave() }
-        let mark = room.mark
+        #expect(longPolls.enter())
+        defer { longPolls.leave() }
+        let mark = longPolls.mark
         let waiting = wait(since: mark)
-        room.wakeAll()
+        longPolls.wakeAll()
         #expect(await waiting.value == .unsure)
-        #expect(await wait(since: mark).value == .unsure, "and who looked before")
+        #expect(await wait(since: mark).value == .unsure, "and who polled before")
     }
 
     @Test func aConnectionThatEndsIsNotWaitedFor() async {
-        #expect(room.enter())
-        defer { room.leave() }
+        #expect(longPolls.enter())
+        defer { longPolls.leave() }
         let end = ConnectionEnd()
-        let waiting = wait(since: room.mark, end)
+        let waiting = wait(since: longPolls.mark, end)
         end.signal()
         #expect(await waiting.value == .over)
-        #expect(await wait(since: room.mark, end).value == .over, "nor a further request of it")
+        #expect(await wait(since: longPolls.mark, end).value == .over, "nor a further request of it")
     }
 
     @Test func placesAreBounded() {
-        #expect(room.enter() && room.enter() && !room.enter())
-        room.leave()
-        #expect(room.enter() && !room.enter())
-        #expect(room.occupied == 2)
+        #expect(longPolls.enter() && longPolls.enter() && !longPolls.enter())
+        longPolls.leave()
+        #expect(longPolls.enter() && !longPolls.enter())
+        #expect(longPolls.occupied == 2)
     }
 
     @Test func whoWasWokenLooksBeforeWhoComes() {
-        var line = PollQueue()
-        let taken = (0...PollQueue.pollsAtOnce).map { _ in line.takesTurn() }
+        var queue = PollQueue()
+        let taken = (0...PollQueue.pollsAtOnce).map { _ in queue.takesTurn() }
         #expect(taken == Array(repeating: true, count: PollQueue.pollsAtOnce) + [false])
-        line.append(1, isUrgent: false)
-        line.append(2, isUrgent: false)
-        line.append(3, isUrgent: true)
-        let order = (0..<4).map { _ in line.next() }
+        queue.append(1, isUrgent: false)
+        queue.append(2, isUrgent: false)
+        queue.append(3, isUrgent: true)
+        let order = (0..<4).map { _ in queue.next() }
         #expect(order == [3, 1, 2, nil])
-        let again = (0..<2).map { _ in line.takesTurn() }
+        let again = (0..<2).map { _ in queue.takesTurn() }
         #expect(again == [true, false])
     }
 
     @Test func aTurnThatDoesNotComeInTimeIsRefused() async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let gates = (0..<PollQueue.pollsAtOnce).map { _ in AsyncStream.makeStream(of: Void.self) }
-        let looks = gates.map { gate in
-            Task { [room] in
-                try await room.inTurn(isUrgent: false, until: .now + .seconds(60), nil) {
+        let polls = gates.map { gate in
+            Task { [longPolls] in
+                try await longPolls.inTurn(isUrgent: false, until: .now + .seconds(60), nil) {
                     begin.yield()
                     for await _ in gate.stream {}
                 }
@@ -87,14 +87,14 @@ import Testing
         var count = 0
         for await _ in begun {
             count += 1
-            if count == looks.count { break }
+            if count == polls.count { break }
         }
         await #expect(throws: StoreError.unavailable(.poolExhausted)) {
-            try await room.inTurn(isUrgent: true, until: .now, nil) {}
+            try await longPolls.inTurn(isUrgent: true, until: .now, nil) {}
         }
         for gate in gates { gate.continuation.finish() }
-        for look in looks { try await look.value }
-        #expect(try await room.inTurn(isUrgent: false, until: .now, nil) { 7 } == 7, "the turns are free again")
+        for poll in polls { try await poll.value }
+        #expect(try await longPolls.inTurn(isUrgent: false, until: .now, nil) { 7 } == 7, "the turns are free again")
     }
 
     @Test func aNotificationNamesATopic() {

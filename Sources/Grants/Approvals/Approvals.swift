@@ -12,8 +12,8 @@ public struct Approvals: Sendable {
         self.limiter = limiter
     }
 
-    /// One request for an inbox, however often it looks.
-    public actor Look {
+    /// One request for an inbox, however often it asks the database.
+    public actor InboxPoll {
         private let store: ApprovalStore
         private let realm: Realm
         private let proof: ProofUse
@@ -43,9 +43,9 @@ public struct Approvals: Sendable {
         }
     }
 
-    /// A look by the key of a proof.
-    public func look(by proof: ProofUse, realm: Realm) -> Look {
-        Look(store, limiter, realm: realm, proof: proof)
+    /// A poll by the key of a proof.
+    public func poll(by proof: ProofUse, realm: Realm) -> InboxPoll {
+        InboxPoll(store, limiter, realm: realm, proof: proof)
     }
 
     /// Decides a request, if the answer is signed by a device of its user over what that device was shown.

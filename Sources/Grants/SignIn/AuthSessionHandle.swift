@@ -8,7 +8,7 @@ package import Persistence
 /// address.
 package struct AuthSessionHandle: Equatable {
     static let prefix = "pas_"
-    /// 16 random bytes: `auth_session.id`.
+    /// 16 random bytes: `sign_in_request.id`.
     package let id: [UInt8]
     package let addressKey: String
     /// What carried the message to a phone; `nil`: mail.

@@ -34,7 +34,7 @@ public struct Polling: Sendable {
         public let matchNumber: String
     }
 
-    /// Seconds between polls, until one comes too early (`auth_session.poll_interval`).
+    /// Seconds between polls, until one comes too early (`sign_in_request.poll_interval`).
     static let interval = 5
 
     /// The key under which statements about a handle take turns.

@@ -5,7 +5,7 @@ public import Persistence
 /// One value serves both halves of a request: it records the request while the caller waits, and decides about it in a
 /// worker, which alone looks whether the address has an account.
 public protocol SentFactor: Sendable {
-    /// `auth_session.kind` of its requests.
+    /// `sign_in_request.kind` of its requests.
     var kind: String { get }
     /// The limits of its requests by mail.
     var policy: RateLimit.Policy { get }

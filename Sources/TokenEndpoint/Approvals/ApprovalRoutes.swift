@@ -21,10 +21,10 @@ struct ApprovalRoutes: Sendable {
     private func inbox(_ exchange: Exchange, _ caller: DeviceCaller) async throws -> Answer {
         let seconds = try Self.wait(exchange)
         return try await caller.using(in: exchange.realm) {
-            let look = approvals.look(by: caller.proof.use, realm: exchange.realm)
+            let poll = approvals.poll(by: caller.proof.use, realm: exchange.realm)
             let held = try await waiting.hold(exchange, for: seconds) {
                 @Sendable () async throws -> Poll<ApprovalStore.Inbox> in
-                guard let inbox = try await look.inbox() else { throw DeviceAuthentication.unknown }
+                guard let inbox = try await poll.inbox() else { throw DeviceAuthentication.unknown }
                 guard inbox.approvals.isEmpty, inbox.probationUntil == nil else { return .found(inbox) }
                 return .nothing(inbox, WaitTopic(.user, inbox.user, realm: exchange.realm.id))
             }

@@ -4,11 +4,11 @@ import Synchronization
 /// Where requests wait for a change without a database connection and without a query (docs/decisions/0041).
 ///
 /// A place costs an entry in each of three tables. One notification on the listening connection wakes the requests of
-/// its topic; one timer ends those whose time is up. A request takes a ``Mark`` before it looks, so that a change
-/// between its look and its wait is not lost. Looks take turns (``PollQueue``): ten thousand devices that come at once
+/// its topic; one timer ends those whose time is up. A request takes a ``Mark`` before it polls, so that a change
+/// between its poll and its wait is not lost. Polls take turns (``PollQueue``): ten thousand devices that come at once
 /// must not take the connections of those who sign in.
 final class LongPolls: Sendable {
-    /// How many wake-ups the room had seen.
+    /// How many wake-ups there had been.
     struct Mark: Sendable, Comparable {
         fileprivate let number: UInt64
         static func < (one: Mark, other: Mark) -> Bool { one.number < other.number }
@@ -18,7 +18,7 @@ final class LongPolls: Sendable {
     enum Outcome: Sendable {
         /// The topic has changed.
         case woken
-        /// The topic may have changed: the listening connection was away, or the room has forgotten what happened.
+        /// The topic may have changed: the listening connection was away, or what happened was forgotten.
         case unsure
         /// The time is up, the client has gone, or the server stops.
         case over
@@ -26,7 +26,7 @@ final class LongPolls: Sendable {
 
     private struct Waiter {
         let continuation: CheckedContinuation<Outcome, Never>
-        /// `nil`: it waits for its turn to look.
+        /// `nil`: it waits for its turn to poll.
         let topic: WaitTopic?
     }
 
@@ -40,9 +40,9 @@ final class LongPolls: Sendable {
         var wakes: UInt64 = 0
         /// The number of the last wake-up of each topic since ``forgotten``.
         var recent: [WaitTopic: UInt64] = [:]
-        /// Marks from before this wake-up have to look again: the server does not know what they missed.
+        /// Marks from before this wake-up have to poll again: the server does not know what they missed.
         var forgotten: UInt64 = 0
-        var line = PollQueue()
+        var queue = PollQueue()
         var lastTick: Int64 = 0
         var isTicking = false
     }
@@ -81,12 +81,12 @@ final class LongPolls: Sendable {
         }
     }
 
-    /// To be taken before a look at the database.
+    /// To be taken before a poll of the database.
     var mark: Mark { Mark(number: state.withLock { $0.wakes }) }
 
     /// Waits for a change of a topic, by a request that has a place.
     /// - Parameters:
-    ///   - mark: from before the last look: a change since then ends the wait at once.
+    ///   - mark: from before the last poll: a change since then ends the wait at once.
     ///   - deadline: the wait ends up to ``tick`` later.
     ///   - end: of the request's connection.
     func wait(
@@ -111,15 +111,15 @@ final class LongPolls: Sendable {
         }
     }
 
-    /// Runs a look at the database in its turn.
+    /// Runs a poll of the database in its turn.
     /// - Parameters:
     ///   - isUrgent: something has changed, so it goes before those that only want to begin to wait.
     ///   - deadline: until then the turn is waited for.
     ///   - end: of the request's connection.
-    /// - Throws: `unavailable` when the turn did not come; what `look` threw.
+    /// - Throws: `unavailable` when the turn did not come; what `poll` threw.
     func inTurn<Found: Sendable>(
         isUrgent: Bool, until deadline: ContinuousClock.Instant, _ end: ConnectionEnd?,
-        _ look: @Sendable () async throws -> Found
+        _ poll: @Sendable () async throws -> Found
     ) async throws -> Found {
         let number = state.withLock { state in
             state.lastNumber += 1
@@ -127,8 +127,8 @@ final class LongPolls: Sendable {
         }
         let outcome = await withCheckedContinuation { continuation in
             let outcome = state.withLock { state -> Outcome? in
-                if state.line.takesTurn() { return .woken }
-                state.line.append(number, isUrgent: isUrgent)
+                if state.queue.takesTurn() { return .woken }
+                state.queue.append(number, isUrgent: isUrgent)
                 add(Waiter(continuation: continuation, topic: nil), number, until: deadline, &state)
                 return nil
             }
@@ -138,15 +138,15 @@ final class LongPolls: Sendable {
         end?.clear()
         guard outcome == .woken else { throw StoreError.unavailable(.poolExhausted) }
         defer { handOn() }
-        // A task keeps until its end the memory that its deepest call took: the look has a task of its own.
-        async let found = look()
+        // A task keeps until its end the memory that its deepest call took: the poll has a task of its own.
+        async let found = poll()
         return try await found
     }
 
     /// The turn goes to the next in line.
     private func handOn() {
         let next = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
-            while let number = state.line.next() {
+            while let number = state.queue.next() {
                 if let continuation = Self.remove(number, &state) { return continuation }
             }
             return nil
@@ -172,7 +172,7 @@ final class LongPolls: Sendable {
         end(numbers, .woken)
     }
 
-    /// The listening connection is there again: every waiting request looks once.
+    /// The listening connection is there again: every waiting request polls once.
     func wakeAll() {
         let numbers = state.withLock { state in
             state.wakes += 1

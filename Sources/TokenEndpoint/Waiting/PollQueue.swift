@@ -1,4 +1,4 @@
-/// Whose turn it is to look at the database, among requests that are held. Those whose topic has changed come first,
+/// Whose turn it is to poll the database, among requests that are held. Those whose topic has changed come first,
 /// then the others in the order in which they came. A request that has ended keeps its place until
 /// its turn comes.
 struct PollQueue {
