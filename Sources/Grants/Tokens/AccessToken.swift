@@ -52,13 +52,13 @@ public struct AccessToken: Sendable, Equatable {
 package struct SealedReference {
     /// The kind of row it refers to.
     package enum Kind: Sendable {
-        case session, serviceAccount, addressProof
+        case session, serviceAccount, addressVerification
 
         var prefix: String {
             switch self {
             case .session: "pat_"
             case .serviceAccount: "psa_"
-            case .addressProof: "pva_"
+            case .addressVerification: "pva_"
             }
         }
 
@@ -66,7 +66,7 @@ package struct SealedReference {
             switch self {
             case .session: .accessToken
             case .serviceAccount: .serviceAccountToken
-            case .addressProof: .addressToken
+            case .addressVerification: .addressToken
             }
         }
 
@@ -74,7 +74,7 @@ package struct SealedReference {
             switch self {
             case .session: Array("access token".utf8) + realm.bytes
             case .serviceAccount: Array("service account token".utf8) + realm.bytes
-            case .addressProof: Array("address token".utf8) + realm.bytes
+            case .addressVerification: Array("address token".utf8) + realm.bytes
             }
         }
     }

@@ -103,8 +103,9 @@ public struct AccessTokenVerifier: Sendable {
             else { return nil }
             return Self.alive(token, account, realm: realm).map(Holder.service)
         }
-        if presented.hasPrefix(SealedReference.Kind.addressProof.prefix) {
-            guard let reference = SealedReference(presented, of: .addressProof, realm: realm.id, keyring: keyring),
+        if presented.hasPrefix(SealedReference.Kind.addressVerification.prefix) {
+            guard
+                let reference = SealedReference(presented, of: .addressVerification, realm: realm.id, keyring: keyring),
                 presentation.fits(reference.thumbprint),
                 let live = try await addresses.live(
                     realm: realm.id, session: reference.owner, proof: presentation.proof),
@@ -138,7 +139,7 @@ public struct AccessTokenVerifier: Sendable {
 
     /// Whether a token is ours and bound to a key, alive or not: a refusal names the scheme that it wants.
     public func isBound(_ presented: String, realm: Realm, now: Double) -> Bool {
-        for kind in [SealedReference.Kind.session, .serviceAccount, .addressProof]
+        for kind in [SealedReference.Kind.session, .serviceAccount, .addressVerification]
         where presented.hasPrefix(kind.prefix) {
             return SealedReference(presented, of: kind, realm: realm.id, keyring: keyring)?.thumbprint != nil
         }

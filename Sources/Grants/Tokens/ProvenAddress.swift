@@ -16,7 +16,7 @@ public struct ProvenAddress: Sendable, Equatable {
     ) throws(TokenError) -> [UInt8] {
         guard
             let sealed = try? keyring.seal(
-                Array(text.utf8), for: .addressProof, realm: realm, aad: aad(realm, client))
+                Array(text.utf8), for: .addressVerification, realm: realm, aad: aad(realm, client))
         else { throw .unavailable("seal") }
         return sealed
     }
@@ -25,7 +25,7 @@ public struct ProvenAddress: Sendable, Equatable {
     init?(_ proof: AddressTokenStore.Proof, realm: UUIDValue, client: UUIDValue, keyring: Keyring) {
         guard
             let opened = try? keyring.open(
-                proof.sealedAddress, for: .addressProof, realm: realm, aad: Self.aad(realm, client)),
+                proof.sealedAddress, for: .addressVerification, realm: realm, aad: Self.aad(realm, client)),
             let text = String(validating: opened, as: UTF8.self)
         else { return nil }
         self.text = text
@@ -80,7 +80,8 @@ extension TokenIssuer {
             sessionExpiresAt: Int(redeemed.expiresAt), scope: redeemed.scope, audience: redeemed.resources)
         token.thumbprint = thumbprint
         let accessToken = try SealedReference.text(
-            token, of: .addressProof, epoch: Int(proof.authTime), realm: realm.id, salt: tokenSalt, keyring: keyring)
+            token, of: .addressVerification, epoch: Int(proof.authTime), realm: realm.id, salt: tokenSalt,
+            keyring: keyring)
         var claims = JSONWriter()
         claims.member("iss", realm.issuer)
         claims.claims(of: address)

@@ -21,7 +21,7 @@ package struct PageParts: Sendable {
     package let sentLink: SentLink
     package let confirmation: MagicLinkConfirmation
     package let undo: UndoOffers
-    package let addressProofs: AddressProofs
+    package let addressVerifications: AddressVerifications
     package let identifiers: Identifiers
     package let possession: PossessionSteps
     package let limiter: RateLimiter

@@ -123,8 +123,8 @@ extension Server {
                 images: BrandStore(database), signIn: signIn, code: codeFactor, link: linkFactor,
                 passkey: passkeyFactor, passkeys: passkeys, requests: requests, sentCode: code,
                 mailedRegistration: registration, sentLink: link, confirmation: confirmation, undo: undo,
-                addressProofs: AddressProofs(
-                    store: AddressProofStore(database), dataKeys: DataKeyStore(database), codes: codes,
+                addressVerifications: AddressVerifications(
+                    store: AddressVerificationStore(database), dataKeys: DataKeyStore(database), codes: codes,
                     limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery),
                 identifiers: identifiers, possession: possession.steps,
                 limiter: limiter, limit: limit, keyring: keyring, deadline: configuration.uniformDeadline,

@@ -59,7 +59,7 @@ VALUES
      'ends', 'stays', 'stays', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('proven number', '{device_request}',
      'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
-    ('proven address', '{address_proof}',
+    ('proven address', '{address_verification}',
      'stays', 'stays', 'stays', 'ends', 'stays', 'refused', 'ends', 'stays', 'refused', 'ends', '–'),
     ('consent', '{consent}',
      'stays', 'refused', 'stays', 'ends', 'ends', 'stays', 'ends', 'stays', 'refused', 'stays', 'webhooks'),

@@ -85,7 +85,7 @@ BEGIN
                RETURNING c.client, c.expires_at)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('authorization-code', NULL, k.client_id)), '[]') INTO v_rows
       FROM x JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = x.client WHERE x.expires_at > now();
-    WITH x AS (UPDATE postern.address_proof AS p SET revoked_at = now()
+    WITH x AS (UPDATE postern.address_verification AS p SET revoked_at = now()
                 WHERE p.realm_id = p_realm AND p.revoked_at IS NULL AND p.expires_at > now()
                   AND p.browser_session IN (SELECT b.id FROM postern.browser_session AS b
                                              WHERE b.realm_id = p_realm AND b.user_id = p_user)

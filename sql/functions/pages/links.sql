@@ -44,7 +44,7 @@ BEGIN
            AND k.ended IS NULL
            FOR UPDATE OF k SKIP LOCKED);
     -- A proof without an account has the same id.
-    UPDATE postern.address_proof AS p SET expires_at = now(), code_mac = NULL, code_salt = NULL
+    UPDATE postern.address_verification AS p SET expires_at = now(), code_mac = NULL, code_salt = NULL
      WHERE p.realm_id = p_realm AND p.id = encode(p_handle, 'hex')::uuid AND p.proved_at IS NULL
        AND p.expires_at > now()
     RETURNING p.id, p.message INTO v_proof;

@@ -5,10 +5,10 @@ SET LOCAL ROLE postern_owner;
 -- after a restore it is not known which of them were used. Sessions and the mail queue have rules of their own below.
 CREATE OR REPLACE FUNCTION postern.tables_void_after_restore() RETURNS text[]
 LANGUAGE sql IMMUTABLE
-RETURN ARRAY['address_proof', 'sign_in_request', 'authorization_code', 'login_code', 'login_link', 'pushed_request',
-             'device_request'];
+RETURN ARRAY['address_verification', 'sign_in_request', 'authorization_code', 'login_code', 'login_link',
+             'pushed_request', 'device_request'];
 COMMENT ON FUNCTION postern.tables_void_after_restore IS
-    'Tables that admin.after_restore empties: codes, links, requests, handles, transactions';
+    'Tables that admin.after_restore empties: codes, links, requests, handles, device requests';
 
 CREATE OR REPLACE FUNCTION admin.after_restore(
     restored_to timestamptz, sessions_used_since timestamptz DEFAULT '-infinity')

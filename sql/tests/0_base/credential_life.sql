@@ -52,7 +52,7 @@ SELECT pg_temp.answers(link => 'linked'), pg_temp.checks('passed', 'passed', 'ke
 UPDATE postern.client SET jwks = '{"keys":[]}' WHERE client_id = 'robot';
 INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private)
 VALUES (pg_temp.realm(), 'kid', 'ES256', '{}', '\x00');
-INSERT INTO postern.address_proof (realm_id, id, client, browser_session, session, subject, expires_at, kind, sealed_address)
+INSERT INTO postern.address_verification (realm_id, id, client, browser_session, session, subject, expires_at, kind, sealed_address)
 VALUES (pg_temp.realm(), gen_random_uuid(), pg_temp.client(), pg_temp.uu('jar'), pg_temp.uu('proven address'), gen_random_uuid(),
         now() + interval '10 minutes', 'email', '\x00');
 SELECT admin.put_test_identity('a', 'review@example.com', 'app', '72946153') \g /dev/null

@@ -2,7 +2,7 @@
 -- The person uses another address: what was asked for with the former handle opens nothing any more.
 SELECT no_plan();
 SELECT admin.put_test_identity('a', 'review@example.com', 'app', '42719305', now() + interval '1 day') \g /dev/null
-INSERT INTO postern.address_proof (realm_id, id, client, expires_at, kind, sealed_address, code_salt, code_mac)
+INSERT INTO postern.address_verification (realm_id, id, client, expires_at, kind, sealed_address, code_salt, code_mac)
 SELECT pg_temp.realm(), pg_temp.uu('proof'), pg_temp.client(), now() + interval '5 minutes', 'email', '\x01',
        pg_temp.b16('salt'), pg_temp.h('code');
 SET LOCAL ROLE app_login;
@@ -34,7 +34,7 @@ SELECT is(pg_temp.ask('t1', 'review@example.com', '333333'), 'test_identity', 'a
 SELECT ok(pg_temp.gives_up('t1'), 'is given up');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.login_code WHERE is_test$$), '1', 'its fixed code stays');
 SELECT ok(pg_temp.gives_up('proof'), 'a proof without an account is given up');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.address_proof WHERE code_mac IS NOT NULL OR expires_at > now()$$), '0',
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.address_verification WHERE code_mac IS NOT NULL OR expires_at > now()$$), '0',
           'its code proves nothing any more');
 SELECT * FROM finish();
 ROLLBACK;

@@ -22,7 +22,7 @@ GRANT EXECUTE ON FUNCTION postern.address_proved_at TO postern_app;
 -- Sends a code, unless the browser's user has proven the address lately. p_resend_of: the proof to send again for.
 -- Outcomes: known (share_address may follow; nothing was sent), sent, cooldown (sent a moment ago), send_limit,
 -- rate_limited.
-CREATE OR REPLACE FUNCTION postern.begin_address_proof(
+CREATE OR REPLACE FUNCTION postern.begin_address_verification(
     p_realm uuid, p_id uuid, p_resend_of uuid, p_address text, p_address_key text, p_sealed bytea, p_channel text,
     p_region text, p_client uuid, p_app text, p_source text, p_lifetime integer, p_sends integer,
     p_salt bytea, p_keyed bytea, p_cookie_hash bytea, p_host text, p_max_age integer, p_mail_id uuid, p_payload bytea,
@@ -43,7 +43,7 @@ BEGIN
         RETURN;
     END IF;
     SELECT p.sends, p.message, p.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
-      FROM postern.address_proof AS p JOIN postern.realm AS r ON r.id = p_realm
+      FROM postern.address_verification AS p JOIN postern.realm AS r ON r.id = p_realm
       LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
      WHERE p.realm_id = p_realm AND p.id = p_resend_of AND p.client = p_client AND p.proved_at IS NULL
        AND p.expires_at > now()
@@ -64,12 +64,12 @@ BEGIN
         RETURN;
     END IF;
     outcome := 'sent';
-    INSERT INTO postern.address_proof AS p (realm_id, id, client, expires_at, last_send_at, sends, kind, channel,
+    INSERT INTO postern.address_verification AS p (realm_id, id, client, expires_at, last_send_at, sends, kind, channel,
                                             region, source, sealed_address, code_salt, code_mac, message)
     VALUES (p_realm, id, p_client, now() + make_interval(secs => p_lifetime), now(), 1,
             CASE WHEN p_channel IS NULL THEN 'email' ELSE 'phone' END, p_channel, p_region, p_source, p_sealed, p_salt,
             sha256(p_salt || p_keyed), p_mail_id)
-        ON CONFLICT ON CONSTRAINT address_proof_pkey DO UPDATE
+        ON CONFLICT ON CONSTRAINT address_verification_pkey DO UPDATE
        SET sends = p.sends + 1, last_send_at = now(), channel = excluded.channel, code_salt = excluded.code_salt,
            code_mac = excluded.code_mac, expires_at = excluded.expires_at, message = excluded.message;
     PERFORM postern.supersede_message(p_realm, v_before.message);
@@ -79,9 +79,9 @@ BEGIN
         p_locale => NULLIF(current_setting('postern.locale', true), ''), p_region => p_region);
 END
 $$;
-COMMENT ON FUNCTION postern.begin_address_proof IS
+COMMENT ON FUNCTION postern.begin_address_verification IS
     'Sends a code to an address that is to be proven, unless the browser''s user has proven it lately';
-GRANT EXECUTE ON FUNCTION postern.begin_address_proof TO postern_app;
+GRANT EXECUTE ON FUNCTION postern.begin_address_verification TO postern_app;
 
 -- The authorization code of a proof. p_request: as for postern.answer_request. Outcomes: issued, closed (client or
 -- pages were closed meanwhile), used (the pushed request was answered before).
@@ -104,7 +104,7 @@ BEGIN
           AND NOT postern.use_pushed_request(p_realm, decode(p_request ->> 'pushed', 'hex')) THEN
         RETURN 'used';
     END IF;
-    UPDATE postern.address_proof AS p
+    UPDATE postern.address_verification AS p
        SET proved_at = p_proved_at, expires_at = now() + v_lifetime, subject = p_subject, amr = p_amr, acr = p_acr,
            code_hash = decode(p_request ->> 'code', 'hex'), redirect_uri = p_request ->> 'redirect_uri',
            code_challenge = p_request ->> 'challenge', nonce = p_request ->> 'nonce',
@@ -114,7 +114,7 @@ BEGIN
     INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
     SELECT p_realm, 'address_proven', p_client, p_source,
            jsonb_build_object('kind', p.kind, 'shared', p.browser_session IS NOT NULL)
-      FROM postern.address_proof AS p WHERE p.realm_id = p_realm AND p.id = p_id;
+      FROM postern.address_verification AS p WHERE p.realm_id = p_realm AND p.id = p_id;
     RETURN 'issued';
 END
 $$;
@@ -146,7 +146,7 @@ BEGIN
         RETURN;
     END IF;
     outcome := 'refused';
-    UPDATE postern.address_proof AS p SET attempts = p.attempts + 1
+    UPDATE postern.address_verification AS p SET attempts = p.attempts + 1
       FROM postern.realm AS r
       LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
      WHERE p.realm_id = p_realm AND p.id = p_id AND p.client = p_client AND p.code_mac IS NOT NULL
@@ -219,7 +219,8 @@ BEGIN
     v_amr := CASE WHEN postern.is_phone(p_address_key)
                   THEN ARRAY(SELECT m FROM unnest(v_session.amr) AS m WHERE m IN ('otp', 'sms', 'tel'))
                   ELSE '{otp}' END;
-    INSERT INTO postern.address_proof (realm_id, id, client, browser_session, expires_at, kind, source, sealed_address)
+    INSERT INTO postern.address_verification (realm_id, id, client, browser_session, expires_at, kind, source,
+                                              sealed_address)
     VALUES (p_realm, p_id, p_client, v_session.id, now() + interval '1 minute',
             CASE WHEN postern.is_phone(p_address_key) THEN 'phone' ELSE 'email' END, p_source, p_sealed);
     RETURN postern.issue_address_code(p_realm, p_client, p_id, p_subject, v_proved_at, v_amr, p_acr, p_request,

@@ -173,7 +173,7 @@ def test_the_address_is_kept_nowhere_in_clear(realm):
     email = "secret-person@mail.example"
     tokens(prove(realm, email))
     rows = realm.world.cluster.value(
-        "SELECT string_agg(t::text, ' ') FROM (SELECT p::text FROM postern.address_proof p"
+        "SELECT string_agg(t::text, ' ') FROM (SELECT p::text FROM postern.address_verification p"
         " UNION ALL SELECT e::text FROM postern.audit_event e UNION ALL SELECT s::text FROM postern.sign_in_request s) AS x (t)")
     assert "address_proven" in rows and "secret-person" not in rows and email.encode().hex() not in rows
 

@@ -1,5 +1,5 @@
 /// Proofs of addresses without accounts: from the message with a code to the end of the tokens.
-public struct AddressProofStore: Sendable {
+public struct AddressVerificationStore: Sendable {
     private let database: Database
 
     /// Works on `database`.
@@ -154,10 +154,10 @@ public struct AddressProofStore: Sendable {
     }
 }
 
-extension AddressProofStore {
+extension AddressVerificationStore {
     struct Calls: Sendable {
         let begin = FunctionCall<(Begun?, PermitVerdict)>(
-            "begin_address_proof",
+            "begin_address_verification",
             [
                 "realm", "id", "resend_of", "address", "address_key", "sealed", "channel", "region", "client", "app",
                 Argument("source", of: ["source", "locale", "page_origin"]) {

@@ -7,7 +7,7 @@ CREATE FUNCTION pg_temp.begins(
     id text, address text DEFAULT 'who@example.com', code text DEFAULT '111111', resend boolean DEFAULT false,
     cookie text DEFAULT NULL, max_age integer DEFAULT NULL, client text DEFAULT 'app', budget text[] DEFAULT '{}')
 RETURNS text LANGUAGE sql AS $$
-    SELECT outcome FROM postern.begin_address_proof(
+    SELECT outcome FROM postern.begin_address_verification(
         pg_temp.realm(), pg_temp.uu(CASE WHEN resend THEN 'fresh ' ELSE '' END || id), CASE WHEN resend THEN pg_temp.uu(id) END,
         address, lower(address), '\xaa',
         CASE WHEN address LIKE '+%' THEN 'sms' END, CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(client), NULL,
@@ -148,13 +148,13 @@ SELECT is(pg_temp.redeems('p11', 's11'), 'refused ended', 'not when the browser 
 -- Code and token end by the clock of the database.
 RESET ROLE;
 SELECT pg_temp.begins('p12'), pg_temp.proves('p12', '111111'), pg_temp.begins('p13'), pg_temp.proves('p13', '111111') \g /dev/null
-UPDATE postern.address_proof SET expires_at = now() WHERE code_hash = pg_temp.h('code of p12');
+UPDATE postern.address_verification SET expires_at = now() WHERE code_hash = pg_temp.h('code of p12');
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.redeems('p12', 's12'), 'refused expired', 'a code whose time is over');
 SELECT is(pg_temp.redeems('p13', 's13'), 'ok t email n', 'one in time');
 SELECT ok(pg_temp.is_live('s13'), 'its token is alive');
 RESET ROLE;
-UPDATE postern.address_proof SET expires_at = now() WHERE session = pg_temp.uu('s13');
+UPDATE postern.address_verification SET expires_at = now() WHERE session = pg_temp.uu('s13');
 SET LOCAL ROLE app_login;
 SELECT ok(NOT pg_temp.is_live('s13'), 'until its time is over');
 SELECT is(postern.revoke_address_token(pg_temp.realm(), pg_temp.client('second'), pg_temp.uu('s10')), false,

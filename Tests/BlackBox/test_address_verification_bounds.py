@@ -7,7 +7,7 @@ from harness.app import bearer
 from harness.codeflow import hosted
 from harness.provider import third_party
 from harness.sign_in_pages import counted_case, positive_control, Session  # pylint: disable=unused-import  # fixtures
-from test_address_proof import prove, tokens
+from test_address_verification import prove, tokens
 from test_audience import BODIES, ENDPOINTS
 from test_third_party_clients import want
 
@@ -95,7 +95,7 @@ def test_authlib_refuses_an_id_token_that_is_not_what_was_issued(realm):
 
 def test_a_proof_leaves_its_audit_row_alone(realm, world):
     """No row of the address once its time is over, by any number of them, and no content of a message that was sent."""
-    count = ("SELECT count(*) FROM postern.address_proof p JOIN postern.realm r ON r.id = p.realm_id WHERE r.slug = '" + realm.slug + "'")
+    count = ("SELECT count(*) FROM postern.address_verification p JOIN postern.realm r ON r.id = p.realm_id WHERE r.slug = '" + realm.slug + "'")
     users = "SELECT count(*) FROM postern.user_account"
     before = world.cluster.value(users)
     for number in range(5):

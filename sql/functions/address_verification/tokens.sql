@@ -16,7 +16,7 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_proof postern.address_proof;
+    v_proof postern.address_verification;
 BEGIN
     db_now := date_part('epoch', now());
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
@@ -26,7 +26,7 @@ BEGIN
     END IF;
     PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
-    UPDATE postern.address_proof AS p
+    UPDATE postern.address_verification AS p
        SET used_at = now(), session = p_session, token_salt = p_token_salt, expires_at = now() + interval '10 minutes',
            resource = CASE WHEN p_resource IS NULL THEN p.resource
                            ELSE ARRAY(SELECT x FROM unnest(p.resource) AS x WHERE x = ANY (p_resource)) END
@@ -49,7 +49,7 @@ BEGIN
     ELSE
         PERFORM postern.require_client(p_realm, p_client, 'gt:authorization_code');
         SELECT p.* INTO v_proof
-          FROM postern.address_proof AS p WHERE p.realm_id = p_realm AND p.code_hash = p_code_hash
+          FROM postern.address_verification AS p WHERE p.realm_id = p_realm AND p.code_hash = p_code_hash
            FOR NO KEY UPDATE;
         IF NOT FOUND THEN
             reason := 'unknown';
@@ -63,7 +63,7 @@ BEGIN
             outcome := 'ok';
         ELSIF v_proof.used_at IS NOT NULL THEN
             reason := 'used';
-            UPDATE postern.address_proof AS p SET revoked_at = now()
+            UPDATE postern.address_verification AS p SET revoked_at = now()
              WHERE p.realm_id = p_realm AND p.id = v_proof.id AND p.revoked_at IS NULL;
             IF FOUND THEN
                 INSERT INTO postern.audit_event (realm_id, event, client, session_id, source)
@@ -109,7 +109,7 @@ BEGIN
     RETURN QUERY
     SELECT c.client_id, p.client, p.subject, p.kind, p.sealed_address, p.amr, p.acr, date_part('epoch', p.proved_at),
            p.token_salt, date_part('epoch', now())
-      FROM postern.address_proof AS p JOIN postern.client AS c ON c.realm_id = p_realm AND c.id = p.client
+      FROM postern.address_verification AS p JOIN postern.client AS c ON c.realm_id = p_realm AND c.id = p.client
      WHERE p.realm_id = p_realm AND p.session = p_session AND p.revoked_at IS NULL AND p.expires_at > now();
 END
 $$;
@@ -137,7 +137,7 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.address_proof AS p SET revoked_at = now()
+    UPDATE postern.address_verification AS p SET revoked_at = now()
      WHERE p.realm_id = p_realm AND p.client = p_client AND p.session = p_session AND p.revoked_at IS NULL;
     RETURN FOUND;
 END

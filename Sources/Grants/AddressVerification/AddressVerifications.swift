@@ -4,8 +4,8 @@ import Synchronization
 
 /// Proofs of addresses without accounts, as pages make them (docs/decisions/0036): a code is sent to the address, or a
 /// signed-in browser shares what its user has proven. No account is looked up for the address.
-public final class AddressProofs: Sendable {
-    private let store: AddressProofStore
+public final class AddressVerifications: Sendable {
+    private let store: AddressVerificationStore
     private let dataKeys: DataKeyStore
     private let limiter: RateLimiter
     private let keyring: Keyring
@@ -18,7 +18,8 @@ public final class AddressProofs: Sendable {
     ///   - codes: counts wrong codes of the realm.
     ///   - wakeDelivery: called when a message was queued.
     public init(
-        store: AddressProofStore, dataKeys: DataKeyStore, codes: CodeStore, limiter: RateLimiter, keyring: Keyring,
+        store: AddressVerificationStore, dataKeys: DataKeyStore, codes: CodeStore, limiter: RateLimiter,
+        keyring: Keyring,
         wakeDelivery: @escaping @Sendable () -> Void
     ) {
         self.store = store
@@ -42,8 +43,8 @@ public final class AddressProofs: Sendable {
             self.host = host
         }
 
-        func asked(by request: AuthorizationRequest) -> AddressProofStore.Browser {
-            AddressProofStore.Browser(cookieHash: cookie.hash, host: host, maximumAge: request.maximumAge)
+        func asked(by request: AuthorizationRequest) -> AddressVerificationStore.Browser {
+            AddressVerificationStore.Browser(cookieHash: cookie.hash, host: host, maximumAge: request.maximumAge)
         }
     }
 
@@ -77,7 +78,7 @@ public final class AddressProofs: Sendable {
         let sent = AddressCode(
             to: address, authSession: authSession, client: client, locale: locale, pageOrigin: pageOrigin,
             realm: realm, source: source, keyring: keyring)
-        let beginning = AddressProofStore.Beginning(
+        let beginning = AddressVerificationStore.Beginning(
             sent.record,
             sealedAddress: try ProvenAddress.sealed(
                 address.text, realm: realm.id, client: client.key, keyring: keyring),
@@ -142,12 +143,12 @@ public final class AddressProofs: Sendable {
     private func proof(
         _ id: UUIDValue, of addressKey: String, for request: AuthorizationRequest, acr: String,
         in context: RequestContext
-    ) async throws -> (AuthorizationCode, AddressProofStore.Proof) {
+    ) async throws -> (AuthorizationCode, AddressVerificationStore.Proof) {
         let code = AuthorizationCode(provesAddress: true)
         var wanted = request.codeRequest
         wanted.codeHash = code.hash
         let key = try await subjectKey(of: context.realm)
-        let proof = AddressProofStore.Proof(
+        let proof = AddressVerificationStore.Proof(
             realm: context.realm.id, client: request.client.key, id: id, addressKey: addressKey,
             subject: Self.subject(of: addressKey, at: request.client, under: key), acr: acr, request: wanted,
             source: context.source)

@@ -2,7 +2,7 @@
 SET LOCAL ROLE postern_owner;
 
 -- One row from the message to the end of the tokens; what was proven is nowhere in clear.
-CREATE TABLE postern.address_proof (
+CREATE TABLE postern.address_verification (
     realm_id        uuid NOT NULL,
     id              uuid NOT NULL,
     client          uuid NOT NULL,
@@ -36,20 +36,22 @@ CREATE TABLE postern.address_proof (
     token_salt      bytea CHECK (octet_length(token_salt) = 16),
     jkt             bytea,
     PRIMARY KEY (realm_id, id),
-    CONSTRAINT address_proof_code UNIQUE (realm_id, code_hash),
-    CONSTRAINT address_proof_session UNIQUE (realm_id, session)
+    CONSTRAINT address_verification_code UNIQUE (realm_id, code_hash),
+    CONSTRAINT address_verification_session UNIQUE (realm_id, session)
 ) WITH (fillfactor = 80);
-COMMENT ON TABLE postern.address_proof IS
+COMMENT ON TABLE postern.address_verification IS
     'Addresses that a client wants proven without an account, from the message to the end of the tokens';
-COMMENT ON COLUMN postern.address_proof.browser_session IS
+COMMENT ON COLUMN postern.address_verification.browser_session IS
     'The session whose user had proven the address already; NULL: a code was sent';
-COMMENT ON COLUMN postern.address_proof.session IS 'What the access token refers to; NULL: the code was not used yet';
-COMMENT ON COLUMN postern.address_proof.subject IS 'sub: an HMAC of client and address under a data key of the realm';
-COMMENT ON COLUMN postern.address_proof.message IS 'The last message that was queued for it (message_outbox.id)';
-COMMENT ON COLUMN postern.address_proof.sealed_address IS 'The address, sealed under the key file';
-COMMENT ON COLUMN postern.address_proof.code_mac IS 'Of the code that was sent to the address';
-COMMENT ON COLUMN postern.address_proof.code_hash IS 'SHA-256 of the authorization code';
-COMMENT ON COLUMN postern.address_proof.jkt IS 'As in authorization_code';
-CALL postern.tenant_table('address_proof', 'SELECT, INSERT, UPDATE', 'delete', 't.expires_at < now()');
+COMMENT ON COLUMN postern.address_verification.session IS
+    'What the access token refers to; NULL: the code was not used yet';
+COMMENT ON COLUMN postern.address_verification.subject IS
+    'sub: an HMAC of client and address under a data key of the realm';
+COMMENT ON COLUMN postern.address_verification.message IS 'The last message that was queued for it (message_outbox.id)';
+COMMENT ON COLUMN postern.address_verification.sealed_address IS 'The address, sealed under the key file';
+COMMENT ON COLUMN postern.address_verification.code_mac IS 'Of the code that was sent to the address';
+COMMENT ON COLUMN postern.address_verification.code_hash IS 'SHA-256 of the authorization code';
+COMMENT ON COLUMN postern.address_verification.jkt IS 'As in authorization_code';
+CALL postern.tenant_table('address_verification', 'SELECT, INSERT, UPDATE', 'delete', 't.expires_at < now()');
 
 RESET ROLE;

@@ -4,7 +4,7 @@ import Texts
 import TokenEndpoint
 
 /// Does what the forms of a proof ask for: the steps `address`, `code` and `continue-as`, without an account.
-struct AddressProofFlow: Sendable {
+struct AddressVerificationFlow: Sendable {
     let parts: PageParts
 
     /// - Throws: as ``SignInFlow/perform(_:_:_:)``.
@@ -30,7 +30,7 @@ struct AddressProofFlow: Sendable {
             return .next(try await send(channel, resends: resends, transaction, context), nil)
         case .proveCode(let code, _):
             do {
-                let proved = try await parts.addressProofs.prove(
+                let proved = try await parts.addressVerifications.prove(
                     code: TypedCode(code), authSession: transaction.handle, for: context.request, acr: acr,
                     in: context.redemption)
                 return try await answer(proved, transaction, context)
@@ -42,7 +42,7 @@ struct AddressProofFlow: Sendable {
             guard let browser = browser(transaction, context),
                 let address = try? context.rules.addresses.read(transaction.address)
             else { return .next(context.begun(from: transaction, at: parts.clock()), nil) }
-            let shared = try await parts.addressProofs.share(
+            let shared = try await parts.addressVerifications.share(
                 address, for: context.request, acr: acr, browser: browser, in: context.redemption)
             return try await answer(shared, transaction, context)
         default: throw PageError(.invalidRequest)
@@ -54,7 +54,7 @@ struct AddressProofFlow: Sendable {
     ) async throws -> SignInTransaction {
         var transaction = transaction
         guard let address = transaction.messageAddress(context, channel, parts.keyring) else { return transaction }
-        let begun = try await parts.addressProofs.begin(
+        let begun = try await parts.addressVerifications.begin(
             address, for: context.request, authSession: resends ? transaction.handle : nil,
             browser: resends ? nil : browser(transaction, context),
             locale: context.language.tag,
@@ -74,15 +74,15 @@ struct AddressProofFlow: Sendable {
     }
 
     /// The browser whose user may share an address, unless the person or the client wants a code.
-    private func browser(_ transaction: SignInTransaction, _ context: SignInContext) -> AddressProofs.Browser? {
+    private func browser(_ transaction: SignInTransaction, _ context: SignInContext) -> AddressVerifications.Browser? {
         guard context.realm.hosted.singleSignOnIdle > 0, !transaction.facts.contains(.wantsCode),
             !context.request.prompts.contains(.login), let cookie = context.cookies.session
         else { return nil }
-        return AddressProofs.Browser(cookie: cookie, host: context.exchange.host)
+        return AddressVerifications.Browser(cookie: cookie, host: context.exchange.host)
     }
 
     private func answer(
-        _ proved: AddressProofs.Proved, _ transaction: SignInTransaction, _ context: SignInContext
+        _ proved: AddressVerifications.Proved, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> SignInFlow.Outcome {
         switch try await parts.authorizations.answer(
             context.request, proved.outcome, proved.code, nil, realm: context.realm)
