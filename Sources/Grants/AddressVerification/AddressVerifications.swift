@@ -80,7 +80,7 @@ public final class AddressVerifications: Sendable {
             realm: realm, source: source, keyring: keyring)
         let beginning = AddressVerificationStore.Beginning(
             sent.record,
-            sealedAddress: try ProvenAddress.sealed(
+            sealedAddress: try VerifiedAddress.sealed(
                 address.text, realm: realm.id, client: client.key, keyring: keyring),
             salt: randomBytes(16), keyed: Self.keyed(TypedCode(sent.code), realm, client, address.key, keyring.newest),
             message: try sent.message(under: keyring))
@@ -134,7 +134,7 @@ public final class AddressVerifications: Sendable {
         let (code, proof) = try await proof(.random(), of: address.key, for: request, acr: acr, in: context)
         let outcome = try await store.share(
             proof,
-            sealedAddress: try ProvenAddress.sealed(
+            sealedAddress: try VerifiedAddress.sealed(
                 address.text, realm: context.realm.id, client: request.client.key, keyring: keyring),
             browser: browser.asked(by: request))
         return Proved(outcome: outcome, code: code)

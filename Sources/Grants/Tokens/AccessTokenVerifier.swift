@@ -162,7 +162,7 @@ public struct AccessTokenVerifier: Sendable {
     ) -> VerifiedAddressToken? {
         guard live.proof.now < Double(token.expiresAt), let client = realm.clients[live.clientID], client.enabled,
             client.key == live.client,
-            let address = ProvenAddress(live.proof, realm: realm.id, client: client.key, keyring: keyring)
+            let address = VerifiedAddress(live.proof, realm: realm.id, client: client.key, keyring: keyring)
         else { return nil }
         return VerifiedAddressToken(
             token: token, address: address, client: client, amr: live.proof.amr, acr: live.proof.acr,

@@ -2,7 +2,7 @@ public import Encoding
 public import Persistence
 
 /// An address that a person proved to a client without an account.
-public struct ProvenAddress: Sendable, Equatable {
+public struct VerifiedAddress: Sendable, Equatable {
     /// As it was typed; a number in E.164 form.
     public let text: String
     /// Whether it is a phone number.
@@ -43,7 +43,7 @@ public struct VerifiedAddressToken: Sendable {
     /// The token's own content.
     public let token: AccessToken
     /// What was proven.
-    public let address: ProvenAddress
+    public let address: VerifiedAddress
     /// The client it was made for.
     public let client: Client
     /// Authentication methods (RFC 8176).
@@ -56,7 +56,7 @@ public struct VerifiedAddressToken: Sendable {
 
 extension JSONWriter {
     /// `sub` and the claims about a proven address (OpenID Connect Core §5.1).
-    public mutating func claims(of address: ProvenAddress) {
+    public mutating func claims(of address: VerifiedAddress) {
         member("sub", address.subject.description)
         member(address.isPhone ? "phone_number" : "email", address.text)
         member(address.isPhone ? "phone_number_verified" : "email_verified", true)
@@ -72,7 +72,7 @@ extension TokenIssuer {
     ) throws(TokenError) -> TokenResponse {
         let proof = redeemed.proof
         try requireTrueClock(Int(proof.now))
-        guard let address = ProvenAddress(proof, realm: realm.id, client: client.key, keyring: keyring) else {
+        guard let address = VerifiedAddress(proof, realm: realm.id, client: client.key, keyring: keyring) else {
             throw .unavailable("the key file lacks the line of an address")
         }
         var token = AccessToken(
