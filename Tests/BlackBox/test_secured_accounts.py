@@ -46,9 +46,10 @@ def by_passkey(who):
 
 
 def test_who_reads_a_mailbox_that_was_given_up_takes_nothing_back(realm):
-    """The owner has signed in by a passkey: no link that was ever sent to the removed address works."""
+    """The owner has signed in by a passkey of long ago: no link that was ever sent to the removed address works."""
     who, new, mailbox = signed_in(realm), realm.new_email(), realm.world.mailbox
     _, who.credential = who.app.enroll(who.token)
+    realm.world.time_travel(8 * 86400)
     by_passkey(who)
     add_email(who, realm, new)
     who.app.enrol_totp(who.token)
@@ -96,8 +97,32 @@ def test_after_a_sign_in_by_mail_alone_both_mailboxes_can_undo_and_the_older_one
     assert [item["Value"] for item in listed(third)] == [who.email]
 
 
+def test_a_passkey_that_a_thief_adds_ends_no_link_of_the_owner(realm):
+    """A reader of the mailbox adds a passkey, signs in by it and removes the owner's address: the owner undoes it."""
+    who, mailbox = signed_in(realm), realm.world.mailbox
+    realm.world.time_travel(400 * 86400)
+    thief, new = signed_in(realm, email=who.email), realm.new_email()
+    _, thief.credential = thief.app.enroll(thief.token)
+    by_passkey(thief)
+    add_email(thief, realm, new)
+    remove(thief, who.email)
+    mailbox.wait(who.email, 3, kind="notice")
+    assert [who.app.get(path).status for path in links(realm, who.email)] == [200, 200, 200]
+    # The thief adds the address again by a code that is read there, and undoes that: the owner's stays the older one.
+    begun = begin(thief, Email=who.email)
+    code = mailbox.wait(who.email, 3, kind="code").code
+    assert add(thief, begun.json()["AuthSession"], code).status == 200
+    mailbox.wait(new, 2, kind="notice")
+    assert who.app.post(links(realm, new)[-1], {"action": "undo"}).status == 200
+    mailbox.wait(who.email, 4, kind="notice")
+    (against,) = [path for path in links(realm, who.email)[1:2] if who.app.get(path).status == 200]
+    assert who.app.post(against, {"action": "undo"}).status == 200
+    again = signed_in(realm, email=who.email)
+    assert [item["Value"] for item in listed(again)] == [who.email]
+
+
 def test_links_of_an_address_do_not_outlive_its_next_holder(realm):
-    """A removed address that another person proves: whoever reads the mails of before undoes nothing."""
+    """A removed address that another person proves, when its account cannot take it back any more."""
     who, new, mailbox = signed_in(realm), realm.new_email(), realm.world.mailbox
     add_email(who, realm, new)
     mailbox.wait(who.email, 1, kind="notice")
@@ -106,9 +131,17 @@ def test_links_of_an_address_do_not_outlive_its_next_holder(realm):
     other = signed_in(realm)
     begun = begin(other, Email=who.email)
     code = mailbox.wait(who.email, 2, kind="code").code
+    refused = add(other, begun.json()["AuthSession"], code)
+    assert (refused.status, refused.json()) == (409, {"error": "Identifier is in use."})
+    assert who.app.get(links(realm, who.email)[-1]).status == 200
+    realm.world.time_travel(7 * 86400)
+    other = signed_in(realm, email=other.email)
+    begun = begin(other, Email=who.email)
+    code = mailbox.wait(who.email, 3, kind="code").code
     assert add(other, begun.json()["AuthSession"], code).status == 200
     for path in links(realm, who.email):
         assert who.app.post(path, {"action": "undo"}).status == 400
+    who = signed_in(realm, email=new)
     assert [item["Value"] for item in listed(who)] == [new] and who.app.userinfo(who.token).status == 200
 
 

@@ -113,11 +113,12 @@ CREATE TABLE postern.removed_identifier (
 CREATE INDEX removed_identifier_of_user ON postern.removed_identifier (user_id, realm_id);
 CREATE INDEX removed_identifier_key ON postern.removed_identifier (key, realm_id);
 COMMENT ON TABLE postern.removed_identifier IS
-    'Proven identifiers that accounts lost in the last 30 days, as they were. A row goes when its value is '
-    'proven again';
+    'Proven identifiers that accounts lost in the last 30 days, as they were. A row goes when its account '
+    'has it back';
 COMMENT ON COLUMN postern.removed_identifier.id IS 'The id that the identifier had';
 COMMENT ON COLUMN postern.removed_identifier.is_contested IS
-    'Its removal may be a thief''s: the session had proven an address alone. Links that were sent there go on';
+    'Its removal may be a thief''s: the session had proven an address alone. Links that were sent there go on, and for '
+    'seven days no other account can prove it';
 CALL postern.tenant_table('removed_identifier', 'SELECT', 'cascade', 't.removed_at < now() - interval ''30 days''');
 
 -- By whatever statement an address leaves an account. A contested removal has written its row before.

@@ -11,7 +11,7 @@ CREATE TABLE postern.session (
     client             uuid NOT NULL,
     security_stamp     uuid NOT NULL,
     browser_session    uuid,
-    device             uuid,
+    factor             uuid,
     auth_time          timestamptz NOT NULL,
     created_at         timestamptz NOT NULL DEFAULT now(),
     last_used_at       timestamptz NOT NULL DEFAULT now(),
@@ -48,7 +48,8 @@ CREATE INDEX session_of_browser ON postern.session (browser_session, realm_id) W
 COMMENT ON TABLE postern.session IS 'A sign-in and its refresh family; the live refresh token only as SHA-256';
 COMMENT ON COLUMN postern.session.browser_session IS
     'The browser session through which it was opened; NULL: a native grant';
-COMMENT ON COLUMN postern.session.device IS 'The trusted device that opened it; NULL: another proof did';
+COMMENT ON COLUMN postern.session.factor IS
+    'The passkey or trusted device that opened or approved it; NULL: another proof did';
 COMMENT ON COLUMN postern.session.bound_from IS
     'The first generation of refresh tokens that is bound to jkt, of a family that a refresh bound; NULL: all of them';
 COMMENT ON COLUMN postern.session.client_id IS

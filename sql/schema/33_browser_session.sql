@@ -7,6 +7,7 @@ CREATE TABLE postern.browser_session (
     id              uuid NOT NULL,
     user_id         uuid NOT NULL,
     security_stamp  uuid NOT NULL,
+    factor          uuid,
     created_at      timestamptz NOT NULL DEFAULT now(),
     auth_time       timestamptz NOT NULL DEFAULT now(),
     last_used_at    timestamptz NOT NULL DEFAULT now(),
@@ -29,6 +30,8 @@ CREATE TABLE postern.browser_session (
 CREATE INDEX browser_session_of_user ON postern.browser_session (user_id, realm_id);
 COMMENT ON TABLE postern.browser_session IS
     'A browser that is signed in to the pages of a host; the cookie only as SHA-256';
+COMMENT ON COLUMN postern.browser_session.factor IS
+    'The last passkey or trusted device that was proven in it; NULL: none';
 COMMENT ON COLUMN postern.browser_session.auth_time IS 'When the user last proved a factor, however weak';
 COMMENT ON COLUMN postern.browser_session.cookie_set_at IS
     'When the browser last got its cookie, whose life runs from then on';

@@ -48,6 +48,7 @@ CREATE TABLE postern.sign_in_request (
 ) WITH (fillfactor = 70);
 CREATE INDEX sign_in_request_undecided ON postern.sign_in_request (realm_id, (hint_user IS NULL), created_at)
     WHERE pending;
+CREATE INDEX sign_in_request_proven ON postern.sign_in_request (address_key, realm_id) WHERE proved_at IS NOT NULL;
 COMMENT ON TABLE postern.sign_in_request IS
     'A request for a code: the handle given to whoever asked, its tries, and (while pending) the worker''s queue entry';
 COMMENT ON COLUMN postern.sign_in_request.confirmed_user IS 'Whom the next poll signs in';

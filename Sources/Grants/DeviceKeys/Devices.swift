@@ -53,12 +53,12 @@ public struct Devices: Sendable {
         try await store.list(realm: realm.id, user: user)
     }
 
-    /// Changes a device of the user. - Returns: the device; `nil` if the user has no such device.
+    /// Changes a device of the token's user. - Returns: the device; `nil` if the user has no such device.
     public func change(
-        _ id: UUIDValue, _ change: Change, realm: Realm, user: UUIDValue
+        _ id: UUIDValue, _ change: Change, realm: Realm, verified: VerifiedAccessToken
     ) async throws -> DeviceKeyStore.Listed? {
         try await store.change(
-            id, realm: realm.id, user: user, displayName: change.displayName,
+            id, realm: realm.id, session: verified.token.owner, displayName: change.displayName,
             pushHandle: try sealed(change.pushHandle, realm), clearsPushHandle: change.clearsPushHandle)
     }
 
@@ -67,7 +67,7 @@ public struct Devices: Sendable {
         _ id: UUIDValue, realm: Realm, verified: VerifiedAccessToken, source: String
     ) async throws(StoreError) -> Bool {
         try await store.remove(
-            id, realm: realm.id, session: verified.token.owner, user: verified.session.user, source: source)
+            id, realm: realm.id, session: verified.token.owner, source: source)
     }
 
     /// What a device asks about itself, by its proof alone.

@@ -105,10 +105,10 @@ public struct Identifiers: Sendable {
 
     /// Makes one the primary of its kind. - Returns: it, or `nil` if the user has no such identifier.
     public func makePrimary(
-        _ id: UUIDValue, realm: Realm, user: UUIDValue
+        _ id: UUIDValue, realm: Realm, verified: VerifiedAccessToken
     ) async throws(StoreError) -> IdentifierStore.Identifier? {
-        guard try await store.makePrimary(realm: realm.id, user: user, id: id) else { return nil }
-        return try await store.list(realm: realm.id, user: user, id: id).first
+        guard try await store.makePrimary(realm: realm.id, session: verified.token.owner, id: id) else { return nil }
+        return try await store.list(realm: realm.id, user: verified.session.user, id: id).first
     }
 
     /// Removes one with the codes and links that were sent there.
@@ -116,7 +116,7 @@ public struct Identifiers: Sendable {
         _ id: UUIDValue, realm: Realm, verified: VerifiedAccessToken, source: String
     ) async throws(StoreError) -> IdentifierStore.Removal {
         let removal = try await store.remove(
-            realm: realm.id, user: verified.session.user, session: verified.token.owner, id: id, source: source)
+            realm: realm.id, session: verified.token.owner, id: id, source: source)
         if removal == .removed { wakeDelivery() }
         return removal
     }

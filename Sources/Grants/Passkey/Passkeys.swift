@@ -239,12 +239,14 @@ public struct Passkeys: Sendable {
         try await store.list(realm: realm.id, user: user)
     }
 
-    /// Renames a passkey of the user. - Returns: the passkey, or `nil` if the user has no such passkey.
+    /// Renames a passkey of the token's user. - Returns: the passkey, or `nil` if the user has no such passkey.
     public func rename(
-        realm: Realm, user: UUIDValue, id: UUIDValue, to name: String
+        realm: Realm, verified: VerifiedAccessToken, id: UUIDValue, to name: String
     ) async throws(StoreError) -> PasskeyStore.Listed? {
-        guard try await store.rename(realm: realm.id, user: user, id: id, to: name) else { return nil }
-        return try await store.list(realm: realm.id, user: user, id: id).first
+        guard try await store.rename(realm: realm.id, session: verified.token.owner, id: id, to: name) else {
+            return nil
+        }
+        return try await store.list(realm: realm.id, user: verified.session.user, id: id).first
     }
 
     /// Deletes a passkey of the session's user and queues the notice. - Returns: `true` exactly once.
@@ -253,7 +255,7 @@ public struct Passkeys: Sendable {
         let user = verified.session.user
         guard let passkey = try await store.list(realm: realm.id, user: user, id: id).first else { return false }
         return try await store.delete(
-            realm: realm.id, session: verified.token.owner, user: user, id: id, source: source,
+            realm: realm.id, session: verified.token.owner, id: id, source: source,
             notice: try notice(.passkeyRemoved(name: AuthenticatorNames.name(of: passkey.aaguid)), realm: realm))
     }
 

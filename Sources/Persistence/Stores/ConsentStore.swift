@@ -24,13 +24,14 @@ public struct ConsentStore: Sendable {
         try await database.all(Self.calls.list, ["realm": realm, "user": user])
     }
 
-    /// Forgets it and ends the client's sessions of the user. - Returns: `false` when there was nothing.
+    /// Forgets what a session's user allowed a client, and ends the client's sessions of the user.
+    /// - Returns: `false` when there was nothing.
     /// - Parameter client: the client's row key.
     public func revoke(
-        realm: UUIDValue, user: UUIDValue, client: UUIDValue, source: String
+        realm: UUIDValue, session: UUIDValue, client: UUIDValue, source: String
     ) async throws(StoreError) -> Bool {
         try await database.one(
-            Self.calls.revoke, ["realm": realm, "user": user, "client": client, "source": source])
+            Self.calls.revoke, ["realm": realm, "session": session, "client": client, "source": source])
     }
 
     struct Calls: Sendable {
@@ -40,7 +41,8 @@ public struct ConsentStore: Sendable {
                 clientID: try row("client_id"), displayName: try row("display_name"), scope: try row("scope"),
                 givenAt: try row("given_at"))
         }
-        let revoke = FunctionCall<Bool>("revoke_consent", ["realm", "user", "client", "source"], effect: .once)
+        let revoke = FunctionCall<Bool>(
+            "revoke_own_consent", ["realm", "session", "client", "source"], effect: .once)
     }
     static let calls = Calls()
 }

@@ -20,9 +20,9 @@ extension DeviceKeyStore {
         let list = FunctionCall<Listed>(
             "list_devices", ["realm", "user", "id"], effect: .readOnly, record: Listed.columns)
         let change = FunctionCall<Listed>(
-            "change_device", ["realm", "user", "id", "display_name", "push_handle", "clear_push"],
+            "change_own_device", ["realm", "session", "id", "display_name", "push_handle", "clear_push"],
             effect: .idempotent, record: Listed.columns)
-        let remove = FunctionCall<Bool>("remove_device", ["realm", "session", "user", "id", "source"], effect: .once)
+        let remove = FunctionCall<Bool>("remove_own_device", ["realm", "session", "id", "source"], effect: .once)
         let call = FunctionCall<(OwnCall?, PermitVerdict)>(
             "call_of_device",
             [.realmWithProof, "id", "display_name", "push_handle", "clear_push", "remove", "source"]

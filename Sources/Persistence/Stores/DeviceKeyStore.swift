@@ -71,25 +71,25 @@ public struct DeviceKeyStore: Sendable {
     }
 
     /// - Parameter pushHandle: sealed.
-    /// - Returns: the device as it is then; `nil` if the user has no such device.
+    /// - Returns: the device as it is then; `nil` if the session's user has no such device.
     public func change(
-        _ id: UUIDValue, realm: UUIDValue, user: UUIDValue, displayName: String?, pushHandle: [UInt8]?,
+        _ id: UUIDValue, realm: UUIDValue, session: UUIDValue, displayName: String?, pushHandle: [UInt8]?,
         clearsPushHandle: Bool
     ) async throws(StoreError) -> Listed? {
         try await database.first(
             Self.calls.change,
             [
-                "realm": realm, "user": user, "id": id, "display_name": displayName, "push_handle": pushHandle,
+                "realm": realm, "session": session, "id": id, "display_name": displayName, "push_handle": pushHandle,
                 "clear_push": clearsPushHandle,
             ])
     }
 
-    /// - Returns: `true` exactly once for a device of the user.
+    /// - Returns: `true` exactly once for a device of the session's user.
     public func remove(
-        _ id: UUIDValue, realm: UUIDValue, session: UUIDValue, user: UUIDValue, source: String
+        _ id: UUIDValue, realm: UUIDValue, session: UUIDValue, source: String
     ) async throws(StoreError) -> Bool {
         try await database.one(
-            Self.calls.remove, ["realm": realm, "session": session, "user": user, "id": id, "source": source])
+            Self.calls.remove, ["realm": realm, "session": session, "id": id, "source": source])
     }
 
     /// What came of a device's call about itself.

@@ -103,17 +103,17 @@ public struct IdentifierStore: Sendable {
             ["realm": realm, "user": user, "session": session, "handle": handle, "keyed": keyed, "source": source])
     }
 
-    /// - Returns: whether the user has such an identifier.
-    public func makePrimary(realm: UUIDValue, user: UUIDValue, id: UUIDValue) async throws(StoreError) -> Bool {
-        try await database.one(Self.calls.makePrimary, ["realm": realm, "user": user, "id": id])
+    /// - Returns: whether the session's user has such an identifier.
+    public func makePrimary(realm: UUIDValue, session: UUIDValue, id: UUIDValue) async throws(StoreError) -> Bool {
+        try await database.one(Self.calls.makePrimary, ["realm": realm, "session": session, "id": id])
     }
 
-    /// Removes an identifier with the codes and links that were sent there.
+    /// Removes an identifier of the session's user with the codes and links that were sent there.
     public func remove(
-        realm: UUIDValue, user: UUIDValue, session: UUIDValue, id: UUIDValue, source: String
+        realm: UUIDValue, session: UUIDValue, id: UUIDValue, source: String
     ) async throws(StoreError) -> Removal {
         try await database.one(
-            Self.calls.remove, ["realm": realm, "user": user, "session": session, "id": id, "source": source])
+            Self.calls.remove, ["realm": realm, "session": session, "id": id, "source": source])
     }
 
     struct Calls: Sendable {
@@ -163,9 +163,9 @@ public struct IdentifierStore: Sendable {
                 "realm", "cookie_hash", "host", "new_cookie_hash", "handle", "keyed", "amr",
                 Argument("request", of: ["request"]) { "\($0[0])::text::jsonb" }, "source",
             ], effect: .once)
-        let makePrimary = FunctionCall<Bool>("set_primary_identifier", ["realm", "user", "id"], effect: .idempotent)
+        let makePrimary = FunctionCall<Bool>("set_primary_identifier", ["realm", "session", "id"], effect: .idempotent)
         let remove = FunctionCall<Removal>(
-            "remove_own_identifier", ["realm", "user", "session", "id", "source"], effect: .once)
+            "remove_own_identifier", ["realm", "session", "id", "source"], effect: .once)
     }
     static let calls = Calls()
 }

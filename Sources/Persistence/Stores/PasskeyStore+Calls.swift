@@ -52,9 +52,9 @@ extension PasskeyStore {
                 createdAt: try row("created_at"), lastUsedAt: try row("last_used_at"))
         }
         let rename = FunctionCall<Bool>(
-            "rename_passkey", ["realm", "user", "id", "display_name"], effect: .idempotent)
+            "rename_passkey", ["realm", "session", "id", "display_name"], effect: .idempotent)
         let delete = FunctionCall<Bool>(
-            "delete_passkey", ["realm", "session", "user", "id", "source"] + SealedMessage.arguments, effect: .once)
+            "delete_passkey", ["realm", "session", "id", "source"] + SealedMessage.arguments, effect: .once)
     }
     static let calls = Calls()
 }

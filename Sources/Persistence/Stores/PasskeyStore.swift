@@ -144,19 +144,19 @@ public struct PasskeyStore: Sendable {
         try await database.all(Self.calls.list, ["realm": realm, "user": user, "id": id])
     }
 
-    /// - Returns: whether the user owns such a passkey.
+    /// - Returns: whether the session's user owns such a passkey.
     public func rename(
-        realm: UUIDValue, user: UUIDValue, id: UUIDValue, to name: String
+        realm: UUIDValue, session: UUIDValue, id: UUIDValue, to name: String
     ) async throws(StoreError) -> Bool {
         try await database.one(
-            Self.calls.rename, ["realm": realm, "user": user, "id": id, "display_name": name])
+            Self.calls.rename, ["realm": realm, "session": session, "id": id, "display_name": name])
     }
 
-    /// - Returns: `true` exactly once for a passkey of the user.
+    /// - Returns: `true` exactly once for a passkey of the session's user.
     public func delete(
-        realm: UUIDValue, session: UUIDValue, user: UUIDValue, id: UUIDValue, source: String, notice: SealedMessage
+        realm: UUIDValue, session: UUIDValue, id: UUIDValue, source: String, notice: SealedMessage
     ) async throws(StoreError) -> Bool {
-        let passkey: Arguments = ["realm": realm, "session": session, "user": user, "id": id, "source": source]
+        let passkey: Arguments = ["realm": realm, "session": session, "id": id, "source": source]
         return try await database.one(Self.calls.delete, passkey + notice.arguments)
     }
 }

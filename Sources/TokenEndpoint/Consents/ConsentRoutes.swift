@@ -33,7 +33,8 @@ struct ConsentRoutes: Sendable {
     private func revoke(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         guard let client = exchange.realm.clients[exchange.pathParameter],
             try await consents.revoke(
-                realm: exchange.realm.id, user: caller.user, client: client.key, source: exchange.source)
+                realm: exchange.realm.id, session: caller.verified.token.owner, client: client.key,
+                source: exchange.source)
         else { return Answer(.notFound) }
         return Answer(.noContent)
     }

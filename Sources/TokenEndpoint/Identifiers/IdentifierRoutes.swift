@@ -77,7 +77,7 @@ struct IdentifierRoutes: Sendable {
             throw Refusal(.error(.badRequest, "Primary must be true."))
         }
         guard let id = UUIDValue(exchange.pathParameter),
-            let changed = try await identifiers.makePrimary(id, realm: exchange.realm, user: caller.user)
+            let changed = try await identifiers.makePrimary(id, realm: exchange.realm, verified: caller.verified)
         else { return Answer(.notFound) }
         return Answer(json: Self.json(changed))
     }

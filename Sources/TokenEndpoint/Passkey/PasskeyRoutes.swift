@@ -77,7 +77,8 @@ struct PasskeyRoutes: Sendable {
     private func rename(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let name = try Self.displayName(try await exchange.json(), required: true) ?? ""
         guard let id = UUIDValue(exchange.pathParameter),
-            let item = try await passkeys.rename(realm: exchange.realm, user: caller.user, id: id, to: name)
+            let item = try await passkeys.rename(
+                realm: exchange.realm, verified: caller.verified, id: id, to: name)
         else { return Answer(.notFound) }
         return Answer(json: item.json)
     }

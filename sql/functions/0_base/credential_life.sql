@@ -25,6 +25,8 @@ VALUES
      'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('handle', '{sign_in_request}',
      'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'stays', 'ends', '–'),
+    ('proven handle', '{sign_in_request}',
+     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('authorization code', '{authorization_code}',
      'stays', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('pushed request', '{pushed_request}',

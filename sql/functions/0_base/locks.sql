@@ -16,19 +16,6 @@ COMMENT ON FUNCTION postern.lock_of_codes IS
     'Codes of one address are tried one after another; a known device has a lock of its own';
 GRANT EXECUTE ON FUNCTION postern.lock_of_codes TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.lock_of_passkeys(p_user uuid) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN hashtextextended(p_user::text, 3);
-COMMENT ON FUNCTION postern.lock_of_passkeys IS
-    'Passkeys of one user are added one after another, so that they can be counted';
-GRANT EXECUTE ON FUNCTION postern.lock_of_passkeys TO postern_app;
-
-CREATE OR REPLACE FUNCTION postern.lock_of_devices(p_realm uuid, p_user uuid) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN hashtextextended(p_user::text, uuid_hash_extended(p_realm, 18));
-COMMENT ON FUNCTION postern.lock_of_devices IS
-    'Trusted devices of one user are added one after another, so that they can be counted';
-
 CREATE OR REPLACE FUNCTION postern.lock_of_links(p_realm uuid, p_user uuid) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended(p_user::text, uuid_hash_extended(p_realm, 4));

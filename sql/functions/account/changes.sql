@@ -57,7 +57,8 @@ $$;
 COMMENT ON FUNCTION postern.change_address IS
     'Gives a user another address: ends what the former one opened and tells both mailboxes';
 
--- The one place where all access of a user ends: sessions, codes, links, and handles whose link was confirmed.
+-- The one place where all access of a user ends: sessions, codes, links, and handles whose link was confirmed or whose
+-- address was proven.
 -- (Ceremonies of an enrolment belong to a session and end with it; those of a sign-in belong to no account.) The caller
 -- or a trigger changes the security stamp. A new stamp ends links and confirmed handles too, so that none survives a
 -- change of the row made in another way. p_kept: a session that goes on; its caller gives it the new stamp.
@@ -72,6 +73,8 @@ BEGIN
     -- One address at a time, as postern.forget_wrong_codes does.
     FOR v_key IN SELECT k FROM postern.identifier_keys(p_realm, p_user) AS k LOOP
         DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key = v_key;
+        UPDATE postern.sign_in_request AS a SET expires_at = '-infinity', proved_at = NULL
+         WHERE a.realm_id = p_realm AND a.address_key = v_key AND a.proved_at IS NOT NULL;
     END LOOP;
     UPDATE postern.sign_in_request AS a SET expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.confirmed_user = p_user

@@ -31,6 +31,9 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
+    IF (postern.hold_session_owner(p_realm, p_session)).id IS DISTINCT FROM p_user THEN
+        RETURN false;
+    END IF;
     UPDATE postern.user_account AS u
        SET first_name = CASE WHEN p_set_first THEN p_first_name ELSE u.first_name END,
            last_name = CASE WHEN p_set_last THEN p_last_name ELSE u.last_name END
@@ -64,15 +67,13 @@ DECLARE
     v_locale text;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
+    IF (postern.hold_session_owner(p_realm, p_session)).id IS DISTINCT FROM p_user THEN
+        RETURN 'signed_out';
+    END IF;
     SELECT u.locale INTO v_locale FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user
        FOR UPDATE;
     SELECT s.client, s.auth_time INTO v_user
-      FROM postern.user_account AS u JOIN postern.session AS s ON s.realm_id = u.realm_id AND s.user_id = u.id
-     WHERE u.realm_id = p_realm AND u.id = p_user AND u.enabled AND s.id = p_session AND s.revoked_at IS NULL
-       AND s.expires_at > now() AND s.security_stamp = u.security_stamp;
-    IF NOT FOUND THEN
-        RETURN 'signed_out';
-    END IF;
+      FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
     IF v_user.auth_time < now() - make_interval(secs => p_max_age) THEN
         RETURN 'step_up';
     END IF;

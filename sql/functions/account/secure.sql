@@ -27,7 +27,8 @@ BEGIN
             'with admin.set_user_enabled(realm, email, false).');
     END IF;
     BEGIN
-        v_rows := postern.end_all_access(v_realm, v_user) || postern.remove_added_since(v_realm, v_user, since)
+        v_rows := postern.taken_from_others(v_realm, v_user) || postern.end_all_access(v_realm, v_user)
+            || postern.remove_added_since(v_realm, v_user, since)
             || postern.restore_identifiers(v_realm, v_user, since, v_restores);
         IF dry_run THEN
             RAISE EXCEPTION USING ERRCODE = 'PD003', MESSAGE = 'nothing of a dry run is kept';
@@ -53,6 +54,8 @@ Ends every session, browser session, token, code, link, handle, authorization co
 approval, proof of a number and undo link of the account, and its known devices. Removes what was added at or after
 since: passkeys, the second factor with its recovery codes, addresses and numbers, trusted devices, keys bound to a
 number, consents. What is older stays and works. All addresses that are left get one mail, without an undo link.
+A row other-account says that an address of this account was that one''s within the last 30 days. Nothing is done to
+that account: find out whose the address is, and secure the right one, by its id.
 email: an address, the phone number or the id of the user.
 since: the moment from which on a thief may have had access.
 restore_addresses: addresses removed at or after since that are older come back as proven, unless another user has them.
@@ -66,6 +69,19 @@ RETURNS jsonb
 LANGUAGE sql IMMUTABLE
 RETURN jsonb_build_object('what', p_what, 'id', p_id, 'detail', p_detail, 'done', p_done);
 COMMENT ON FUNCTION postern.secured IS 'A row of admin.secure_user';
+
+-- A thief who removes an address from its account and proves it in one of his own is who is found by it then.
+CREATE OR REPLACE FUNCTION postern.taken_from_others(p_realm uuid, p_user uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+AS $$
+    SELECT coalesce(jsonb_agg(postern.secured('other-account', r.user_id::text, postern.masked_identifier(r.value),
+                                              false) ORDER BY r.removed_at), '[]')
+      FROM postern.removed_identifier AS r
+     WHERE r.realm_id = p_realm AND r.user_id <> p_user
+       AND r.key IN (SELECT postern.identifier_keys(p_realm, p_user))
+$$;
+COMMENT ON FUNCTION postern.taken_from_others IS
+    'Accounts that have lost an address in the last 30 days that is this one''s now';
 
 -- Ceremonies of an enrolment end with their session; those of a sign-in, offers of devices and states of pages belong
 -- to no account until a person has proven something.

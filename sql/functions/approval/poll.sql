@@ -7,7 +7,7 @@ SET LOCAL ROLE postern_owner;
 CREATE OR REPLACE FUNCTION postern.poll_authentication(
     p_realm uuid, p_client uuid, p_id uuid, p_expires double precision,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT security_stamp uuid, OUT decided_at timestamptz,
-    OUT cotter boolean)
+    OUT decided_by uuid, OUT cotter boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 #variable_conflict use_column
@@ -36,6 +36,7 @@ BEGIN
         user_id := v_asked.user_id;
         security_stamp := v_asked.security_stamp;
         decided_at := v_asked.decided_at;
+        decided_by := v_asked.decided_by;
         cotter := v_asked.event_id IS NOT NULL;
     ELSIF outcome IN ('slow_down', 'pending') THEN
         UPDATE postern.device_request AS t
@@ -133,7 +134,8 @@ BEGIN
         p_realm, p_client, v_user.client_id, user_id, v_user.security_stamp, v_user.session_end,
         ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
             p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-        jsonb_build_object('approval_id', p_id), v_polled.decided_at, NULL, NULL) AS o;
+        jsonb_build_object('approval_id', p_id, 'approved_by', v_polled.decided_by), v_polled.decided_at, NULL,
+        NULL) AS o;
     IF v_polled.cotter THEN
         UPDATE postern.session AS s SET cotter = true WHERE s.realm_id = p_realm AND s.id = p_session;
     END IF;

@@ -92,6 +92,9 @@ BEGIN
         END IF;
     END IF;
     IF coalesce((p_request ->> 'consents')::boolean, false) THEN
+        IF (postern.hold_session_owner(p_realm, p_session.id)).id IS NULL THEN
+            RETURN 'login';
+        END IF;
         PERFORM postern.give_consent(p_realm, p_session.user_id, (p_request ->> 'client')::uuid, v_scope, v_resource);
     ELSIF coalesce((p_request ->> 'asks_consent')::boolean, false) OR v_client.consent = 'systematic'
           OR v_client.consent = 'explicit'

@@ -119,7 +119,7 @@ GRANT EXECUTE ON FUNCTION postern.proven_at TO postern_app;
 -- the authorization request if nothing else is due. postern.page_outcome then says what was done: see
 -- postern.answer_request.
 CREATE OR REPLACE FUNCTION postern.open_browser_session(
-    p_realm uuid, p_user uuid, p_stamp uuid, p_new postern.new_session, p_page jsonb)
+    p_realm uuid, p_user uuid, p_stamp uuid, p_new postern.new_session, p_factor uuid, p_page jsonb)
 RETURNS timestamptz
 LANGUAGE plpgsql
 AS $$
@@ -159,7 +159,7 @@ BEGIN
            SET cookie_hash = decode(p_page ->> 'cookie', 'hex'), cookie_set_at = now(), auth_time = now(),
                last_used_at = now(),
                idle_expires_at = now() + postern.browser_session_idle(v_realm),
-               amr = postern.proven_methods(b, v_amr, v_request),
+               amr = postern.proven_methods(b, v_amr, v_request), factor = coalesce(p_factor, b.factor),
                proven_at = postern.proven_at(b, v_amr, v_request),
                email_proved_at = CASE WHEN v_proves = 'email' THEN now() ELSE b.email_proved_at END,
                phone_proved_at = CASE WHEN v_proves = 'phone' OR v_holds THEN now()
@@ -170,12 +170,12 @@ BEGIN
     ELSE
         INSERT INTO postern.browser_session AS b (realm_id, id, user_id, security_stamp, cookie_hash, host, amr,
                                                   idle_expires_at, expires_at, email_proved_at, phone_proved_at,
-                                                  user_agent, proofs)
+                                                  user_agent, proofs, factor)
         VALUES (p_realm, p_new.id, p_user, p_stamp, decode(p_page ->> 'cookie', 'hex'), p_page ->> 'host', v_amr,
                 now() + postern.browser_session_idle(v_realm), now() + v_realm.sso_absolute,
                 CASE WHEN v_proves = 'email' THEN now() END,
                 CASE WHEN v_proves = 'phone' OR v_holds THEN now() END,
-                NULLIF(current_setting('postern.user_agent', true), ''), v_proofs)
+                NULLIF(current_setting('postern.user_agent', true), ''), v_proofs, p_factor)
         RETURNING b.* INTO v_session;
     END IF;
     PERFORM set_config('postern.page_outcome',

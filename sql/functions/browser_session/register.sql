@@ -75,7 +75,8 @@ BEGIN
     END IF;
     -- Apart from the next statement, which would not see the row.
     v_id := postern.register_user(p_realm, p_client, v_asked.email, postern.person_name(p_first),
-                                  postern.person_name(p_last), v_asked.app, v_asked.locale, p_source);
+                                  postern.person_name(p_last), v_asked.app, v_asked.locale, p_source,
+                                  p_is_new => true);
     SELECT u.id, u.security_stamp, u.has_totp INTO v_user
       FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = v_id;
     -- Made meanwhile in another way, and protected since.

@@ -71,6 +71,21 @@ $$;
 COMMENT ON FUNCTION postern.revoke_consent IS 'Forgets what a user allowed a client, and ends the client''s sessions';
 GRANT EXECUTE ON FUNCTION postern.revoke_consent TO postern_app;
 
+CREATE OR REPLACE FUNCTION postern.revoke_own_consent(p_realm uuid, p_session uuid, p_client uuid, p_source text)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_user record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    v_user := postern.hold_session_owner(p_realm, p_session);
+    RETURN v_user.id IS NOT NULL AND postern.revoke_consent(p_realm, v_user.id, p_client, p_source);
+END
+$$;
+COMMENT ON FUNCTION postern.revoke_own_consent IS 'The session''s user takes back what was allowed a client';
+GRANT EXECUTE ON FUNCTION postern.revoke_own_consent TO postern_app;
+
 CREATE OR REPLACE FUNCTION admin.revoke_consent(realm text, user_id uuid, client_id text)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp

@@ -68,7 +68,8 @@ COMMENT ON FUNCTION postern.session_proof IS 'The address that was proven for a 
 GRANT EXECUTE ON FUNCTION postern.session_proof TO postern_app;
 
 -- A link carries its user, so one for an unknown address needs an account before the proof. It holds nothing, opens
--- nothing, and is swept after a day unless the link is redeemed. NULL: the source has caused too many.
+-- nothing, and is swept after a day unless the link is redeemed. NULL: the source has caused too many, or another
+-- account can still take the address back.
 -- The caller holds the lock of the address.
 CREATE OR REPLACE FUNCTION postern.claim_user(p_realm uuid, p_address text, p_source text) RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -83,7 +84,8 @@ BEGIN
     IF v_user.user_id IS NOT NULL THEN
         RETURN CASE WHEN v_user.open THEN v_user.user_id END;
     END IF;
-    IF NOT postern.admit_registration(p_realm, p_source) THEN
+    IF NOT postern.admit_registration(p_realm, p_source)
+       OR postern.is_contested(p_realm, postern.address_key(p_address)) THEN
         RETURN NULL;
     END IF;
     INSERT INTO postern.user_account AS u (realm_id, email_verified, unproven_until)

@@ -20,7 +20,7 @@ DECLARE
     v_put record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    v_user := postern.session_owner(p_realm, p_session);
+    v_user := postern.hold_session_owner(p_realm, p_session);
     IF v_user.id IS NULL THEN
         outcome := 'signed_out';
         RETURN;

@@ -1,4 +1,4 @@
--- Trusted devices are added, listed, changed and removed.
+-- Trusted devices are added, listed and changed.
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode) VALUES
@@ -8,8 +8,8 @@ INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, m
    SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
 
 -- Makes a key a trusted device of a user. p_added_by: the device that adopts it; NULL: a sign-in. Outcomes: added; same
--- (it is one already, and stays as it is); key_in_use (another user's); too_many (ten). Devices of one user are added
--- one after another, so that their count is exact.
+-- (it is one already, and stays as it is); key_in_use (another user's); too_many (ten). The caller holds the user, so
+-- their count is exact.
 CREATE OR REPLACE FUNCTION postern.put_device(
     p_realm uuid, p_user uuid, p_client uuid, p_thumbprint bytea, p_public_key bytea, p_display_name text,
     p_push_handle bytea, p_added_by uuid, p_session uuid, p_source text,
@@ -20,7 +20,6 @@ AS $$
 DECLARE
     v_others integer;
 BEGIN
-    PERFORM pg_advisory_xact_lock(postern.lock_of_devices(p_realm, p_user));
     SELECT count(*) INTO v_others FROM postern.device_key AS d WHERE d.realm_id = p_realm AND d.user_id = p_user;
     INSERT INTO postern.device_key AS d (realm_id, thumbprint, public_key, user_id, client, added_at, probation_until,
                                          added_by, display_name, push_handle)
@@ -85,7 +84,7 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     PERFORM postern.use_proof(p_realm);
-    v_user := postern.session_owner(p_realm, p_session);
+    v_user := postern.hold_session_owner(p_realm, p_session);
     IF v_user.id IS NULL THEN
         outcome := 'signed_out';
         RETURN;
@@ -229,63 +228,25 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.change_device IS 'Changes a user''s device as far as the arguments say, and returns it';
-GRANT EXECUTE ON FUNCTION postern.change_device TO postern_app;
 
--- The key of a proven phone stays one; it has no user any more. Returns whose device it was; NULL: there was none.
-CREATE OR REPLACE FUNCTION postern.forget_device(p_realm uuid, p_id uuid) RETURNS uuid
+CREATE OR REPLACE FUNCTION postern.change_own_device(
+    p_realm uuid, p_session uuid, p_id uuid, p_display_name text, p_push_handle bytea, p_clear_push boolean)
+RETURNS TABLE (id uuid, display_name text, client_id text, created_at double precision, last_used_at double precision,
+               probation_until double precision, is_adopted boolean, is_trusted boolean, phone text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
+#variable_conflict use_column
 DECLARE
-    v_user uuid;
-BEGIN
-    SELECT d.user_id INTO v_user FROM postern.device_key AS d
-     WHERE d.realm_id = p_realm AND d.id = p_id AND d.user_id IS NOT NULL FOR UPDATE;
-    IF NOT FOUND THEN
-        RETURN NULL;
-    END IF;
-    DELETE FROM postern.device_key AS d WHERE d.realm_id = p_realm AND d.id = p_id AND d.phone IS NULL;
-    UPDATE postern.device_key AS d
-       SET user_id = NULL, client = NULL, added_at = NULL, probation_until = NULL, added_by = NULL,
-           display_name = NULL, push_handle = NULL
-     WHERE d.realm_id = p_realm AND d.id = p_id;
-    PERFORM postern.wake(p_realm, 'user', v_user);
-    RETURN v_user;
-END
-$$;
-COMMENT ON FUNCTION postern.forget_device IS 'A key is no trusted device any more; says whose it was';
-
--- Removes a user's own device, with notice and audit: it is no trusted device any more, and proves none of the user's
--- numbers. True exactly once.
-CREATE OR REPLACE FUNCTION postern.remove_device(
-    p_realm uuid, p_session uuid, p_user uuid, p_id uuid, p_source text)
-RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
-AS $$
-DECLARE
-    v_device postern.device_key;
-    v_client uuid;
+    v_user record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT d.* INTO v_device FROM postern.device_key AS d WHERE d.realm_id = p_realm AND d.id = p_id FOR UPDATE;
-    IF v_device.user_id IS DISTINCT FROM p_user AND postern.phone_of_user(v_device, p_user) IS NULL THEN
-        RETURN false;
-    END IF;
-    v_client := v_device.phone_client;
-    IF postern.phone_of_user(v_device, p_user) IS NOT NULL THEN
-        PERFORM postern.unbind_phone(p_realm, p_id, 'owner', p_user => p_user);
-    END IF;
-    IF v_device.user_id = p_user THEN
-        v_client := v_device.client;
-        PERFORM postern.forget_device(p_realm, p_id);
-        INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-        VALUES (p_realm, 'device_removed', v_client, p_user, p_session, p_source, jsonb_build_object('device', p_id));
-    END IF;
-    PERFORM postern.queue_notice(p_realm, p_user, 'device-removed', postern.app_named(p_realm, v_client));
-    RETURN true;
+    v_user := postern.hold_session_owner(p_realm, p_session);
+    RETURN QUERY
+    SELECT c.* FROM postern.change_device(p_realm, v_user.id, p_id, p_display_name, p_push_handle, p_clear_push) AS c;
 END
 $$;
-COMMENT ON FUNCTION postern.remove_device IS 'Removes a user''s own device, and tells the user';
-GRANT EXECUTE ON FUNCTION postern.remove_device TO postern_app;
+COMMENT ON FUNCTION postern.change_own_device IS 'Changes a device of the session''s user, and returns it';
+GRANT EXECUTE ON FUNCTION postern.change_own_device TO postern_app;
 
 -- At most once a minute: a device that waits for approvals comes every few seconds.
 CREATE OR REPLACE FUNCTION postern.note_device_use(p_realm uuid, p_id uuid) RETURNS void

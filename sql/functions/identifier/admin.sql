@@ -11,6 +11,7 @@ AS $$
 DECLARE
     v_key text := postern.address_key(p_value);
     v_old record;
+    v_lost record;
     v_id uuid;
     v_proven boolean;
 BEGIN
@@ -41,7 +42,14 @@ BEGIN
             'Five is the most: delete one with admin.delete_identifier first.');
     END IF;
     IF v_proven AND NOT coalesce(v_old.proven, false) THEN
+        -- One that comes back is as old as it was.
+        SELECT r.added_at, r.proved_at INTO v_lost FROM postern.removed_identifier AS r
+         WHERE r.realm_id = p_realm AND r.user_id = p_user AND r.key = v_key ORDER BY r.added_at LIMIT 1;
         v_id := postern.prove_identifier(p_realm, p_user, p_kind, p_value);
+        UPDATE postern.user_identifier AS i
+           SET added_at = v_lost.added_at,
+               proved_at = CASE i.kind WHEN 'phone' THEN i.proved_at ELSE v_lost.proved_at END
+         WHERE i.realm_id = p_realm AND i.id = v_id AND v_lost.added_at < i.added_at;
     ELSIF v_old.id IS NULL THEN
         INSERT INTO postern.user_identifier AS i (realm_id, user_id, kind, value)
         VALUES (p_realm, p_user, p_kind, p_value)

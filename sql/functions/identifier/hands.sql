@@ -18,9 +18,16 @@ BEGIN
         PERFORM postern.end_hinted_approvals(p_realm, p_from, p_key);
     END IF;
     IF p_kind = 'phone' THEN
-        -- Of a number that was nobody's, what is under way goes on: it is passed by who has the number then.
+        -- Of a number that was nobody's, what is under way goes on: it is passed by who has the number then. A message
+        -- of before may be in other hands: one more is to be sent.
         IF p_from IS NOT NULL THEN
             PERFORM postern.end_possessions(p_realm, p_key);
+        ELSE
+            UPDATE postern.device_request AS t SET code_hash = NULL, link_hash = NULL, return_hash = NULL
+             WHERE t.realm_id = p_realm AND t.phone = p_key AND t.kind <> 'approval' AND t.state IN ('sent', 'linked');
+            PERFORM postern.supersede_message(p_realm, t.message)
+               FROM postern.device_request AS t
+              WHERE t.realm_id = p_realm AND t.phone = p_key AND t.kind <> 'approval' AND t.state = 'sent';
         END IF;
         PERFORM postern.end_phone_bindings(p_realm, p_key, 'hands');
     END IF;
@@ -30,9 +37,22 @@ BEGIN
        AND NOT (l.user_id IS NOT DISTINCT FROM p_from
                 AND EXISTS (SELECT FROM postern.removed_identifier AS r
                              WHERE r.realm_id = p_realm AND r.user_id = p_from AND r.key = p_key AND r.is_contested));
-    IF p_to IS NOT NULL THEN
-        DELETE FROM postern.removed_identifier AS r WHERE r.realm_id = p_realm AND r.key = p_key;
+    IF p_to IS NULL THEN
+        RETURN;
     END IF;
+    -- A registration that waits for names, and a number that waits for one more proof.
+    UPDATE postern.sign_in_request AS a SET expires_at = '-infinity', proved_at = NULL
+     WHERE a.realm_id = p_realm AND a.address_key = p_key AND a.proved_at IS NOT NULL;
+    -- An account that lost it in contest has it back, as old as it was: else a thief who removes it and adds it again
+    -- makes it younger than an address of his own. What another account has lost stays on record, and is decided.
+    UPDATE postern.user_identifier AS i
+       SET added_at = r.added_at, proved_at = CASE i.kind WHEN 'phone' THEN i.proved_at ELSE r.proved_at END
+      FROM postern.removed_identifier AS r
+     WHERE r.realm_id = p_realm AND r.user_id = p_to AND r.key = p_key AND r.is_contested
+       AND i.realm_id = p_realm AND i.user_id = p_to AND i.key = p_key;
+    DELETE FROM postern.removed_identifier AS r WHERE r.realm_id = p_realm AND r.user_id = p_to AND r.key = p_key;
+    UPDATE postern.removed_identifier AS r SET is_contested = false
+     WHERE r.realm_id = p_realm AND r.key = p_key AND r.is_contested;
 END
 $$;
 COMMENT ON FUNCTION postern.change_hands IS

@@ -84,8 +84,9 @@ GRANT EXECUTE ON FUNCTION postern.begin_identifier TO postern_app;
 
 -- The try is counted before the comparison, in the statement that compares and consumes. A hundred wrong tries in a row
 -- close this for the user for a day, so that an account is no means to guess at other people's codes.
--- Outcomes: added (id), in_use (another account has proven it; only after the code was right), too_many, refused.
--- p_session: of the caller, who must be alive.
+-- Outcomes: added (id), in_use (another account has proven it, or can still take it back; only after the code was
+-- right), too_many, refused.
+-- p_session: of the caller, a client's or a browser's, which must be alive.
 CREATE OR REPLACE FUNCTION postern.add_identifier(
     p_realm uuid, p_user uuid, p_session uuid, p_handle bytea, p_keyed bytea[], p_source text,
     OUT outcome text, OUT id uuid)
@@ -96,11 +97,15 @@ DECLARE
     v_tried record;
     v_holder record;
     v_kind text;
-    v_client uuid;
+    v_user record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     outcome := 'refused';
-    SELECT s.client INTO v_client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
+    -- Additions of one user come one after another, so that they can be counted, too.
+    v_user := postern.hold_session_owner(p_realm, p_session);
+    IF v_user.id IS DISTINCT FROM p_user THEN
+        RETURN;
+    END IF;
     UPDATE postern.sign_in_request AS a
        SET attempts = a.attempts + 1,
            expires_at = CASE WHEN EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed)
@@ -133,13 +138,10 @@ BEGIN
     IF v_tried.region IS NOT NULL THEN
         PERFORM postern.give_back(p_realm, v_tried.address_key, v_tried.region, v_tried.source);
     END IF;
-    -- Additions of one user come one after another, so that they can be counted.
-    IF NOT postern.hold_user(p_realm, p_user) THEN
-        RETURN;
-    END IF;
     SELECT i.user_id, i.id, i.kind = 'phone' AND i.proved_at < postern.stale_before(p_realm) AS stale INTO v_holder
       FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.proven_key = v_tried.address_key;
-    IF v_holder.user_id <> p_user AND NOT v_holder.stale THEN
+    IF v_holder.user_id <> p_user AND NOT v_holder.stale
+       OR postern.is_contested(p_realm, v_tried.address_key, p_user) THEN
         outcome := 'in_use';
         RETURN;
     END IF;
@@ -166,9 +168,9 @@ BEGIN
         RETURN;
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    VALUES (p_realm, 'identifier_added', v_client, p_user, p_session, p_source,
+    VALUES (p_realm, 'identifier_added', v_user.client, p_user, p_session, p_source,
             jsonb_build_object('identifier', id, 'kind', v_kind));
-    PERFORM postern.queue_notice(p_realm, p_user, 'identifier-added', postern.app_named(p_realm, v_client)
+    PERFORM postern.queue_notice(p_realm, p_user, 'identifier-added', postern.app_named(p_realm, v_user.client)
         || jsonb_build_object('identifier', postern.masked_identifier(v_tried.email))
         || postern.offer_undo(p_realm, p_user, 'identifier', id, postern.masked_identifier(v_tried.email), p_source));
 END
@@ -190,74 +192,70 @@ COMMENT ON FUNCTION postern.hold_user IS
 GRANT EXECUTE ON FUNCTION postern.hold_user TO postern_app;
 
 -- False when the user has no such proven identifier.
-CREATE OR REPLACE FUNCTION postern.set_primary_identifier(p_realm uuid, p_user uuid, p_id uuid) RETURNS boolean
+CREATE OR REPLACE FUNCTION postern.set_primary_identifier(p_realm uuid, p_session uuid, p_id uuid) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
+    v_user record;
     v_kind text;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    IF NOT postern.hold_user(p_realm, p_user) THEN
-        RETURN false;
-    END IF;
+    v_user := postern.hold_session_owner(p_realm, p_session);
     SELECT i.kind INTO v_kind FROM postern.user_identifier AS i
-     WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.id = p_id AND i.proven_key IS NOT NULL;
+     WHERE i.realm_id = p_realm AND i.user_id = v_user.id AND i.id = p_id AND i.proven_key IS NOT NULL;
     IF FOUND THEN
-        PERFORM postern.make_primary(p_realm, p_user, v_kind, p_id);
+        PERFORM postern.make_primary(p_realm, v_user.id, v_kind, p_id);
     END IF;
     RETURN FOUND;
 END
 $$;
 COMMENT ON FUNCTION postern.set_primary_identifier IS
-    'Makes one of a user''s proven identifiers the primary one of its kind';
+    'Makes a proven identifier of the session''s user the primary one of its kind';
 GRANT EXECUTE ON FUNCTION postern.set_primary_identifier TO postern_app;
 
 -- Outcomes: removed, unknown, last_way_in (nothing would be left that finds the account, or that signs in to it: a
 -- number that was not proven for long does not, a passkey does).
-CREATE OR REPLACE FUNCTION postern.remove_own_identifier(
-    p_realm uuid, p_user uuid, p_session uuid, p_id uuid, p_source text)
+CREATE OR REPLACE FUNCTION postern.remove_own_identifier(p_realm uuid, p_session uuid, p_id uuid, p_source text)
 RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
+    v_user record;
     v_old record;
     v_offer jsonb;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    IF NOT postern.hold_user(p_realm, p_user) THEN
-        RETURN 'unknown';
-    END IF;
-    SELECT i.kind, i.value INTO v_old FROM postern.user_identifier AS i
-     WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.id = p_id AND i.proven_key IS NOT NULL;
+    v_user := postern.hold_session_owner(p_realm, p_session);
+    SELECT i.kind, i.value, least(i.added_at, i.proved_at) AS since INTO v_old FROM postern.user_identifier AS i
+     WHERE i.realm_id = p_realm AND i.user_id = v_user.id AND i.id = p_id AND i.proven_key IS NOT NULL;
     IF NOT FOUND THEN
         RETURN 'unknown';
     END IF;
     IF NOT EXISTS (SELECT FROM postern.user_identifier AS i
-                    WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.id <> p_id AND i.proven_key IS NOT NULL
+                    WHERE i.realm_id = p_realm AND i.user_id = v_user.id AND i.id <> p_id AND i.proven_key IS NOT NULL
                       AND (i.kind = 'email' OR i.proved_at >= postern.stale_before(p_realm)
                            OR EXISTS (SELECT FROM postern.passkey AS p
-                                       WHERE p.realm_id = p_realm AND p.user_id = p_user))) THEN
+                                       WHERE p.realm_id = p_realm AND p.user_id = v_user.id))) THEN
         RETURN 'last_way_in';
     END IF;
-    -- A session that has proven an address alone may be a thief's: then the account can take the address back.
-    -- Otherwise a person who reads the removed mailbox must not be able to.
-    IF NOT coalesce((SELECT postern.proved_more_than_an_address(s) FROM postern.session AS s
+    -- A session that has proven an address alone, or a factor that the address can still undo, may be a thief's: then
+    -- the account can take the address back. Otherwise a person who reads the removed mailbox must not be able to.
+    IF NOT coalesce((SELECT postern.proved_more_than_an_address(s, v_old.since) FROM postern.session AS s
                       WHERE s.realm_id = p_realm AND s.id = p_session), false) THEN
         PERFORM postern.contest_removal(p_realm, p_id);
-        v_offer := postern.offer_undo(p_realm, p_user, 'removal', p_id, postern.masked_identifier(v_old.value),
+        v_offer := postern.offer_undo(p_realm, v_user.id, 'removal', p_id, postern.masked_identifier(v_old.value),
                                       p_source);
     END IF;
     PERFORM postern.remove_identifier(p_realm, p_id);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    SELECT p_realm, 'identifier_removed', s.client, p_user, p_session, p_source,
-           jsonb_build_object('identifier', p_id, 'kind', v_old.kind)
-      FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
-    PERFORM postern.tell_of_removed_identifier(p_realm, p_user, v_old.kind, v_old.value, true, v_offer);
+    VALUES (p_realm, 'identifier_removed', v_user.client, v_user.id, p_session, p_source,
+            jsonb_build_object('identifier', p_id, 'kind', v_old.kind));
+    PERFORM postern.tell_of_removed_identifier(p_realm, v_user.id, v_old.kind, v_old.value, true, v_offer);
     RETURN 'removed';
 END
 $$;
 COMMENT ON FUNCTION postern.remove_own_identifier IS
-    'Removes one of a user''s identifiers unless it is the last way in';
+    'Removes an identifier of the session''s user unless it is the last way in';
 GRANT EXECUTE ON FUNCTION postern.remove_own_identifier TO postern_app;
 
 RESET ROLE;

@@ -22,7 +22,7 @@ BEGIN
         RETURN 'login';
     END IF;
     SELECT t.outcome, t.id INTO v_added
-      FROM postern.add_identifier(p_realm, v_session.user_id, NULL, p_handle, p_keyed, p_source) AS t;
+      FROM postern.add_identifier(p_realm, v_session.user_id, v_session.id, p_handle, p_keyed, p_source) AS t;
     IF v_added.outcome <> 'added' THEN
         RETURN v_added.outcome;
     END IF;

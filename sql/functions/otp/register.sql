@@ -60,7 +60,8 @@ BEGIN
     END IF;
     SELECT c.id, c.email, c.app, c.locale, postern.person_name(c.first_name) AS first_name,
            postern.person_name(c.last_name) AS last_name,
-           coalesce(a.registration <> 'Off', false) OR postern.speaks_cotter(k) AS is_open
+           (coalesce(a.registration <> 'Off', false) OR postern.speaks_cotter(k))
+               AND NOT postern.is_contested(p_realm, p_address_key) AS is_open
       INTO v_code
       FROM postern.login_code AS c
       LEFT JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app
@@ -100,9 +101,11 @@ COMMENT ON FUNCTION postern.register_by_code IS
 GRANT EXECUTE ON FUNCTION postern.register_by_code TO postern_app;
 
 -- The user of an address or phone number that was proven just now: created, or confirmed, or an enabled one as it is.
--- NULL: a disabled one.
+-- p_is_new: the proof is older, so an account that has proven the address meanwhile is not opened. NULL: that, a
+-- disabled one, or an address that an account can still take back.
 CREATE OR REPLACE FUNCTION postern.register_user(
-    p_realm uuid, p_client uuid, p_email text, p_first text, p_last text, p_app text, p_locale text, p_source text)
+    p_realm uuid, p_client uuid, p_email text, p_first text, p_last text, p_app text, p_locale text, p_source text,
+    p_is_new boolean DEFAULT false)
 RETURNS uuid
 LANGUAGE plpgsql
 AS $$
@@ -118,6 +121,9 @@ BEGIN
           FROM postern.account_of(p_realm, postern.address_key(p_email)) AS a
           JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
         v_user := v_account.user_id;
+        IF postern.is_contested(p_realm, postern.address_key(p_email), v_user) THEN
+            RETURN NULL;
+        END IF;
         EXIT WHEN v_user IS NOT NULL AND NOT coalesce(v_account.stale, false);
         BEGIN
             -- The number has passed to another person, whose account this becomes.
@@ -133,7 +139,7 @@ BEGIN
         END;
     END LOOP;
     IF NOT v_is_new AND (v_account.proven OR NOT v_account.enabled) THEN
-        RETURN CASE WHEN v_account.enabled THEN v_user END;
+        RETURN CASE WHEN v_account.enabled AND NOT p_is_new THEN v_user END;
     END IF;
     IF NOT v_is_new THEN
         PERFORM postern.prove_identifier(p_realm, v_user, v_kind, p_email);
@@ -148,7 +154,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.register_user IS
-    'Creates or confirms the user of a proven address or phone number; NULL for a disabled one';
+    'Creates or confirms the user of a proven address or phone number; NULL for one who may not sign in by it';
 GRANT EXECUTE ON FUNCTION postern.register_user TO postern_app;
 
 RESET ROLE;

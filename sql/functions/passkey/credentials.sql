@@ -72,15 +72,11 @@ DECLARE
     v_id uuid;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    v_user := postern.session_owner(p_realm, p_session);
-    IF v_user.id IS NULL THEN
-        SELECT o.* INTO v_user FROM postern.browser_session_owner(p_realm, p_session) AS o;
-    END IF;
+    -- Makes the count of this user's passkeys exact, too.
+    v_user := postern.hold_session_owner(p_realm, p_session);
     IF v_user.id IS NULL THEN
         RETURN NULL;
     END IF;
-    -- Makes the count of this user's passkeys exact.
-    PERFORM pg_advisory_xact_lock(postern.lock_of_passkeys(v_user.id));
     INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, sign_count, aaguid,
                                  backup_eligible, backup_state, uv_initialized, transports, attestation_format,
                                  display_name)
@@ -124,47 +120,50 @@ $$;
 COMMENT ON FUNCTION postern.list_passkeys IS 'A user''s passkeys, or the one named';
 GRANT EXECUTE ON FUNCTION postern.list_passkeys TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.rename_passkey(p_realm uuid, p_user uuid, p_id uuid, p_display_name text)
-RETURNS boolean
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.passkey AS p SET display_name = p_display_name
-     WHERE p.realm_id = p_realm AND p.user_id = p_user AND p.id = p_id;
-    RETURN FOUND;
-END
-$$;
-COMMENT ON FUNCTION postern.rename_passkey IS 'Renames a user''s own passkey';
-GRANT EXECUTE ON FUNCTION postern.rename_passkey TO postern_app;
-
--- Deletes a user's own passkey and queues the notice. True exactly once.
-CREATE OR REPLACE FUNCTION postern.delete_passkey(
-    p_realm uuid, p_session uuid, p_user uuid, p_id uuid, p_source text, p_mail_id uuid, p_payload bytea)
+CREATE OR REPLACE FUNCTION postern.rename_passkey(p_realm uuid, p_session uuid, p_id uuid, p_display_name text)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_client uuid;
+    v_user record;
+BEGIN
+    PERFORM set_config('postern.realm', p_realm::text, true);
+    v_user := postern.hold_session_owner(p_realm, p_session);
+    UPDATE postern.passkey AS p SET display_name = p_display_name
+     WHERE p.realm_id = p_realm AND p.user_id = v_user.id AND p.id = p_id;
+    RETURN FOUND;
+END
+$$;
+COMMENT ON FUNCTION postern.rename_passkey IS 'Renames a passkey of the session''s user';
+GRANT EXECUTE ON FUNCTION postern.rename_passkey TO postern_app;
+
+-- Deletes a user's own passkey and queues the notice. True exactly once.
+CREATE OR REPLACE FUNCTION postern.delete_passkey(
+    p_realm uuid, p_session uuid, p_id uuid, p_source text, p_mail_id uuid, p_payload bytea)
+RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_user record;
     v_aaguid uuid;
     v_transports text[];
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    DELETE FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = p_user AND p.id = p_id
+    v_user := postern.hold_session_owner(p_realm, p_session);
+    DELETE FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = v_user.id AND p.id = p_id
     RETURNING p.aaguid, p.transports INTO v_aaguid, v_transports;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    SELECT s.client INTO v_client FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session;
-    PERFORM postern.queue_notice(p_realm, p_user, 'passkey-removed', postern.app_named(p_realm, v_client)
+    PERFORM postern.queue_notice(p_realm, v_user.id, 'passkey-removed', postern.app_named(p_realm, v_user.client)
                                  || jsonb_strip_nulls(jsonb_build_object('aaguid', v_aaguid)));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-    VALUES (p_realm, 'passkey_deleted', v_client, p_user, p_session, p_source,
+    VALUES (p_realm, 'passkey_deleted', v_user.client, v_user.id, p_session, p_source,
             jsonb_build_object('passkey', p_id, 'transports', v_transports));
     RETURN true;
 END
 $$;
-COMMENT ON FUNCTION postern.delete_passkey IS 'Deletes a user''s own passkey and tells the user by mail';
+COMMENT ON FUNCTION postern.delete_passkey IS 'Deletes a passkey of the session''s user, and tells the user by mail';
 GRANT EXECUTE ON FUNCTION postern.delete_passkey TO postern_app;
 
 CREATE OR REPLACE FUNCTION admin.delete_passkey(realm text, id uuid)

@@ -15,6 +15,7 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT t.* INTO v_asked FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.link_hash = p_link_hash AND t.state = 'sent' AND t.link_expires_at > now()
+       AND postern.may_prove_numbers(p_realm, t.client)
        AND t.expires_at > now() FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         outcome := 'gone';

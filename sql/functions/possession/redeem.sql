@@ -61,6 +61,7 @@ BEGIN
        AND (p_by <> 'key' OR EXISTS (SELECT FROM postern.device_key AS d
                                       WHERE d.realm_id = p_realm AND d.thumbprint = t.key
                                         AND postern.bound_phone(d, t.client) = t.phone))
+       AND (p_by <> 'bind' OR 'cap:assert-possession' = ANY (asker.permissions))
        AND (NOT t.is_test OR EXISTS (SELECT FROM postern.test_number_of(p_realm, t.client, t.phone) AS n
                                       WHERE n.phone IS NOT NULL))
        AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)

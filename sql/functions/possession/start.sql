@@ -37,6 +37,16 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.test_number_of IS 'The test number of a client, if this is one';
 
+-- What a backend has begun waits while it may not begin anew.
+CREATE OR REPLACE FUNCTION postern.may_prove_numbers(p_realm uuid, p_client uuid) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT EXISTS (SELECT FROM postern.client AS k
+                    WHERE k.realm_id = p_realm AND k.id = p_client AND k.enabled
+                      AND 'ept:possession' = ANY (k.permissions))
+$$;
+COMMENT ON FUNCTION postern.may_prove_numbers IS 'Whether a client is enabled and may prove phone numbers';
+
 -- Codes of what went wrong, as evaluations name them.
 CREATE OR REPLACE FUNCTION postern.possession_reason(t postern.device_request, p_sends integer) RETURNS text
 LANGUAGE sql STABLE
@@ -148,7 +158,8 @@ $$;
 COMMENT ON FUNCTION postern.possession_status IS 'How a transaction stands, for the client that started it';
 GRANT EXECUTE ON FUNCTION postern.possession_status TO postern_app;
 
--- The door of the app's calls: uses the proof up. Outcomes: ok, unknown (no such transaction), wrong_key.
+-- The door of the app's calls: uses the proof up. Outcomes: ok, unknown (no such transaction, or its backend may start
+-- none now), wrong_key.
 CREATE OR REPLACE FUNCTION postern.enter_possession(
     p_realm uuid, p_auth_id uuid, p_phone text, OUT outcome text, OUT facts text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -157,11 +168,9 @@ DECLARE
     v_transaction postern.device_request;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true), postern.use_proof(p_realm);
-    -- With the client that asked goes what it asked for.
-    SELECT t.* INTO v_transaction
-      FROM postern.device_request AS t JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = t.client
+    SELECT t.* INTO v_transaction FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.auth_id = p_auth_id AND t.kind <> 'approval'
-       AND k.enabled AND 'ept:possession' = ANY (k.permissions);
+       AND postern.may_prove_numbers(p_realm, t.client);
     outcome := CASE WHEN v_transaction.id IS NULL THEN 'unknown'
                     WHEN v_transaction.key <> postern.proof_key() THEN 'wrong_key' ELSE 'ok' END;
     IF outcome = 'ok' THEN

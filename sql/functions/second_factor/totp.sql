@@ -153,7 +153,7 @@ DECLARE
     v_user record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    v_user := postern.session_owner(p_realm, p_session);
+    v_user := postern.hold_session_owner(p_realm, p_session);
     IF v_user.id IS NULL THEN
         RETURN 'signed_out';
     END IF;
@@ -194,7 +194,7 @@ DECLARE
     v_user record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    v_user := postern.session_owner(p_realm, p_session);
+    v_user := postern.hold_session_owner(p_realm, p_session);
     IF v_user.id IS NULL THEN
         RETURN 'signed_out';
     END IF;

@@ -83,6 +83,36 @@ COMMENT ON FUNCTION postern.session_owner IS
     'The user of a live session; proved: signed in with a second factor. NULL when the session has ended';
 GRANT EXECUTE ON FUNCTION postern.session_owner TO postern_app;
 
+-- First in every statement by which a session, of a client or of a browser, changes what lets its user in. What ends
+-- access (an administrator, an undo link, a sign-out everywhere) holds the same row, so it comes before and the session
+-- has ended, or after and finds the change. The session is read when the row is held, in a later query: a call that
+-- waited sees what happened meanwhile. All is NULL when the session has ended.
+CREATE OR REPLACE FUNCTION postern.hold_session_owner(
+    p_realm uuid, p_session uuid,
+    OUT id uuid, OUT email text, OUT email_verified boolean, OUT client uuid, OUT proved boolean)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_user uuid;
+BEGIN
+    SELECT coalesce((SELECT s.user_id FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session),
+                    (SELECT b.user_id FROM postern.browser_session AS b
+                      WHERE b.realm_id = p_realm AND b.id = p_session)) INTO v_user;
+    IF v_user IS NULL OR NOT postern.hold_user(p_realm, v_user) THEN
+        RETURN;
+    END IF;
+    SELECT o.* INTO id, email, email_verified, client, proved FROM postern.session_owner(p_realm, p_session) AS o;
+    IF id IS NULL THEN
+        SELECT o.* INTO id, email, email_verified, client, proved
+          FROM postern.browser_session_owner(p_realm, p_session) AS o;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.hold_session_owner IS
+    'Locks the user of a session to the end of the transaction, and says who that is; NULL: the session has ended';
+GRANT EXECUTE ON FUNCTION postern.hold_session_owner TO postern_app;
+
 CREATE OR REPLACE FUNCTION postern.revoke_session(p_realm uuid, p_client uuid, p_session uuid, p_reason text)
 RETURNS boolean
 LANGUAGE plpgsql

@@ -1,6 +1,14 @@
 -- What every sign-in ends in.
 SET LOCAL ROLE postern_owner;
 
+-- Which factor that is, beside addresses and the second factor, the detail of its audit event says.
+CREATE OR REPLACE FUNCTION postern.factor_of(p_detail jsonb) RETURNS uuid
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(p_detail ->> 'passkey', p_detail ->> 'device', p_detail ->> 'approved_by')::uuid;
+COMMENT ON FUNCTION postern.factor_of IS
+    'The passkey or trusted device that signs in, by the detail of the audit event';
+GRANT EXECUTE ON FUNCTION postern.factor_of TO postern_app;
+
 -- p_end: when the session ends at the latest. p_detail: of the audit event, what signed in.
 -- p_address_key: not NULL for a sign-in by other means than a code, which ends the count of wrong codes of the user's
 -- addresses, or of the known device p_device. NULL: the caller has done it.
@@ -24,7 +32,8 @@ BEGIN
                                            now(), NULL, NULL) AS o;
         RETURN;
     END IF;
-    expires_at := date_part('epoch', postern.open_browser_session(p_realm, p_user, p_stamp, p_new, v_page));
+    expires_at := date_part('epoch', postern.open_browser_session(
+        p_realm, p_user, p_stamp, p_new, postern.factor_of(p_detail), v_page));
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     SELECT p_realm, 'sign_in', p_client, p_user, b.id, p_new.source,
            coalesce(p_detail, '{}') || jsonb_build_object('page', v_page ->> 'host', 'amr', p_new.amr)
@@ -62,11 +71,13 @@ BEGIN
     END IF;
     INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at,
                                  refresh_expires_at, token_salt, current_hash, scope, resource, amr, server_key,
-                                 browser_session, acr, device)
+                                 browser_session, acr, factor)
     VALUES (p_realm, p_new.id, p_user, p_client, p_client_id, p_stamp, p_auth_time, v_expires_at,
             v_refresh_expires_at, p_new.token_salt, p_new.refresh_hash, p_new.scope, p_new.resource, p_new.amr,
             p_new.server_key, p_browser_session,
-            coalesce(p_acr, NULLIF(current_setting('postern.acr', true), '')), (p_detail ->> 'device')::uuid)
+            coalesce(p_acr, NULLIF(current_setting('postern.acr', true), '')),
+            coalesce(postern.factor_of(p_detail), (SELECT b.factor FROM postern.browser_session AS b
+                                                    WHERE b.realm_id = p_realm AND b.id = p_browser_session)))
     RETURNING acr INTO v_acr;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
     VALUES (p_realm, 'sign_in', p_client, p_user, p_new.id, p_new.source,

@@ -103,7 +103,9 @@ AS $$
                                        WHERE x.realm_id = p_realm AND x.id = p_target
                                          AND postern.phone_of_user(x, p_user) IS NOT NULL)
         WHEN 'removal' THEN EXISTS (SELECT FROM postern.removed_identifier AS x
-                                     WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
+                                     WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target
+                                       AND NOT EXISTS (SELECT FROM postern.user_identifier AS i
+                                                        WHERE i.realm_id = p_realm AND i.proven_key = x.key))
         ELSE false END
 $$;
 COMMENT ON FUNCTION postern.has_factor IS 'Whether what an undo link is about can still be undone';
@@ -147,6 +149,7 @@ CREATE OR REPLACE FUNCTION postern.undo_factor(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
+    v_user uuid := (SELECT l.user_id FROM postern.undo_link AS l WHERE l.realm_id = p_realm AND l.id = p_id);
     v_link postern.undo_link;
     v_passkey record;
     v_ended integer;
@@ -157,6 +160,8 @@ BEGIN
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
+    -- Before the link, as whatever ends links does (postern.hold_session_owner).
+    PERFORM FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = v_user FOR NO KEY UPDATE;
     UPDATE postern.undo_link AS l SET used_at = now()
      WHERE l.realm_id = p_realm AND l.id = p_id AND l.used_at IS NULL AND l.expires_at > now()
        AND postern.has_factor(p_realm, l.user_id, l.kind, l.target)
@@ -254,11 +259,41 @@ $$;
 COMMENT ON FUNCTION postern.contest_removal IS
     'Notes that the account may want an identifier back that is about to be removed: links sent there go on';
 
--- Second factor, passkey, or a trusted device off probation. A person who only reads the account's mail has none.
-CREATE OR REPLACE FUNCTION postern.proved_more_than_an_address(s postern.session) RETURNS boolean
+-- Whether the removal of an address that is in contest now keeps it from other accounts than p_except: as long as links
+-- can give it back.
+CREATE OR REPLACE FUNCTION postern.is_contested(p_realm uuid, p_key text, p_except uuid DEFAULT NULL) RETURNS boolean
 LANGUAGE sql STABLE
-RETURN postern.acr_level(s.amr) > 1 OR 'mca' = ANY (s.amr) OR s.device IS NOT NULL;
+AS $$
+    SELECT EXISTS (SELECT FROM postern.removed_identifier AS r
+                    WHERE r.realm_id = p_realm AND r.key = p_key AND r.is_contested
+                      AND r.removed_at > now() - interval '7 days' AND r.user_id IS DISTINCT FROM p_except)
+$$;
+COMMENT ON FUNCTION postern.is_contested IS
+    'Whether another account can still take back an address that it has lost';
+GRANT EXECUTE ON FUNCTION postern.is_contested TO postern_app;
+
+-- Second factor, passkey, or a trusted device off probation. A person who only reads the account's mail has none, but
+-- can add one and sign in by it. So it must be older than the links that undo its addition live, or older than the
+-- address that is to be removed (p_since), which then got no such link. Of two passkeys only the one counts that the
+-- session was opened by; a passkey says mfa too, which then is no second factor.
+CREATE OR REPLACE FUNCTION postern.proved_more_than_an_address(s postern.session, p_since timestamptz) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT EXISTS (
+        SELECT FROM (
+            SELECT p.created_at FROM postern.passkey AS p
+             WHERE p.realm_id = s.realm_id AND p.user_id = s.user_id AND p.id = s.factor AND s.amr && '{hwk,swk}'
+            UNION ALL
+            SELECT d.added_at FROM postern.device_key AS d
+             WHERE d.realm_id = s.realm_id AND d.user_id = s.user_id AND d.id = s.factor AND 'pop' = ANY (s.amr)
+               AND postern.device_may_approve(d)
+            UNION ALL
+            SELECT f.created_at FROM postern.totp_factor AS f
+             WHERE f.realm_id = s.realm_id AND f.user_id = s.user_id AND 'mfa' = ANY (s.amr)
+               AND NOT s.amr && '{hwk,swk}') AS proved (since)
+         WHERE proved.since < greatest(now() - interval '7 days', p_since))
+$$;
 COMMENT ON FUNCTION postern.proved_more_than_an_address IS
-    'Whether a session was opened by more than messages to an address or number';
+    'Whether a session was opened by more than messages to an address, and by a factor that nothing can undo any more';
 
 RESET ROLE;

@@ -58,6 +58,9 @@ VALUES (pg_temp.realm(), gen_random_uuid(), pg_temp.client(), pg_temp.uu('jar'),
 SELECT admin.put_test_identity('a', 'review@example.com', 'app', '72946153') \g /dev/null
 SELECT postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code), NULL)
   FROM postern.pending_test_codes() \g /dev/null
+-- Of a registration that waits for names.
+SELECT pg_temp.ask('proven handle', 'eve@example.com', '3', pg_temp.client()) \g /dev/null
+UPDATE postern.sign_in_request SET proved_at = now() WHERE id = pg_temp.b16('proven handle');
 CREATE TEMP TABLE service AS SELECT s.id, s.token_salt FROM postern.service_account AS s
   JOIN postern.client AS c ON c.id = s.client WHERE c.client_id = 'robot';
 CREATE TEMP TABLE permitted AS SELECT c.id, c.permissions FROM postern.client AS c;
@@ -82,6 +85,9 @@ INSERT INTO probe VALUES
     ('code', $$pg_temp.redeem('eve@example.com', 'code', '1') LIKE 'ok%'$$),
     ('link', $$pg_temp.open('eve@example.com', 'link') LIKE 'ok%'$$),
     ('handle', $$EXISTS (SELECT FROM postern.sign_in_request WHERE id = pg_temp.b16('handle') AND expires_at > now())$$),
+    ('proven handle', $$EXISTS (SELECT FROM postern.sign_in_request AS a JOIN postern.client AS k ON k.id = a.client
+                                 WHERE a.id = pg_temp.b16('proven handle') AND a.proved_at IS NOT NULL AND a.expires_at > now()
+                                   AND k.enabled AND 'gt:authorization_code' = ANY (k.permissions)) AND pg_temp.serves()$$),
     ('authorization code', $$pg_temp.exchange('authorization code', 'exchanged') LIKE 'ok%'$$),
     ('pushed request', $$EXISTS (SELECT FROM postern.pushed_request WHERE id_hash = pg_temp.h('par'))$$),
     ('address', $$(SELECT proven FROM postern.account_of(pg_temp.realm(), 'eve@example.com')

@@ -34,6 +34,8 @@ SELECT is(pg_temp.polls('r1'), 'refused redeemed', 'once');
 SELECT is(pg_temp.polls('r1', 'second'), 'refused client', 'and not for others');
 SELECT is(pg_temp.sql($$SELECT array_to_string(amr, ' ') FROM postern.session WHERE id = md5('s1')::uuid$$), 'pop mca',
           'the session says how');
+SELECT is(pg_temp.sql($$SELECT factor::text FROM postern.session WHERE id = md5('s1')::uuid$$), pg_temp.uu('t1')::text,
+          'and notes which device has approved it');
 SELECT pg_temp.passes('121 seconds') \g /dev/null
 SELECT is(pg_temp.polls('r1'), 'expired', 'past its time a used one is expired');
 SELECT is(pg_temp.answers('t1', 'r1'), 'not_found', 'and cannot be answered');

@@ -6,7 +6,8 @@ SELECT no_plan();
 \ir ../helpers/growth.psql
 SET test.of_phones = false;
 SELECT admin.grant_permission('a', 'app', 'gt:urn:postern:device'), admin.put_client('a', 'srv') \g /dev/null
-SELECT pg_temp.device('t1'), pg_temp.device('t2'), postern.begin_proof_store('-infinity') \g /dev/null
+SELECT pg_temp.device('t1'), pg_temp.device('t2'), pg_temp.sign_in('ada'),
+       postern.begin_proof_store('-infinity') \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT pg_temp.asks('shown', is_event => true), pg_temp.asks('given', 'ADA@example.com', source => '192.0.2.2'),
@@ -54,14 +55,12 @@ INSERT INTO step (name, answer, key, call) VALUES
     ('enter_device', 'found', 't1', $$(postern.enter_device(pg_temp.realm(), '{}', '{}', '{}', '{}', '{}')).outcome$$),
     ('call_of_device', 'done', 't1', $$pg_temp.calls('t1', false)$$),
     ('call_of_device', 'done', 't1', $$pg_temp.calls('t1', true)$$),
-    ('change_device', '%', NULL,
-        $$(postern.change_device(pg_temp.realm(), pg_temp.sub('ada@example.com'), pg_temp.uu('t1'), 'Phone', NULL,
-        false)).id$$),
+    ('change_own_device', '%', NULL,
+        $$(postern.change_own_device(pg_temp.realm(), pg_temp.uu('ada'), pg_temp.uu('t1'), 'Phone', NULL, false)).id$$),
     ('list_devices', '2', NULL,
         $$(SELECT count(*) FROM postern.list_devices(pg_temp.realm(), pg_temp.sub('ada@example.com'), NULL))$$),
-    ('remove_device', 'true', NULL,
-        $$postern.remove_device(pg_temp.realm(), NULL, pg_temp.sub('ada@example.com'), pg_temp.uu('t1'),
-        '192.0.2.1')$$),
+    ('remove_own_device', 'true', NULL,
+        $$postern.remove_own_device(pg_temp.realm(), pg_temp.uu('ada'), pg_temp.uu('t1'), '192.0.2.1')$$),
     ('has_factor', 'true', NULL,
         $$postern.has_factor(pg_temp.realm(), pg_temp.sub('ada@example.com'), 'device', pg_temp.uu('t1'))$$),
     ('queue_figures', '1', NULL,

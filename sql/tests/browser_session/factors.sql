@@ -87,6 +87,9 @@ SELECT is((SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_passkey(
 SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c5'), 'issued continue', 'signs the browser in');
 SELECT is((SELECT email_proved_at FROM postern.continue_browser_session(pg_temp.realm(), pg_temp.h('c5'), 'a.example', NULL)),
           NULL, 'and proves no address');
+SELECT is(pg_temp.exchange('code of c5', 's5'), 'ok', 'a client''s session is opened there');
+SELECT is(pg_temp.sql($$SELECT b.factor = pg_temp.uu('pk') AND s.factor = b.factor FROM postern.browser_session AS b
+    JOIN postern.session AS s ON s.browser_session = b.id WHERE s.id = pg_temp.uu('s5')$$), 'true', 'both note which passkey it was');
 -- A new user: the names come after the proof.
 SELECT pg_temp.off() \g /dev/null
 SELECT is(pg_temp.ask('n1', 'New@example.com', '333333', pg_temp.client(), app => 'jit'), 'sent', 'a registration');
@@ -109,6 +112,18 @@ SELECT is(pg_temp.sql($$SELECT email || ' ' || first_name || ' ' || email_verifi
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
                          WHERE user_id = pg_temp.sub('new@example.com')$$), 'user_registered,sign_in,terms_accepted',
           'all of it is audited');
+-- The proof is older than the account of somebody else who has the address now: it opens nothing.
+SELECT pg_temp.off() \g /dev/null
+SELECT pg_temp.ask(h, h || '@example.com', '333333', pg_temp.client(), app => 'jit') FROM unnest('{taken,confirmed}'::text[]) AS h \g /dev/null
+SELECT is(pg_temp.type_in(h || '@example.com', h, '333333', 'c6' || h, h) || ' ' || pg_temp.said(), 'refused unknown profile', 'an address is proven, names are due')
+  FROM unnest('{taken,confirmed}'::text[]) AS h;
+RESET ROLE;
+SELECT admin.put_user('a', 'taken@example.com'), admin.put_user('a', 'confirmed@example.com', email_verified => false) \g /dev/null
+SELECT is((SELECT proved_at FROM postern.sign_in_request WHERE id = pg_temp.b16('taken')), NULL, 'the proof ends when the address is an account''s');
+UPDATE postern.sign_in_request SET proved_at = now() - interval '1 minute', expires_at = now() + interval '1 minute' WHERE id = pg_temp.b16('taken');
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.register('taken', 'c6taken', 'Eve'), 'refused exists', 'and would sign in to none that was made meanwhile');
+SELECT is(pg_temp.register('confirmed', 'c6confirmed', 'Eve'), 'ok', 'it confirms one that nobody has proven');
 -- Terms that were accepted before the code was asked for.
 SELECT pg_temp.off() \g /dev/null
 SELECT is(pg_temp.ask('n3', 'Early@example.com', '555555', pg_temp.client(), kind => 'register', app => 'explicit'), 'sent',
@@ -131,6 +146,6 @@ SELECT is(pg_temp.type_in('late@example.com', 'n4', '666666', 'c10') || ' ' || p
 SELECT is(pg_temp.register('n5', 'c11', 'Eve') || ' ' || pg_temp.said(), 'refused registration closed registration-closed',
           'and so is who has given names');
 SELECT is(pg_temp.sub('late@example.com')::text || pg_temp.sub('later@example.com'), NULL, 'no account was made');
-SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.session$$), '1', 'pages opened no session of a client');
+SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.session$$), '2', 'pages opened no session of a client, but by their codes');
 SELECT * FROM finish();
 ROLLBACK;

@@ -87,6 +87,17 @@ SELECT is(pg_temp.holder(), 'nobody known, fresh', 'which has the number then');
 SELECT is(pg_temp.register('h3', 'c7'), 'refused expired', 'once');
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
                          WHERE event ~ 'moved|registered'$$), 'identifier_moved,user_registered', 'and it is audited');
+-- The holder proves the number again, or signs out everywhere, before the other person decides.
+SELECT pg_temp.age(), set_config('postern.page', '', true), pg_temp.text_me('h5', '777777', 'jit') \g /dev/null
+SELECT is(pg_temp.type_in('+4366412345678', 'h5', '777777', pg_temp.on_page('c9', 'phone', 'h5')), 'refused unknown second-proof', 'a number waits');
+SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() WHERE value = '+4366412345678' RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.register('h5', 'c9'), 'refused exists', 'its holder has proven it since, and is not signed in to');
+SELECT pg_temp.age(), set_config('postern.page', '', true), pg_temp.text_me('h6', '888888', 'jit') \g /dev/null
+SELECT is(pg_temp.type_in('+4366412345678', 'h6', '888888', pg_temp.on_page('c9', 'phone', 'h6')), 'refused unknown second-proof', 'a number waits');
+RESET ROLE;
+SELECT admin.sign_out_everywhere('a', '+4366412345678') \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.register('h6', 'c9'), 'refused expired', 'its holder has signed out everywhere since');
 -- An account that has TOTP alone beside its number is asked for TOTP.
 SELECT set_config('postern.page', '', true) \g /dev/null
 RESET ROLE;

@@ -73,9 +73,9 @@ SELECT is(pg_temp.calls('one', 'two', remove => true), 'foreign', 'nor removes o
 SELECT is(pg_temp.has(), 'renamed two?', 'nothing changed');
 SELECT is(pg_temp.calls('one', proof => 'p'), 'done renamed', 'a proof');
 SELECT throws_ok($$SELECT pg_temp.calls('one', proof => 'p')$$, 'PD001', NULL, 'works once');
-SELECT is((SELECT string_agg(display_name, ' ') FROM postern.change_device(pg_temp.realm(), pg_temp.sub('bob@example.com'),
+SELECT is((SELECT string_agg(display_name, ' ') FROM postern.change_own_device(pg_temp.realm(), pg_temp.uu('bob'),
     pg_temp.id('one'), 'his', NULL, false)), NULL, 'another user changes nothing');
-SELECT ok(NOT postern.remove_device(pg_temp.realm(), pg_temp.uu('bob'), pg_temp.sub('bob@example.com'), pg_temp.id('one'), NULL),
+SELECT ok(NOT postern.remove_own_device(pg_temp.realm(), pg_temp.uu('bob'), pg_temp.id('one'), NULL),
     'and removes nothing');
 
 -- Adoption: in the order of the checks.
@@ -105,6 +105,8 @@ SELECT is(pg_temp.after(change, $$pg_temp.signs_in('one')$$), pg_temp.closed_by(
 SELECT is(pg_temp.after('UPDATE postern.user_account SET has_totp = true', $$pg_temp.signs_in('one')$$),
           'second_factor_gone', 'a user with a second factor is asked for it');
 SELECT is(pg_temp.signs_in('one', 'n1', proof => 'x'), 'ok', 'a device signs itself in');
+SELECT is(pg_temp.sql($$SELECT string_agg(DISTINCT s.factor::text, ',') FROM postern.session AS s WHERE s.factor IS NOT NULL$$),
+          pg_temp.id('one')::text, 'the session notes which');
 SELECT is(pg_temp.signs_in('one', 'n2', proof => 'x'), 'PD001', 'a proof works once');
 SELECT is(pg_temp.signs_in('one', 'n1'), 'PD002', 'and so does its nonce');
 SELECT is(pg_temp.signs_in('one', 'n2'), 'ok', 'a new one signs in again');

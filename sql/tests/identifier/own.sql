@@ -12,14 +12,15 @@ RETURNS text LANGUAGE sql AS $$
         CASE WHEN resend THEN pg_temp.b16(handle) END, address, lower(address), CASE WHEN address LIKE '+%' THEN 'sms' END,
         CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(), NULL, '192.0.2.1', 600, 3, pg_temp.b16('salt'), pg_temp.h(code),
         gen_random_uuid(), '\x01', '{}', '{}', '{}', '{}', '{}') $$;
-CREATE FUNCTION pg_temp.adds(handle text, code text, who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql AS $$
+CREATE FUNCTION pg_temp.adds(handle text, code text, who text DEFAULT 'ada@example.com', session text DEFAULT NULL) RETURNS text
+LANGUAGE sql AS $$
     SELECT outcome FROM postern.add_identifier(pg_temp.realm(), pg_temp.who(who),
-        pg_temp.uu(CASE who WHEN 'ada@example.com' THEN 'ada' ELSE 'bob' END), pg_temp.b16(handle), ARRAY[pg_temp.h(code)], '192.0.2.1') $$;
+        pg_temp.uu(coalesce(session, CASE who WHEN 'ada@example.com' THEN 'ada' ELSE 'bob' END)), pg_temp.b16(handle), ARRAY[pg_temp.h(code)], '192.0.2.1') $$;
 CREATE FUNCTION pg_temp.has(who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT string_agg(CASE WHEN is_primary THEN '*' ELSE '' END || value, ' ' ORDER BY kind, added_at)
       FROM postern.user_identifier WHERE user_id = pg_temp.who(who) $$;
 CREATE FUNCTION pg_temp.removes(value_ text, who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT postern.remove_own_identifier(pg_temp.realm(), pg_temp.who(who), pg_temp.uu('ada'),
+    SELECT postern.remove_own_identifier(pg_temp.realm(), pg_temp.uu(CASE who WHEN 'bob@example.com' THEN 'bob' ELSE 'ada' END),
         (SELECT id FROM postern.user_identifier WHERE value = value_ AND realm_id = pg_temp.realm()), '192.0.2.1') $$;
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.begins('h1', '+4366412345678', '111111'), 'sent 2', 'a code is sent');
@@ -49,10 +50,10 @@ SELECT is(pg_temp.begins('h3', 'a@x.example', '777777', 'bob@example.com', true)
 SELECT is(pg_temp.begins('h3', 'a@x.example', '555555', resend => true), 'sent 0', 'and third message');
 SELECT is(pg_temp.begins('h3', 'a@x.example', '666666', resend => true), 'send_limit', 'no fourth');
 SELECT is(pg_temp.adds('h3', '555555'), 'added', 'the last code works');
-SELECT ok(postern.set_primary_identifier(pg_temp.realm(), pg_temp.who(),
+SELECT ok(postern.set_primary_identifier(pg_temp.realm(), pg_temp.uu('ada'),
     (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who(), NULL) WHERE value = 'a@x.example')), 'made primary');
 SELECT is(pg_temp.has(), 'Ada@example.com *a@x.example *+4366412345678', 'one is');
-SELECT ok(NOT postern.set_primary_identifier(pg_temp.realm(), pg_temp.who('bob@example.com'),
+SELECT ok(NOT postern.set_primary_identifier(pg_temp.realm(), pg_temp.uu('bob'),
     (SELECT id FROM postern.own_identifiers(pg_temp.realm(), pg_temp.who(), NULL) WHERE value = 'a@x.example')), 'not by another user');
 SELECT is(pg_temp.removes('Ada@example.com', 'bob@example.com'), 'unknown', 'nor removed');
 SELECT is(pg_temp.removes('Ada@example.com'), 'removed', 'by its owner');
@@ -81,6 +82,30 @@ SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, template, purp
 SELECT is(pg_temp.sql($$SELECT string_agg(key, ',') FROM postern.rate_bucket WHERE key LIKE 'phone-otp%'$$), 'phone-otp|spend|all',
     'and takes of the budget alone');
 
+-- Strangers have used up the budget of the day.
+RESET ROLE;
+SELECT admin.set_rate_limit('a', 'phone-otp', 'spend', 1, '1 day', 1) \g /dev/null
+SET LOCAL ROLE app_login;
+CREATE FUNCTION pg_temp.notices(who uuid, n int, OUT sent bigint, OUT unsent bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM postern.queue_notice(pg_temp.realm(), who, 'passkey-removed');
+    sent := pg_temp.sql(format($q$SELECT count(*)::text FROM postern.message_outbox AS m, postern.user_identifier AS i
+        WHERE m.template = 'passkey-removed' AND m.recipient = i.value AND i.user_id = %L$q$, who));
+    unsent := pg_temp.sql(format($q$SELECT count(*)::text FROM postern.audit_event WHERE event = 'notice_unsent'
+        AND detail ->> 'template' = 'passkey-removed' AND user_id = %L$q$, who));
+END
+$$;
+SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() + interval '1 day' - interval '1 s' WHERE key = 'phone-otp|spend|all'
+    RETURNING ''$$) \g /dev/null
+SELECT is((SELECT string_agg(s::text, ' ') FROM generate_series(1, 4) AS n, LATERAL pg_temp.notices(current_setting('test.eve')::uuid, n) AS s),
+          '(1,0) (2,0) (3,0) (3,1)', 'an account is told all the same, three times a day; what is not sent is audited');
+RESET ROLE;
+SELECT set_config('test.others', string_agg(admin.put_user('a', phone => '+43664111112' || to_char(n, 'FM00'))::text, ','), true)
+  FROM generate_series(1, 11) AS n \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT is((SELECT sum(s.sent) FROM unnest(string_to_array(current_setting('test.others'), ',')::uuid[]) WITH ORDINALITY AS u (id, n),
+                  LATERAL pg_temp.notices(u.id, u.n::int) AS s), 7::numeric, 'the reserve is a twentieth of the budget, ten units at least');
+
 -- Undo.
 CREATE FUNCTION pg_temp.undo(n text) RETURNS text LANGUAGE sql AS $$
     SELECT outcome FROM postern.undo_factor(pg_temp.realm(), n::uuid, '192.0.2.9', '{}', '{}', '{}', '{}', '{}') $$;
@@ -108,10 +133,11 @@ SELECT is(pg_temp.undo(pg_temp.sql($$UPDATE postern.undo_link SET expires_at = n
 SELECT set_config('test.bob', pg_temp.who('bob@example.com')::text, true) \g /dev/null
 SELECT pg_temp.sign_in('bob2', 'bob@example.com') \g /dev/null
 SELECT is(pg_temp.begins('u2', 'thief@x.example', '1', 'bob@example.com'), 'sent 2', 'a thief again');
-SELECT is(pg_temp.adds('u2', '1', 'bob@example.com'), 'added', 'adds an address');
+SELECT is(pg_temp.adds('u2', '1', 'bob@example.com'), 'refused', 'whose session the undo has ended');
+SELECT is(pg_temp.adds('u2', '1', 'bob@example.com', 'bob2'), 'added', 'adds an address');
 SELECT pg_temp.sql($$UPDATE postern.user_identifier SET added_at = now() - interval '1 day', proved_at = now() - interval '1 day'
                       WHERE key = 'bob@example.com' RETURNING 1$$) \g /dev/null
-SELECT is(postern.remove_own_identifier(pg_temp.realm(), current_setting('test.bob')::uuid, pg_temp.uu('bob2'),
+SELECT is(postern.remove_own_identifier(pg_temp.realm(), pg_temp.uu('bob2'),
     (SELECT id FROM postern.own_identifiers(pg_temp.realm(), current_setting('test.bob')::uuid, NULL) WHERE value = 'bob@example.com'),
     '192.0.2.1'), 'removed', 'and removes the owner''s');
 SELECT is(pg_temp.undo(pg_temp.sql($$SELECT id::text FROM postern.undo_link WHERE label LIKE 'thief%' AND sent_to = 'bob@example.com'$$)), 'undone', 'the owner undoes it');

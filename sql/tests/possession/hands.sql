@@ -46,15 +46,39 @@ SELECT is(pg_temp.proves('n1', 'k1', '+4366400000001'), 'passed 0 passed', 'a ke
 SELECT is(pg_temp.comes_back('n2', 'k1', '+4366400000001'), 'ok passed', 'and comes back without a code');
 SELECT pg_temp.starts('n3', '+4366400000001'), pg_temp.opens('n3', 'k2'),
        pg_temp.sends('n3', '+4366400000001', 'c', key => 'k2') \g /dev/null
+SELECT pg_temp.starts('n5', '+4366400000001', 'desktop'), pg_temp.opens('n5', 'c5'),
+       pg_temp.sends('n5', '+4366400000001', 'of n5', 'link', 'c5') \g /dev/null
 SELECT pg_temp.starts('n4', '+4366400000001', 'none'), pg_temp.opens('n4', 'k3') \g /dev/null
 SELECT pg_temp.gives('+4366400000001') \g /dev/null
 SELECT is(pg_temp.key_phone('k1'), NULL, 'when it becomes a user''s, the key proves nothing');
 SELECT is(pg_temp.signs_in('n1', 's1', 'k1'), 'refused transaction', 'nor does what was passed before sign in');
 SELECT is(pg_temp.signs_in('n2', 's2', 'k1', by => 'key'), 'refused transaction', 'by a code or by the key');
 SELECT is(pg_temp.status('n1'), 'passed +4366400000001', 'though the backend that asked is not told otherwise');
-SELECT is(pg_temp.checks('n3', 'c', 'k2'), 'passed 0 passed', 'what was under way is proven by who has the number now');
+SELECT is(pg_temp.checks('n3', 'c', 'k2'), 'step 1 sent', 'nor does a code that was sent before');
+SELECT is(pg_temp.answers('of n5'), 'gone', 'or a link');
+SELECT is(pg_temp.sends('n3', '+4366400000001', 'd', key => 'k2'), 'sent 1', 'what was under way goes on with a new one');
+SELECT is(pg_temp.checks('n3', 'd', 'k2'), 'passed 0 passed', 'and is proven by who has the number now');
 SELECT is(pg_temp.status('n4'), 'required +4366400000001', 'and nothing ends that proved nothing');
-SELECT is(pg_temp.comes_back('n5', 'k1', '+4366400000001'), 'ok open', 'the key is asked for a code like any other');
+SELECT is(pg_temp.comes_back('n6', 'k1', '+4366400000001'), 'ok open', 'the key is asked for a code like any other');
+
+-- What a permission made possible is refused while it is withdrawn, and so is everything of a backend that is closed.
+CREATE FUNCTION pg_temp.while_closed(attempt text, VARIADIC names text[]) RETURNS text LANGUAGE sql AS $$
+    SELECT pg_temp.after(format('UPDATE postern.client SET permissions = ARRAY(SELECT x FROM unnest(permissions) AS x WHERE x <> ALL (%1$L)),
+        enabled = ''enabled'' <> ALL (%1$L) WHERE client_id = ''srv''', names), attempt) $$;
+SELECT pg_temp.starts('closed1', '+4366400000001', 'none'), pg_temp.opens('closed1', 'c6'), pg_temp.binds('closed1', '+4366400000001') \g /dev/null
+SELECT is(pg_temp.while_closed($$pg_temp.signs_in('closed1', 'sb', 'c6', by => 'bind')$$, 'cap:assert-possession'), 'refused transaction',
+          'what a backend has said signs in while it may say so');
+SELECT is(pg_temp.signs_in('closed1', 'sb2', 'c6', by => 'bind'), 'ok', 'as it may again');
+SELECT pg_temp.starts('closed2', '+4366400000001'), pg_temp.opens('closed2', 'c7'),
+       pg_temp.starts('closed3', '+4366400000001', 'desktop'), pg_temp.opens('closed3', 'c8'),
+       pg_temp.sends('closed3', '+4366400000001', 'of b3', 'link', 'c8') \g /dev/null
+CREATE FUNCTION pg_temp.enters(id text, key text) RETURNS text LANGUAGE sql AS $$
+    SELECT outcome FROM postern.enter_possession(pg_temp.proven_by(key), pg_temp.uu('auth ' || id), NULL) $$;
+SELECT is(pg_temp.while_closed(format('pg_temp.enters(%L, %L)', 'closed2', 'c7'), n), 'unknown', 'no step of the app of a backend without ' || n)
+  FROM unnest('{enabled,ept:possession}'::text[]) AS n;
+SELECT is(pg_temp.while_closed($$pg_temp.answers('of b3')$$, n), 'gone', 'nor an answer to its link')
+  FROM unnest('{enabled,ept:possession}'::text[]) AS n;
+SELECT is(pg_temp.enters('closed2', 'c7'), 'ok', 'it goes on when the backend is open again');
 
 -- A user's number leaves and becomes another user's: the attack.
 SELECT is(pg_temp.proves('m1', 'old', '+4366400000001'), 'passed 0 passed', 'a user''s key');
@@ -66,7 +90,7 @@ SELECT admin.delete_identifier('a', (SELECT id FROM admin.users WHERE email = 'f
                                '+4366400000001') \g /dev/null
 SELECT is(pg_temp.key_phone('old'), NULL, 'the number is removed: the key is freed');
 SELECT is(pg_temp.status('m3'), 'failed 9100 +4366400000001', 'transactions that name the number are over');
-SELECT is((SELECT count(*) FROM postern.audit_event WHERE event = 'key_revoked' AND detail ->> 'reason' = 'hands'), 3::bigint,
+SELECT is((SELECT count(*) FROM postern.audit_event WHERE event = 'key_revoked' AND detail ->> 'reason' = 'hands'), 4::bigint,
     'which the log says');
 SELECT pg_temp.gives('+4366400000001') \g /dev/null
 SELECT is(pg_temp.signs_in('m2', 's4', 'old', by => 'key'), 'refused transaction', 'the next holder is not signed in to');
