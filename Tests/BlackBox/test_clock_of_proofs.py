@@ -72,8 +72,9 @@ def phone_at(realm, phone, node):
 @pytest.mark.parametrize("seconds", [600, -600])
 def test_a_node_ten_minutes_off_signs_no_token_for_an_app_and_judges_right_ones_rightly(world, realm, wrong, shift, seconds):
     """Backends hear 503 to a start, as sign-ins do. The steps of an app go on there, and nonces of there are good here."""
-    started, phone, number, code = coded(realm)
+    number = new_number()
     user = world.admin.call("put_user", realm.slug, phone=number)
+    started, phone, _, code = coded(realm, number=number)
     unopened = realm.srv.phone(realm.srv.unify(new_number()))
     unopened.app.nonce = phone.app.nonce
     before = world.cluster.value("SELECT count(*) FROM postern.device_request WHERE kind <> 'approval'")

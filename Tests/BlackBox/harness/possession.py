@@ -147,9 +147,9 @@ def opened(realm, number=None, kind="mobile", key=None, node=None, **members):
     return started, phone
 
 
-def coded(realm, node=None, **members):
+def coded(realm, node=None, number=None, **members):
     """A transaction with a code on the phone: transaction, app, number, code."""
-    number = new_number()
+    number = number or new_number()
     started, phone = opened(realm, number, node=node, **members)
     phone.sent = phone.call("send", channel="otp")
     return started, phone, number, realm.phones.wait(number)["code"]
