@@ -28,6 +28,25 @@ public enum DisplayText {
         return String(cleaned)
     }
 
+    /// Whether a mail program may make a link of a part of a text: of a URL, a host, an address or a phone number.
+    /// Rather too often than too seldom.
+    public static func holdsAddress(_ text: String) -> Bool {
+        var digits = 0
+        // Letters since the last dot; `nil`: there was none in this word.
+        var letters: Int?
+        for scalar in text.unicodeScalars {
+            let isLetter = scalar.properties.isAlphabetic
+            switch scalar {
+            case "/", "\\", "@", "／", "＼", "＠": return true
+            case ".", "。", "．", "｡": letters = 0
+            default: letters = isLetter ? letters.map { $0 + 1 } : scalar.properties.isWhitespace ? nil : letters
+            }
+            if scalar.properties.numericType == .decimal { digits += 1 }
+            if letters ?? 0 >= 2 || digits >= 7 { return true }
+        }
+        return false
+    }
+
     /// Whether a text is printable ASCII with single spaces between words, as most names are: then it stays as it is.
     private static func isClean(_ text: String.UTF8View, _ limit: Int) -> Bool {
         guard text.count <= limit else { return false }

@@ -197,7 +197,14 @@ def test_a_host_of_two_clusters_is_served_by_neither(world):
         doctor = run_postern("doctor", environment=world.node.environment)
         assert doctor.returncode == 1 and f"FAIL  hosts of all clusters: {said}" in doctor.stdout, doctor.stdout
         assert "two clusters have a realm with the same host" in world.node.log()
+        world.admin.call("put_realm", realm.slug, enabled=False)
+        world.settle()
+        assert is_unavailable(realm.app().ask(user)), "a realm that is disabled keeps its host"
+        doctor = run_postern("doctor", environment=world.node.environment)
+        said = f"host {realm.host} is of realm impostor of south and a disabled or deleted one of north: neither is served"
+        assert doctor.returncode == 1 and f"FAIL  hosts of all clusters: {said}" in doctor.stdout, doctor.stdout
     finally:
+        world.admin.call("put_realm", realm.slug, enabled=True)
         south.call("put_realm", "impostor", enabled=False)
     world.settle()
     assert realm.app().sign_in(user)

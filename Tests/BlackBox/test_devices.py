@@ -70,7 +70,7 @@ def test_a_device_is_added_listed_and_told_of(world, realm, owner):
     assert "push" not in str(listed).lower()
     mail = world.mailbox.wait(email, kind="notice")
     assert "/undo/" in mail.text, mail.text
-    added = next(line for line in mail.text.splitlines() if line.startswith("Ada's phone: added through "))
+    added = next(line for line in mail.text.splitlines() if line.startswith("“Ada's phone”: added through "))
     assert added.endswith(", from 127.0.x.x.") and str(time.gmtime().tm_year) in added, mail.text
     assert world.cluster.value(f"SELECT count(*) FROM postern.audit_event WHERE event = 'device_added' AND detail ->> 'device' = '{device.id}'") == "1"
     dump = world.cluster.dump().decode(errors="replace")

@@ -11,6 +11,7 @@ from harness.approvals import CIBA, Device, ask, poll, switch_on
 from harness.codeflow import Flow, hosted
 from harness.dpop import DPoPApp
 from harness.links import Links
+from harness.phones import new_number
 from harness.possession import coded, furnished, possession, signs_in
 from harness.postgres import literal
 from harness.service import ask as ask_service, service
@@ -94,8 +95,9 @@ def attempts(realm, grant, host=None):
         code = realm.world.mailbox.wait(email, kind="code").code
         return "app", lambda: app.redeem(code, email) if grant == "code by address" else app.redeem(code, handle=handle)
     if grant == "possession":
-        _, phone, number, code = coded(realm)
+        number = new_number()
         realm.world.admin.call("put_user", realm.slug, phone=number)
+        _, phone, _, code = coded(realm, number=number)
         assert phone.call("check", otp=code) == {"state": "passed"}
         form = {"grant_type": "urn:postern:possession", "client_id": app.client_id, "auth_token": phone.token, "scope": "openid"}
         bound = DPoPApp(app, phone.key)

@@ -119,8 +119,9 @@ def test_a_lost_answer_to_the_poll_of_an_approval(realm, proxy, lossy):
 
 def test_a_lost_answer_to_a_sign_in_by_a_number(realm, proxy, lossy):
     """One session at most."""
-    started, phone, number, code = coded(realm)
+    number = new_number()
     user = realm.world.admin.call("put_user", realm.slug, phone=number)
+    started, phone, _, code = coded(realm, number=number)
     phone.call("check", otp=code)
     client = DPoPApp(realm.app(node=lossy), phone.key)
     client.nonce = phone.app.nonce

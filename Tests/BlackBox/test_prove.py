@@ -101,7 +101,9 @@ def test_who_may_call(realm, srv):
     ({"possessionType": "desktop"}, "field 'finalTargetUrl' is missing"),
     *[({"possessionType": "desktop", "finalTargetUrl": url}, "field 'finalTargetUrl' is invalid") for url in (
         "http://app.example/", "https://app.example/" + "a" * 120, "https://app.example/#a", "https://app.example/?a=1&b=2", "https://a@app.example/",
-        "https://app.example/ a", "//evil", "javascript:alert")],
+        "https://app.example/ a", "//evil", "javascript:alert",
+        # What the redirect adds, some readers take from the first place.
+        "https://app.example/?asc=true", "https://app.example/?authId=1", "https://app.example/a?pc", "https://app.example/?ASC=true")],
     *[({"possessionType": "desktop", "finalTargetUrl": origin + "/"},
        f"field 'finalTargetUrl' is invalid: {origin} is not a web origin of the client; an administrator registers it with admin.put_web_origin")
       for origin in ("https://other.example", "https://app.example.evil")],

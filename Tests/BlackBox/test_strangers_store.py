@@ -89,7 +89,11 @@ def taken(request, expected, values, kept):
     """Adds to `kept` those of the values with which the request has the outcome that it has without them."""
     if not values:
         return
-    if request.outcome({**kept, **values}) == expected:
+    told = request.outcome({**kept, **values})
+    if told[0] >= 500:
+        told = request.outcome({**kept, **values})
+        assert told[0] < 500, (request.name, "the database refuses what the server takes", sorted(values))
+    if told == expected:
         kept.update(values)
     elif len(values) > 1:
         items = list(values.items())
@@ -162,4 +166,3 @@ def test_what_a_request_of_a_stranger_leaves_is_bounded(realm, method, path):
         assert grown.total <= row.bytes, where
         assert grown.messages <= row.messages and grown.calls <= row.calls, where
         assert set(grown.lasting) <= {"audit_event"} and sum(grown.lasting.values()) <= row.year, where
-        print(method, path, request.name, told, {n: len(v) for n, v in values.items()}, grown)

@@ -179,12 +179,32 @@ struct MailNoticeTests {
         for template in ["device-added", "phone-key-added"] {
             let notice = try #require(MailNotice(template: template, detail: detail))
             let mail = try MailRenderer().render(notice, .init(name: "Acme"))
-            #expect(mail.text.contains("Ada's <phone>: added through Shop, on "), "\(mail.text)")
+            #expect(mail.text.contains("“Ada's <phone>”: added through Shop, on "), "\(mail.text)")
             #expect(mail.text.contains("2026") && mail.text.contains(", from 198.51.x.x."), "\(mail.text)")
             #expect(mail.html.contains("&lt;phone&gt;") && !mail.html.contains("<phone>"))
+            let line = try #require(mail.html.split(separator: "\n").first { $0.contains("&lt;phone&gt;") })
+            #expect(!line.contains("font-weight"), "what its holder wrote does not stand out")
         }
         let unnamed = try #require(MailNotice(template: "device-added", detail: #"{"client":"Shop","at":0}"#))
         #expect(try MailRenderer().render(unnamed, .init(name: "Acme")).text.contains("Device without a name: added"))
+    }
+
+    @Test(arguments: [
+        ("Not you? Stop it now: https://evil.example/undo", false), ("evil.example", false),
+        ("www.evil。example", false),
+        ("a@evil", false), ("call +43 900 123 456", false), ("x.y.zz", false), ("Ada's phone", true),
+        ("iPhone 15 Pro", true),
+        ("Ada's 2. phone", true), ("Galaxy S23 (5.1)", true), ("Fairphone, v4.a", true),
+    ])
+    func `a name of a device stands in no mail when it could become a link`(name: String, isShown: Bool) throws {
+        let detail = String(
+            decoding: try JSONSerialization.data(withJSONObject: ["device": name, "client": "Shop", "at": 0]),
+            as: UTF8.self)
+        let notice = try #require(MailNotice(template: "device-added", detail: detail))
+        let text = try MailRenderer().render(notice, .init(name: "Acme")).text
+        #expect(
+            text.contains("“\(name)”: added") == isShown && text.contains("Device without a name: added") != isShown,
+            "\(text)")
     }
 
     @Test func `a notice is sent in the realm's name and forgotten`() async throws {

@@ -55,11 +55,11 @@ struct RealmDirectoryTests {
         func gate() { state.withLock { $0.isGated = true } }
         func open() { state.withLock { $0.gate.take() }?.resume() }
 
-        func directory() async throws(StoreError) -> [String: UUIDValue] {
+        func directory() async throws(StoreError) -> [String: ClaimedHost] {
             try check()
             return state.withLock { state in
                 state.hostReads += 1
-                return state.hosts
+                return state.hosts.mapValues { ClaimedHost(realm: $0) }
             }
         }
 
@@ -260,9 +260,10 @@ struct RealmDirectoryTests {
         let realm = UUIDValue.random()
         let early = state.ticketForHosts
         state.changed(realm)
-        state.keep(["id.example.com": realm], state.ticketForHosts, loadedAt: now)
+        let host = ClaimedHost(realm: realm)
+        state.keep(["id.example.com": host], state.ticketForHosts, loadedAt: now)
         state.keep([:], early, loadedAt: now)
-        #expect(state.hosts(at: now) == ["id.example.com": realm])
-        #expect(state.realmID(ofHost: "id.example.com", at: now) == .some(realm))
+        #expect(state.hosts(at: now) == ["id.example.com": host])
+        #expect(state.claim(ofHost: "id.example.com", at: now) == .some(host))
     }
 }

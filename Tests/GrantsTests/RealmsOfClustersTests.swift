@@ -9,8 +9,8 @@ struct RealmsOfClustersTests {
     private struct Source: ConfigurationSource {
         let realms: [Realm]?
 
-        func directory() async throws(StoreError) -> [String: UUIDValue] {
-            Dictionary(uniqueKeysWithValues: try listed().map { ("\($0.id).example", $0.id) })
+        func directory() async throws(StoreError) -> [String: ClaimedHost] {
+            Dictionary(uniqueKeysWithValues: try listed().map { ("\($0.id).example", ClaimedHost(realm: $0.id)) })
         }
         func snapshot(of id: UUIDValue) async throws(StoreError) -> Realm? { try listed().first { $0.id == id } }
         func versions() async throws(StoreError) -> [UUIDValue: Int64] {
@@ -60,20 +60,34 @@ struct RealmsOfClustersTests {
 
     /// A cluster whose realms change and that can be stopped.
     private final class Changing: ConfigurationSource {
-        private let state: Mutex<(realm: Realm?, isDown: Bool)>
-        init(_ realm: Realm?) { state = Mutex((realm, false)) }
-        func stop() { state.withLock { $0.isDown = true } }
-        func serve(_ realm: Realm?) { state.withLock { $0 = (realm, false) } }
-        private func realm() throws(StoreError) -> Realm? {
-            let (realm, isDown) = state.withLock { $0 }
-            if isDown { throw .unavailable(.connectFailed) }
-            return realm
+        private struct State {
+            var realm: Realm?
+            var isDown = false
+            var isEnabled = true
         }
-        func directory() async throws(StoreError) -> [String: UUIDValue] {
-            try realm().map { ["x.example": $0.id] } ?? [:]
+        private let state: Mutex<State>
+        private let since: Double
+        init(_ realm: Realm?, since: Double = 0) {
+            state = Mutex(State(realm: realm))
+            self.since = since
+        }
+        func stop() { state.withLock { $0.isDown = true } }
+        func serve(_ realm: Realm?) { state.withLock { $0 = State(realm: realm) } }
+        func disable() { state.withLock { $0.isEnabled = false } }
+        private func now() throws(StoreError) -> State {
+            let now = state.withLock { $0 }
+            if now.isDown { throw .unavailable(.connectFailed) }
+            return now
+        }
+        private func realm() throws(StoreError) -> Realm? { try now().realm }
+        func directory() async throws(StoreError) -> [String: ClaimedHost] {
+            let now = try now()
+            guard let realm = now.realm else { return [:] }
+            return ["x.example": ClaimedHost(realm: realm.id, claimedAt: since, isServed: now.isEnabled)]
         }
         func snapshot(of id: UUIDValue) async throws(StoreError) -> Realm? {
-            try realm().flatMap { $0.id == id ? $0 : nil }
+            let now = try now()
+            return now.realm.flatMap { $0.id == id && now.isEnabled ? $0 : nil }
         }
         func versions() async throws(StoreError) -> [UUIDValue: Int64] {
             try realm().map { [$0.id: Int64($0.version)] } ?? [:]
@@ -100,6 +114,38 @@ struct RealmsOfClustersTests {
             sources[1].serve(nil)
             clusters[1].invalidate()
             #expect(try await directory.realm(forHost: "x.example")?.version == 1, "until one of them gives it up")
+        }
+    }
+
+    @Test func `a realm that is disabled keeps its host from one that got it later, not from one that had it before`()
+        async throws
+    {
+        let sources = [
+            Changing(try Realm.fixture(id: id, version: 1), since: 1),
+            Changing(try Realm.fixture(id: .random(), version: 2), since: 2),
+        ]
+        for order in [[0, 1], [1, 0]] {
+            let clusters = order.map { ClusterRealms(source: sources[$0]) }
+            let directory = RealmDirectory(clusters)
+            func change(_ change: () -> Void) {
+                change()
+                for realms in clusters { realms.invalidate() }
+            }
+            change { sources[0].disable() }
+            for _ in 0..<2 {
+                await #expect(throws: StoreError.unavailable(.hostOfTwoClusters)) {
+                    try await directory.realm(forHost: "x.example")
+                }
+            }
+            change { sources[1].disable() }
+            #expect(try await directory.realm(forHost: "x.example") == nil, "of two disabled ones neither is served")
+            let first = try Realm.fixture(id: id, version: 3)
+            change { sources[0].serve(first) }
+            #expect(try await directory.realm(forHost: "x.example")?.version == 3)
+            change { sources[1].stop() }
+            #expect(try await directory.realm(forHost: "x.example")?.version == 3)
+            let second = try Realm.fixture(id: .random(), version: 2)
+            change { sources[1].serve(second) }
         }
     }
 

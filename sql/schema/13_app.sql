@@ -26,14 +26,17 @@ COMMENT ON COLUMN postern.app.hosted_methods IS 'NULL: the realm''s';
 CALL postern.tenant_table('app', 'SELECT', 'cascade', p_is_configuration => true);
 
 CREATE TABLE postern.realm_domain (
-    realm_id uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
-    domain   text PRIMARY KEY CHECK (postern.is_host(domain)),
-    app      text,
+    realm_id   uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
+    claimed_at timestamptz NOT NULL DEFAULT now(),
+    domain     text PRIMARY KEY CHECK (postern.is_host(domain)),
+    app        text,
     CONSTRAINT realm_domain_app FOREIGN KEY (realm_id, app) REFERENCES postern.app ON DELETE CASCADE
 );
 CREATE INDEX realm_domain_realm ON postern.realm_domain (realm_id);
 COMMENT ON TABLE postern.realm_domain IS
     'Which host belongs to which realm, and to which App of it; it belongs to one realm (hence no realm in the key)';
+COMMENT ON COLUMN postern.realm_domain.claimed_at IS
+    'Of two clusters'' realms the earlier one keeps a host, served or not';
 -- A change of a row can be copied to another cluster only when it says which realm it is of. The tables without the
 -- realm in their key need this; the others have it there.
 ALTER TABLE postern.realm_domain REPLICA IDENTITY FULL;

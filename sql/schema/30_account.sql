@@ -16,6 +16,7 @@ CREATE TABLE postern.user_account (
     security_stamp     uuid NOT NULL DEFAULT gen_random_uuid(),
     created_at         timestamptz NOT NULL DEFAULT now(),
     known_since        timestamptz,
+    device_removed_at  timestamptz,
     passkey_offered_at timestamptz,
     unproven_until     timestamptz,
     email_verified     boolean NOT NULL DEFAULT true,
@@ -37,6 +38,8 @@ COMMENT ON TABLE postern.user_account IS 'A person in a realm; email as given, a
 COMMENT ON COLUMN postern.user_account.security_stamp IS 'Sessions carry a copy; a new stamp ends them all';
 COMMENT ON COLUMN postern.user_account.known_since IS
     'Devices of earlier sign-ins are no known devices any more (admin.secure_user); NULL: all are';
+COMMENT ON COLUMN postern.user_account.device_removed_at IS
+    'When a trusted device was last removed other than by itself or an administrator: no way around probation';
 COMMENT ON COLUMN postern.user_account.passkey_offered_at IS 'When a page last offered to create a passkey';
 COMMENT ON COLUMN postern.user_account.unproven_until IS
     'Of an account made for a link to an unknown address, since a link names its user: when it goes unless the address '

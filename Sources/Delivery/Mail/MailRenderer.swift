@@ -114,8 +114,10 @@ public struct MailRenderer: Sendable {
         var shown = ["passkey": notice.passkey, "identifier": DisplayText.clean(notice.identifier)]
         var values: [String: String] = [:]
         if let device = notice.device {
+            // The person who added the device chose its name, and may be the one that the mail warns of.
             let name = DisplayText.clean(device.name ?? "")
-            shown["device"] = name.isEmpty ? texts["mail-device-unnamed"] : name
+            let isShown = !name.isEmpty && !DisplayText.holdsAddress(name)
+            shown["device"] = isShown ? "“\(name)”" : texts["mail-device-unnamed"]
             values = Self.values(of: device.origin, texts)
             values["device"] = shown["device"]
         }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Where the configuration comes from.
 public protocol ConfigurationSource: Sendable {
-    /// Host to realm, of every enabled realm.
-    func directory() async throws(StoreError) -> [String: UUIDValue]
+    /// The hosts of every realm.
+    func directory() async throws(StoreError) -> [String: ClaimedHost]
     /// One realm as it is now, `nil` when it is gone or disabled.
     func snapshot(of id: UUIDValue) async throws(StoreError) -> Realm?
     /// The number of every realm's last change.
@@ -50,18 +50,30 @@ public final class ClusterRealms: Sendable {
 
     /// The realm of a canonical host as that host shows it, `nil` when there is none.
     public func realm(forHost host: String) async throws(StoreError) -> Realm? {
-        guard let id = try await realmID(ofHost: host) else { return nil }
-        return try await realm(id)?.seen(from: host)
+        guard let claimed = try await claimedHost(host), claimed.isServed else { return nil }
+        return try await realm(claimed.realm)?.seen(from: host)
     }
 
-    /// What this node knows of a host without asking the cluster.
+    /// What a cluster has to do with a host. Times are those of ``ClaimedHost``.
     enum Claim {
-        /// The realm serves the host.
-        case serves(Realm)
-        /// The cluster has a realm with the host, or had it when it was last heard, or was never heard.
+        /// A realm serves the host and has it since then.
+        case serves(Realm, since: Double)
+        /// A realm that is disabled, or deleted and not erased yet, has the host since then.
+        case keeps(since: Double)
+        /// Only the cluster can say: it has a realm with the host, or had one when it was last heard, or was never
+        /// heard.
         case mayServe
-        /// The cluster had no realm with the host when it was last heard, or the realm had left.
+        /// The cluster has no realm with the host, or had none when it was last heard, or the realm has left.
         case none
+
+        /// - Parameter realm: `nil` when it is not served.
+        init(_ claimed: ClaimedHost, _ realm: Realm?, _ host: String) {
+            guard let realm else {
+                self = .keeps(since: claimed.claimedAt)
+                return
+            }
+            self = realm.hasLeft ? .none : .serves(realm.seen(from: host), since: claimed.claimedAt)
+        }
     }
 
     /// What this node knows of a canonical host without asking the cluster.
@@ -70,30 +82,42 @@ public final class ClusterRealms: Sendable {
         // A cluster that is down must not delay the answer, and one that is up is heard for the next one.
         if state.withLock({ $0.hosts(at: now) == nil && $0.hasHeardHosts }) { Task { _ = try? await loadHosts() } }
         return state.withLock { state in
-            if let known = state.realmID(ofHost: host, at: now) {
-                guard let id = known else { return .none }
-                guard let realm = state.realm(id, at: now) else { return .mayServe }
-                return realm.map { $0.hasLeft ? .none : .serves($0.seen(from: host)) } ?? .none
+            if let known = state.claim(ofHost: host, at: now) {
+                guard let claimed = known else { return .none }
+                guard claimed.isServed else { return .keeps(since: claimed.claimedAt) }
+                guard let realm = state.realm(claimed.realm, at: now) else { return .mayServe }
+                return Claim(claimed, realm, host)
             }
             // Another realm may have got the host a moment ago.
             guard state.hosts(at: now) == nil else { return .mayServe }
-            guard let id = state.lastRealmID(ofHost: host) else { return state.hasHeardHosts ? .none : .mayServe }
-            return state.hadLeft(id) ? .none : .mayServe
+            guard let claimed = state.lastClaim(ofHost: host) else { return state.hasHeardHosts ? .none : .mayServe }
+            guard claimed.isServed else { return .keeps(since: claimed.claimedAt) }
+            return state.hadLeft(claimed.realm) ? .none : .mayServe
         }
     }
 
-    /// Whether the cluster was heard once and had a realm with the host then.
-    func isKnownOwner(ofHost host: String) -> Bool { state.withLock { $0.lastRealmID(ofHost: host) != nil } }
+    /// What the cluster has to do with a canonical host; it is asked where this node does not know.
+    func decidedClaim(ofHost host: String) async throws(StoreError) -> Claim {
+        guard let claimed = try await claimedHost(host) else { return .none }
+        return Claim(claimed, claimed.isServed ? try await realm(claimed.realm) : nil, host)
+    }
+
+    /// What the cluster has to do with a canonical host now, whatever is cached.
+    func currentClaim(ofHost host: String) async throws(StoreError) -> Claim {
+        let hosts = try await loader.load("current directory") { [source] in try await source.directory() }
+        guard let claimed = hosts[host] else { return .none }
+        let id = claimed.realm
+        let realm = try await loader.load("current realm \(id)") { [source] in try await source.snapshot(of: id) }
+        return Claim(claimed, realm, host)
+    }
+
+    /// Whether the cluster was heard once and had a realm that served the host then.
+    func isKnownOwner(ofHost host: String) -> Bool {
+        state.withLock { $0.lastClaim(ofHost: host)?.isServed == true }
+    }
 
     /// Whether the hosts were ever read.
     var hasHeardHosts: Bool { state.withLock { $0.hasHeardHosts } }
-
-    /// The realm of a canonical host as the cluster has it now, whatever is cached.
-    func current(forHost host: String) async throws(StoreError) -> Realm? {
-        let hosts = try await loader.load("current directory") { [source] in try await source.directory() }
-        guard let id = hosts[host] else { return nil }
-        return try await loader.load("current realm \(id)") { [source] in try await source.snapshot(of: id) }
-    }
 
     /// A realm when nothing must be read for it.
     func known(_ id: UUIDValue) -> Realm? {
@@ -164,9 +188,9 @@ public final class ClusterRealms: Sendable {
 
     // MARK: Loading
 
-    private func realmID(ofHost host: String) async throws(StoreError) -> UUIDValue? {
+    private func claimedHost(_ host: String) async throws(StoreError) -> ClaimedHost? {
         let now = clock()
-        let known = state.withLock { $0.realmID(ofHost: host, at: now) }
+        let known = state.withLock { $0.claim(ofHost: host, at: now) }
         if let known { return known }
         return try await loadHosts()[host]
     }
@@ -181,7 +205,7 @@ public final class ClusterRealms: Sendable {
         return realm
     }
 
-    private func loadHosts() async throws(StoreError) -> [String: UUIDValue] {
+    private func loadHosts() async throws(StoreError) -> [String: ClaimedHost] {
         let now = clock()
         let ticket = state.withLock { $0.ticketForHosts }
         let hosts = try await loader.load("directory \(ticket)") { [source] in try await source.directory() }

@@ -45,37 +45,37 @@ struct DirectoryState {
     private var confirmedUntil: Instant?
     /// How many changes were known when the load of ``hosts`` began.
     private var hostsAsOf = 0
-    private var hosts: Loaded<[String: UUIDValue]>?
+    private var hosts: Loaded<[String: ClaimedHost]>?
     private var realms: [UUIDValue: Loaded<Realm?>] = [:]
     /// The last snapshots that no change has superseded, for ``remembered(forHost:at:)``.
     private var lastRealms: [UUIDValue: Realm] = [:]
-    private var lastHosts: [String: UUIDValue] = [:]
+    private var lastHosts: [String: ClaimedHost] = [:]
     private var lastHeardAt: Instant?
 
     // MARK: Reading
 
     /// The hosts, if they may be used.
-    func hosts(at now: Instant) -> [String: UUIDValue]? { fresh(hosts, at: now) }
+    func hosts(at now: Instant) -> [String: ClaimedHost]? { fresh(hosts, at: now) }
 
     /// Whether the hosts were ever read.
     private(set) var hasHeardHosts = false
 
-    /// The realm of a host when its cluster was last heard, however long ago.
-    func lastRealmID(ofHost host: String) -> UUIDValue? { lastHosts[host] }
+    /// Whose a host was when its cluster was last heard, however long ago.
+    func lastClaim(ofHost host: String) -> ClaimedHost? { lastHosts[host] }
 
     /// Whether a realm had left its cluster when that was last heard.
     func hadLeft(_ id: UUIDValue) -> Bool { lastRealms[id]?.hasLeft == true }
 
-    /// The realm of a host: `nil` when that is not known, `.some(nil)` when the host is not served.
-    func realmID(ofHost host: String, at now: Instant) -> UUIDValue?? {
+    /// Whose a host is: `nil` when that is not known, `.some(nil)` when it is no realm's.
+    func claim(ofHost host: String, at now: Instant) -> ClaimedHost?? {
         guard let hosts = hosts(at: now) else { return nil }
         // Each `nil` of a conditional expression would be the inner one here.
-        guard let id = hosts[host] else {
+        guard let claim = hosts[host] else {
             guard changedSinceHosts.isEmpty else { return nil }
             return .some(nil)
         }
-        guard changedSinceHosts[id] == nil else { return nil }
-        return id
+        guard changedSinceHosts[claim.realm] == nil else { return nil }
+        return claim
     }
 
     /// A realm's snapshot: `nil` when there is none that may be used, `.some(nil)` when the realm is gone or disabled.
@@ -84,7 +84,7 @@ struct DirectoryState {
     /// The realm of a host as it was when the database was last heard, up to an hour ago.
     func remembered(forHost host: String, at now: Instant) -> Realm? {
         guard let lastHeardAt, now < lastHeardAt + Self.memory else { return nil }
-        return lastHosts[host].flatMap { lastRealms[$0] }
+        return lastHosts[host].flatMap { lastRealms[$0.realm] }
     }
 
     private func fresh<Value>(_ loaded: Loaded<Value>?, at now: Instant) -> Value? {
@@ -107,7 +107,7 @@ struct DirectoryState {
         heard(at: now)
     }
 
-    mutating func keep(_ hosts: [String: UUIDValue], _ ticket: Ticket, loadedAt now: Instant) {
+    mutating func keep(_ hosts: [String: ClaimedHost], _ ticket: Ticket, loadedAt now: Instant) {
         // A load that began earlier may end later: what it read does not replace what was read after it.
         guard ticket.epoch == epoch, ticket.changes >= hostsAsOf else { return }
         hostsAsOf = ticket.changes

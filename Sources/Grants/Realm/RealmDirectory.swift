@@ -5,8 +5,8 @@ import Synchronization
 ///
 /// A realm is served by one cluster. While it moves, or when the process has not heard yet that it has moved, two
 /// clusters show it: the one that it has left says so in the snapshot, and the other's counts. A host that two clusters
-/// serve is served by neither: which of them came later is not known, and users of one must not sign in at the other.
-/// For the same reason a host whose cluster is down is served by no other.
+/// serve is served by neither: users of one must not sign in at the other. For the same reason a host whose cluster is
+/// down is served by no other, nor is that of a realm that is disabled served by a realm that got it later.
 public final class RealmDirectory: Sendable {
     /// The realms of each cluster.
     public let clusters: [ClusterRealms]
@@ -17,7 +17,7 @@ public final class RealmDirectory: Sendable {
 
     /// - Parameters:
     ///   - clusters: the realms of each cluster, at least one.
-    ///   - noteContested: told of a host that two clusters serve, at most once a minute for each host.
+    ///   - noteContested: told of a host that two clusters have, at most once a minute for each host.
     public init(
         _ clusters: [ClusterRealms], noteContested: @escaping @Sendable (_ host: String) -> Void = { _ in },
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
@@ -35,44 +35,56 @@ public final class RealmDirectory: Sendable {
 
     /// The realm of a canonical host as that host shows it, `nil` when there is none.
     /// - Throws: when it is in no cluster that can be asked, and not all can; when the cluster that had it cannot be
-    ///   asked; when two clusters serve it.
+    ///   asked; when two clusters have it.
     public func realm(forHost host: String) async throws(StoreError) -> Realm? {
-        var served: [Realm] = []
+        var owners = Owners()
         var possible: [ClusterRealms] = []
         for realms in clusters {
-            switch realms.claim(ofHost: host) {
-            case .serves(let realm): served.append(realm)
-            case .mayServe: possible.append(realms)
-            case .none: break
-            }
+            let claim = realms.claim(ofHost: host)
+            if case .mayServe = claim { possible.append(realms) } else { owners.add(claim) }
         }
         // A cluster that is down, and that had no realm with this host, is not asked: it delays no realm of another.
-        if possible.isEmpty, served.count == 1 { return served.first }
+        if possible.isEmpty, let owner = owners.onlyOne { return owner }
         for realms in possible {
             do {
-                if let realm = try await realms.realm(forHost: host), !realm.hasLeft { served.append(realm) }
+                owners.add(try await realms.decidedClaim(ofHost: host))
             } catch {
                 if realms.isKnownOwner(ofHost: host) { throw error }
             }
         }
-        switch served.count {
-        case 0: return try await first { (realms) async throws(StoreError) in try await realms.realm(forHost: host) }
-        case 1: return served.first
-        default: return try await onlyOne(ofHost: host)
-        }
+        if owners.isContested { return try await onlyOne(ofHost: host) }
+        if let owner = owners.onlyOne { return owner }
+        return try await first { (realms) async throws(StoreError) in try await realms.realm(forHost: host) }
     }
 
-    /// The realm of a host that two clusters seem to serve: a realm that moved a moment ago has left one of them.
+    /// Whose a host is, over all clusters.
+    private struct Owners {
+        private var served: [(realm: Realm, since: Double)] = []
+        private var keptSince = Double.infinity
+
+        mutating func add(_ claim: ClusterRealms.Claim) {
+            switch claim {
+            case .serves(let realm, let since): served.append((realm, since))
+            case .keeps(let since): keptSince = min(keptSince, since)
+            case .mayServe, .none: break
+            }
+        }
+
+        /// Two realms serve it, or one does that got it after another one that keeps it.
+        var isContested: Bool { served.count > 1 || served.contains { $0.since > keptSince } }
+        /// The realm that serves it, when that is certain.
+        var onlyOne: Realm? { isContested ? nil : served.first?.realm }
+    }
+
+    /// The realm of a host that two clusters seem to have: a realm that moved a moment ago has left one of them.
     private func onlyOne(ofHost host: String) async throws(StoreError) -> Realm? {
         let now = clock()
         if contested.withLock({ $0[host].map { now < $0.until } ?? false }) { throw .unavailable(.hostOfTwoClusters) }
-        var served: [Realm] = []
-        for realms in clusters {
-            if let realm = try await realms.current(forHost: host), !realm.hasLeft { served.append(realm) }
-        }
-        guard served.count > 1 else {
+        var owners = Owners()
+        for realms in clusters { owners.add(try await realms.currentClaim(ofHost: host)) }
+        guard owners.isContested else {
             contested.withLock { $0[host] = nil }
-            return served.first?.seen(from: host)
+            return owners.onlyOne
         }
         let isNew = contested.withLock { contested in
             let told = contested[host]?.toldAt

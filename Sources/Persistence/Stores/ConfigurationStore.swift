@@ -1,3 +1,20 @@
+/// A host that a realm of one cluster has.
+public struct ClaimedHost: Sendable, Equatable {
+    /// The realm's id.
+    public let realm: UUIDValue
+    /// Since when, in seconds since 1970 by the clock of its cluster.
+    public let claimedAt: Double
+    /// `false`: the realm is disabled, or deleted and not erased yet.
+    public let isServed: Bool
+
+    /// A host of `realm`.
+    public init(realm: UUIDValue, claimedAt: Double = 0, isServed: Bool = true) {
+        self.realm = realm
+        self.claimedAt = claimedAt
+        self.isServed = isServed
+    }
+}
+
 /// Reads what administrators configured: host directory and realm snapshots.
 public struct ConfigurationStore: Sendable {
     private let database: Database
@@ -7,8 +24,8 @@ public struct ConfigurationStore: Sendable {
         self.database = database
     }
 
-    /// Every enabled realm's hosts: canonical domain to realm id.
-    public func directory() async throws(StoreError) -> [String: UUIDValue] {
+    /// Every realm's hosts by canonical domain.
+    public func directory() async throws(StoreError) -> [String: ClaimedHost] {
         Dictionary(try await database.all(Self.calls.directory)) { first, _ in first }
     }
 
@@ -28,8 +45,11 @@ public struct ConfigurationStore: Sendable {
     }
 
     struct Calls: Sendable {
-        let directory = FunctionCall<(String, UUIDValue)>("directory", effect: .readOnly) { (row) throws(StoreError) in
-            (try row("domain"), try row("realm_id"))
+        let directory = FunctionCall<(String, ClaimedHost)>("directory", effect: .readOnly) {
+            (row) throws(StoreError) in
+            let host = ClaimedHost(
+                realm: try row("realm_id"), claimedAt: try row("claimed_at"), isServed: try row("is_served"))
+            return (try row("domain"), host)
         }
         let realmID = FunctionCall<UUIDValue?>("realm_id", ["slug"], effect: .readOnly)
         let realm = FunctionCall<String?>("realm_config", ["realm"], effect: .readOnly, payer: .server)

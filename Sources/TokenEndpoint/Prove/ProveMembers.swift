@@ -125,6 +125,12 @@ struct ProveMembers {
         guard text.utf8.count <= 128, isPlain, let origin = WebOrigin.of(text),
             origin.hasPrefix("https:") || origin == "http://localhost" || origin.hasPrefix("http://localhost:")
         else { throw .invalid("finalTargetUrl") }
+        // What the page adds must be there once: some readers take the first of two.
+        if let query = text.split(separator: "?", maxSplits: 1).dropFirst().first,
+            ["asc", "authid", "pc"].contains(query.prefix { $0 != "=" }.lowercased())
+        {
+            throw .invalid("finalTargetUrl")
+        }
         guard Client.isRegistered(origin, among: client.webOrigins) else {
             throw .malformed(
                 "field 'finalTargetUrl' is invalid: \(origin) is not a web origin of the client; an administrator "

@@ -10,7 +10,7 @@ extension DoctorCommand {
         let missing = try await OneOffDatabase.use(conninfo) { database in
             let store = ConfigurationStore(database)
             var missing: [String] = []
-            for id in Set(try await store.directory().values) {
+            for id in Set(try await store.directory().values.map(\.realm)) {
                 guard let realm = try await store.realm(id).map({ try Realm(json: $0) }), realm.hosted.isEnabled
                 else { continue }
                 let isPublished = realm.signingKeys.contains {

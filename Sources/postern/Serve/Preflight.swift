@@ -111,7 +111,7 @@ enum Preflight {
         let unreadable = try await OneOffDatabase.use(conninfo) { database in
             let store = ConfigurationStore(database)
             var unreadable: [String] = []
-            for id in Set(try await store.directory().values) {
+            for id in Set(try await store.directory().values.map(\.realm)) {
                 guard let realm = try await store.realm(id).map({ try Realm(json: $0) }) else { continue }
                 if !realm.signingKeysOpen(with: keyring) { unreadable.append(realm.slug) }
             }

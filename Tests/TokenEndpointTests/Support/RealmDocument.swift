@@ -105,9 +105,9 @@ final class StaticConfiguration: ConfigurationSource {
 
     func fail() { state.withLock { $0.fails = true } }
 
-    func directory() async throws(StoreError) -> [String: UUIDValue] {
+    func directory() async throws(StoreError) -> [String: ClaimedHost] {
         try check()
-        return state.withLock { $0.hosts }
+        return state.withLock { $0.hosts.mapValues { ClaimedHost(realm: $0) } }
     }
 
     func snapshot(of id: UUIDValue) async throws(StoreError) -> Realm? {

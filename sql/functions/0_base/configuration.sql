@@ -1,14 +1,18 @@
 -- What servers read to build their configuration snapshot.
 SET LOCAL ROLE postern_owner;
 
+-- A realm that is disabled, or deleted and not erased, keeps its hosts: no realm of another cluster is served there.
+-- One that has left for another cluster has none.
 CREATE OR REPLACE FUNCTION postern.directory()
-RETURNS TABLE (domain text, realm_id uuid)
+RETURNS TABLE (domain text, realm_id uuid, claimed_at double precision, is_served boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    SELECT d.domain, d.realm_id FROM postern.realm_domain AS d JOIN postern.realm AS r ON r.id = d.realm_id
-     WHERE r.enabled
+    SELECT d.domain, d.realm_id, date_part('epoch', d.claimed_at), r.enabled
+      FROM postern.realm_domain AS d JOIN postern.realm AS r ON r.id = d.realm_id
+     WHERE r.enabled OR NOT EXISTS (SELECT FROM postern.realm_move AS m WHERE m.realm_id = r.id AND m.state = 'left')
 $$;
-COMMENT ON FUNCTION postern.directory IS 'Host to realm, Apps'' subdomains included; enabled realms only';
+COMMENT ON FUNCTION postern.directory IS
+    'Host to realm, Apps'' subdomains included; of disabled realms too, which are not served';
 GRANT EXECUTE ON FUNCTION postern.directory TO postern_app;
 
 -- SECURITY DEFINER: which realm it is has to be known before row security can let any of its rows be seen.

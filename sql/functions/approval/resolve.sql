@@ -24,13 +24,25 @@ END
 $$;
 COMMENT ON FUNCTION postern.hinted_user IS 'The enabled user that a hint means; NULL when there is none';
 
--- How well an asker is known: 2, with an ID token of the person; 1, a confidential client that the person is signed in
--- to; 0, a stranger. A stranger asks at a confidential client too: its form takes any address. Anybody can ask in the
--- name of a public client. So no request does anything to those of a higher rank.
+-- An ID token of before the account was secured (admin.secure_user) may be a thief's.
+CREATE OR REPLACE FUNCTION postern.is_asked_by_token(p_approval postern.device_request, p_user uuid) RETURNS boolean
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RETURN p_approval.detail ? 'sid'
+        AND coalesce(postern.knows_device(p_approval.realm_id, p_user, (p_approval.detail ->> 'sid')::uuid), false);
+END
+$$;
+COMMENT ON FUNCTION postern.is_asked_by_token IS
+    'Whether an ID token of a known device of the user came with a request for approval';
+
+-- How well an asker is known: 2, with an ID token of a known device of the person; 1, a confidential client that the
+-- person is signed in to; 0, a stranger. A stranger asks at a confidential client too: its form takes any address.
+-- Anybody can ask in the name of a public client. So no request does anything to those of a higher rank.
 CREATE OR REPLACE FUNCTION postern.rank_of_asker(p_approval postern.device_request, p_user uuid) RETURNS integer
 LANGUAGE sql STABLE
 AS $$
-    SELECT CASE WHEN p_approval.detail ? 'sid' THEN 2
+    SELECT CASE WHEN postern.is_asked_by_token(p_approval, p_user) THEN 2
                 WHEN EXISTS (SELECT FROM postern.client AS c
                                JOIN postern.session AS s ON s.realm_id = c.realm_id AND s.client = c.id
                               WHERE c.realm_id = p_approval.realm_id AND c.id = p_approval.client
@@ -48,7 +60,7 @@ COMMENT ON FUNCTION postern.rank_of IS 'The rank of the asker of a request that 
 
 -- What one account may be asked, over all its addresses and numbers and all clients; only a worker knows them together,
 -- so an asker is not told. Strangers have one budget; a client that the user is signed in to has its own, and requests
--- with an ID token were counted by its session when they came.
+-- with an ID token of a known device were counted by its session when they came.
 CREATE OR REPLACE FUNCTION postern.is_asked_too_often(p_approval postern.device_request, p_user uuid, p_rank integer)
 RETURNS boolean
 LANGUAGE plpgsql

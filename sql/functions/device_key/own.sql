@@ -19,12 +19,19 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_others integer;
+    v_has_probation boolean;
 BEGIN
     SELECT count(*) INTO v_others FROM postern.device_key AS d WHERE d.realm_id = p_realm AND d.user_id = p_user;
+    -- Beside others, or soon after others were removed: removing those that can refuse it does not shorten it.
+    SELECT r.approval_probation > interval '0'
+               AND (v_others > 0 OR coalesce(u.device_removed_at > now() - r.approval_probation, false))
+      INTO v_has_probation
+      FROM postern.user_account AS u JOIN postern.realm AS r ON r.id = u.realm_id
+     WHERE u.realm_id = p_realm AND u.id = p_user;
     INSERT INTO postern.device_key AS d (realm_id, thumbprint, public_key, user_id, client, added_at, probation_until,
                                          added_by, display_name, push_handle)
     SELECT p_realm, p_thumbprint, p_public_key, p_user, p_client, now(),
-           CASE WHEN v_others > 0 AND r.approval_probation > interval '0' THEN now() + r.approval_probation END,
+           CASE WHEN v_has_probation THEN now() + r.approval_probation END,
            p_added_by, p_display_name, p_push_handle
       FROM postern.realm AS r WHERE r.id = p_realm AND v_others < 10
         ON CONFLICT (realm_id, thumbprint) DO UPDATE
@@ -198,7 +205,7 @@ BEGIN
     END IF;
     outcome := 'done';
     IF p_remove THEN
-        PERFORM postern.remove_device(p_realm, NULL, v_device.user_id, v_device.id, p_source);
+        PERFORM postern.remove_device(p_realm, NULL, v_device.user_id, v_device.id, p_source, true);
         RETURN;
     END IF;
     SELECT c.* INTO id, display_name, client_id, created_at, last_used_at, probation_until, is_adopted, is_trusted,

@@ -25,9 +25,9 @@ $$;
 COMMENT ON FUNCTION postern.forget_device IS 'A key is no trusted device any more; says whose it was';
 
 -- Removes a user's device, with notice and audit: it is no trusted device any more, and proves none of the user's
--- numbers. True exactly once.
+-- numbers. p_by_itself: by its own key; the next device may take its place without probation. True exactly once.
 CREATE OR REPLACE FUNCTION postern.remove_device(
-    p_realm uuid, p_session uuid, p_user uuid, p_id uuid, p_source text)
+    p_realm uuid, p_session uuid, p_user uuid, p_id uuid, p_source text, p_by_itself boolean DEFAULT false)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -47,6 +47,8 @@ BEGIN
     IF v_device.user_id = p_user THEN
         v_client := v_device.client;
         PERFORM postern.forget_device(p_realm, p_id);
+        UPDATE postern.user_account AS u SET device_removed_at = now()
+         WHERE u.realm_id = p_realm AND u.id = p_user AND NOT p_by_itself;
         INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
         VALUES (p_realm, 'device_removed', v_client, p_user, p_session, p_source, jsonb_build_object('device', p_id));
     END IF;

@@ -171,7 +171,7 @@ Example: SELECT admin.delete_identifier(''acme'', id, ''phone'', ''+436641234567
     WHERE realm = ''acme'' AND email = ''ada@example.com'';';
 
 -- What went is told too, so that its owner hears of it if somebody else removed it. p_offer: as postern.offer_undo
--- makes it; then a number is told as well.
+-- makes it.
 CREATE OR REPLACE FUNCTION postern.tell_of_removed_identifier(
     p_realm uuid, p_user uuid, p_kind text, p_value text, p_proven boolean, p_offer jsonb DEFAULT NULL)
 RETURNS void
@@ -183,7 +183,7 @@ BEGIN
     PERFORM postern.queue_notice(p_realm, p_user, 'identifier-removed', v_detail);
     IF p_kind = 'email' AND p_proven THEN
         PERFORM postern.queue_notice(p_realm, p_user, 'identifier-removed', v_detail, p_value);
-    ELSIF p_proven AND p_offer IS NOT NULL THEN
+    ELSIF p_proven THEN
         PERFORM postern.queue_notice_by_sms(p_realm, p_user, p_value, 'identifier-removed', v_detail, u.locale)
            FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
     END IF;

@@ -82,8 +82,9 @@ COMMENT ON FUNCTION postern.begin_identifier IS
     'Sends a code to an address or phone number that a signed-in user wants to add';
 GRANT EXECUTE ON FUNCTION postern.begin_identifier TO postern_app;
 
--- The try is counted before the comparison, in the statement that compares and consumes. A hundred wrong tries in a row
--- close this for the user for a day, so that an account is no means to guess at other people's codes.
+-- The try is counted before the comparison, in the statement that compares and consumes. A hundred wrong tries,
+-- without a day free of them in between, close this for the user for a day, so that an account is no means to guess at
+-- other people's codes. A right code resets nothing: everybody has an address to read one at.
 -- Outcomes: added (id), in_use (another account has proven it, or can still take it back; only after the code was
 -- right), too_many, refused.
 -- p_session: of the caller, a client's or a browser's, which must be alive.
@@ -126,14 +127,14 @@ BEGIN
         INSERT INTO postern.device_guard AS g (realm_id, user_id, device, consecutive)
         VALUES (p_realm, p_user, p_user, 1)
             ON CONFLICT (realm_id, user_id, device) DO UPDATE
-           SET consecutive = CASE WHEN g.locked_until IS NOT NULL THEN 1 ELSE g.consecutive + 1 END,
+           SET consecutive = CASE WHEN g.locked_until IS NOT NULL OR g.updated_at < now() - interval '24 hours' THEN 1
+                                  ELSE g.consecutive + 1 END,
                locked_until = CASE WHEN g.locked_until IS NULL AND g.consecutive >= 99
+                                        AND g.updated_at >= now() - interval '24 hours'
                                    THEN now() + interval '24 hours' END,
                updated_at = now();
         RETURN;
     END IF;
-    UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
-     WHERE g.realm_id = p_realm AND g.user_id = p_user AND g.device = p_user;
     v_kind := CASE WHEN v_tried.channel IS NULL THEN 'email' ELSE 'phone' END;
     IF v_tried.region IS NOT NULL THEN
         PERFORM postern.give_back(p_realm, v_tried.address_key, v_tried.region, v_tried.source);

@@ -6,7 +6,7 @@ SET LOCAL ROLE postern_owner;
 -- p_detail, all optional: aaguid of the passkey (the text names the product); identifier, an address or masked number;
 -- app, the slug of the App to name in place of the realm. p_recipient: for what goes to another mailbox than the
 -- account's present ones (a removed address; a deleted account). NULL: every proven e-mail address of the account,
--- but for the address p_detail ->> 'identifier', which needs no notice of itself; without any, the primary phone.
+-- but for the address p_detail ->> 'identifier', which needs no notice of itself; without any other, the primary phone.
 -- The language is the account's own, never that of a request: a stranger may have made it. p_locale: that of an account
 -- which is gone.
 -- offer: as postern.offer_undo makes it; each address gets a link of its own to undo the change.
@@ -50,7 +50,9 @@ BEGIN
      WHERE t.recipient IS NOT NULL;
     IF p_recipient IS NULL AND NOT EXISTS (SELECT FROM postern.user_identifier AS i
                                             WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
-                                              AND i.proven_key IS NOT NULL) THEN
+                                              AND i.proven_key IS NOT NULL
+                                              AND i.key IS DISTINCT FROM postern.address_key(p_detail ->> 'identifier'))
+        THEN
         PERFORM postern.queue_notice_by_sms(p_realm, p_user, i.value, p_template, p_detail, v_locale)
            FROM postern.user_identifier AS i
           WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.primary_kind = 'phone' AND i.proven_key IS NOT NULL

@@ -26,7 +26,8 @@ BEGIN
         PERFORM postern.refuse(format('confirm %s is not the name of the realm', postern.shown(confirm)),
             format('This deletes %s users, %s clients and %s live sessions. To do it: admin.delete_realm(%L, '
                    'confirm => %L).', users, clients, sessions, realm, realm));
-    ELSIF v_grace < interval '0' OR v_grace > interval '90 days' THEN
+    -- What counts is when it ends: months and days of an interval do not compare as they add.
+    ELSIF now() + v_grace NOT BETWEEN now() AND now() + interval '90 days' THEN
         PERFORM postern.refuse(format('grace %s is out of range', postern.shown(grace::text)),
                                'Allowed is an interval from 0 to 90 days.');
     END IF;

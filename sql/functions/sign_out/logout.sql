@@ -6,7 +6,8 @@ SET LOCAL ROLE postern_owner;
 -- p_hint_session, p_hint_user: sid and sub of an ID token of ours, or NULL. p_confirmed: the user said yes on the page.
 -- Outcomes: signed_out; ask: the user has to say yes first, and nothing was done. A hint needs no question when its
 -- session was opened through this browser's session. An ID token is no secret: without that session it proves nothing,
--- and a session that was opened natively is never ended by it. user_id: whose browser it is.
+-- and a session that was opened natively is never ended by it. Whether one was whose row is swept, cannot be known: the
+-- user is asked. user_id: whose browser it is.
 CREATE OR REPLACE FUNCTION postern.sign_out_browser(
     p_realm uuid, p_cookie_hash bytea, p_host text, p_hint_session uuid, p_hint_user uuid, p_confirmed boolean,
     p_source text, OUT outcome text, OUT user_id uuid)
@@ -28,8 +29,6 @@ BEGIN
       FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_hint_session AND s.user_id = p_hint_user;
     outcome := CASE WHEN p_confirmed THEN 'signed_out'
                     WHEN v_hinted.browser_session = v_shown.id THEN 'signed_out'
-                    -- The row of a session that ended is deleted after a while: then its user decides.
-                    WHEN v_hinted.id IS NULL AND p_hint_user = v_shown.user_id THEN 'signed_out'
                     ELSE 'ask' END;
     IF outcome = 'ask' THEN
         RETURN;

@@ -254,10 +254,20 @@ AS $$
     SELECT i.realm_id, i.id, i.user_id, i.added_at, i.proved_at, i.is_primary, true, i.kind, i.value
       FROM postern.user_identifier AS i
      WHERE i.realm_id = p_realm AND i.id = p_id AND i.proven_key IS NOT NULL
-       AND least(i.added_at, i.proved_at) < p_since
+       AND least(i.added_at, i.proved_at) < p_since;
+    -- An older one that stays wins in any case. So the newer one keeps the links alone that give addresses back, which
+    -- the older one can answer: not those that take away what the account has added since.
+    DELETE FROM postern.undo_link AS l
+     USING postern.user_identifier AS i
+     WHERE i.realm_id = p_realm AND i.id = p_id AND l.realm_id = i.realm_id AND l.user_id = i.user_id
+       AND l.sent_to = i.key AND l.kind <> 'removal'
+       AND EXISTS (SELECT FROM postern.user_identifier AS o
+                    WHERE o.realm_id = i.realm_id AND o.user_id = i.user_id AND o.proven_key IS NOT NULL
+                      AND least(o.added_at, o.proved_at) < least(i.added_at, i.proved_at))
 $$;
 COMMENT ON FUNCTION postern.contest_removal IS
-    'Notes that the account may want an identifier back that is about to be removed: links sent there go on';
+    'Notes that the account may want an identifier back that is about to be removed: links sent there go on, but those '
+    'against other factors only while none is older';
 
 -- Whether the removal of an address that is in contest now keeps it from other accounts than p_except: as long as links
 -- can give it back.

@@ -74,7 +74,7 @@ CREATE FUNCTION pg_temp.open_account() RETURNS boolean LANGUAGE sql STABLE SECUR
 CREATE FUNCTION pg_temp.made() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now() $$;
 -- What a node asks its configuration of a request at all: the realm, and the client of an access token.
 CREATE FUNCTION pg_temp.serves(client text DEFAULT NULL) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER AS $$
-    SELECT EXISTS (SELECT FROM postern.directory() WHERE domain = 'a.example')
+    SELECT EXISTS (SELECT FROM postern.directory() WHERE domain = 'a.example' AND is_served)
        AND (client IS NULL OR EXISTS (SELECT FROM postern.client AS c WHERE c.id = pg_temp.client(client) AND c.enabled)) $$;
 -- Whether a thing works now. Where one statement redeems it, by that statement, whose effects are undone.
 CREATE TEMP TABLE probe (thing text, works text);

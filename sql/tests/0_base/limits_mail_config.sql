@@ -164,10 +164,14 @@ SELECT ok(pg_temp.changes(v.statement), 'the stamp changes: ' || v.statement) FR
 SELECT ok(NOT pg_temp.changes(v.statement), 'the stamp stays: ' || v.statement)
   FROM (VALUES ($$SELECT admin.put_user('a', 'new@example.com')$$),
         ($$SELECT admin.put_realm('a', display_name => 'A')$$)) AS v (statement);
-SELECT is((SELECT array_agg(domain ORDER BY domain) FROM postern.directory()), '{a.example,c.example,x.a.example}',
+SELECT is((SELECT array_agg(domain ORDER BY domain) FROM postern.directory() WHERE is_served), '{a.example,c.example,x.a.example}',
           'the directory has the subdomains of Apps');
 SELECT admin.put_realm('a', enabled => false) \g /dev/null
-SELECT is_empty('SELECT * FROM postern.directory()', 'and no disabled realm');
+SELECT is_empty('SELECT * FROM postern.directory() WHERE is_served', 'and no disabled realm is served');
+SELECT isnt_empty('SELECT * FROM postern.directory()', 'which keeps its hosts');
+INSERT INTO postern.realm_move (realm_id, state, peer) SELECT id, 'left', 'north' FROM postern.realm;
+SELECT is_empty('SELECT * FROM postern.directory()', 'but one that has left does not');
+DELETE FROM postern.realm_move;
 SELECT is(postern.realm_config(pg_temp.realm()), NULL, 'which has no configuration either');
 SELECT results_eq('SELECT superuser, bypassrls, is_app_member, read_only FROM postern.server_probe()',
                   'VALUES (true, true, true, false)', 'the probe knows a superuser');

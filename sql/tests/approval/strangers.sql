@@ -98,5 +98,25 @@ SELECT is(pg_temp.audited('r1') || ', ' || pg_temp.audited('r2'),
 SELECT pg_temp.passes('2 hours'), pg_temp.asks('r1'), pg_temp.answers('t1', 'r1', 'report') \g /dev/null
 SELECT pg_temp.asks('r2', pg_temp.sub('ada@example.com')::text, 'shop', sid => 'browser') \g /dev/null
 SELECT is(pg_temp.audited('r2'), 'approval_requested approval_hidden:quiet', 'as does a report');
+
+-- An ID token of before the account was secured may be a thief's: it makes nothing known.
+RESET ROLE;
+SELECT admin.resume_approvals('a', pg_temp.sub('ada@example.com')) \g /dev/null
+CREATE FUNCTION pg_temp.known(name text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT (postern.rank_of(t) > 0)::text FROM postern.device_request AS t WHERE id = pg_temp.rid(name) $$;
+SET ROLE app_login;
+SELECT pg_temp.asks('r7', pg_temp.sub('ada@example.com')::text, source => '192.0.2.7', sid => 'phone') \g /dev/null
+SELECT is(pg_temp.known('r7'), 'true', 'an ID token is that of a known device');
+SELECT pg_temp.sql($$UPDATE postern.user_account SET known_since = now() - interval '1 hour' RETURNING ''$$) \g /dev/null
+SELECT pg_temp.asks('r8', pg_temp.sub('ada@example.com')::text, source => '192.0.2.8', sid => 'phone') \g /dev/null
+SELECT is(pg_temp.known('r8'), 'false', 'one of before the account was secured is not');
+SELECT pg_temp.passes('2 hours') \g /dev/null
+SELECT pg_temp.flood('h', '{app}', '{ada@example.com}') \g /dev/null
+SELECT pg_temp.asks('r9', pg_temp.sub('ada@example.com')::text, source => '192.0.2.8', sid => 'phone') \g /dev/null
+SELECT is(pg_temp.audited('r9'), 'approval_requested approval_hidden:limited', 'and has no more than strangers have');
+SELECT pg_temp.sign_in('since') \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.session SET created_at = clock_timestamp() WHERE id = pg_temp.uu('since') RETURNING ''$$) \g /dev/null
+SELECT pg_temp.asks('r10', pg_temp.sub('ada@example.com')::text, source => '192.0.2.9', sid => 'since') \g /dev/null
+SELECT is(pg_temp.known('r10'), 'true', 'one of after it is');
 SELECT * FROM finish();
 ROLLBACK;

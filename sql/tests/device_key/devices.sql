@@ -161,5 +161,20 @@ SELECT is(pg_temp.calls('new'), 'unknown', 'that is no device');
 RESET ROLE;
 SELECT admin.delete_user('a', 'ada@example.com') \g /dev/null
 SELECT is((SELECT string_agg(display_name, ' ') FROM postern.device_key), 'his', 'a deleted user leaves no device');
+-- Nobody gets around probation by removing the devices that could refuse a new one.
+RESET ROLE;
+SELECT admin.put_user('a', 'eve@example.com'), admin.set_approvals('a', probation => '1 day') \g /dev/null
+SELECT pg_temp.sign_in('eve', 'eve@example.com') \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT is(pg_temp.adds('e1', 'eve') || ',' || pg_temp.adds('e2', 'eve'), 'added,added probation', 'another user has two devices');
+SELECT ok(postern.remove_own_device(pg_temp.realm(), pg_temp.uu('eve'), pg_temp.id('e' || n), NULL),
+    'a session removes them') FROM generate_series(1, 2) AS n;
+SELECT is(pg_temp.adds('e3', 'eve'), 'added probation', 'the next one is on probation as it would be beside them');
+SELECT is(pg_temp.calls('e3', remove => true), 'done', 'a device removes itself');
+SELECT pg_temp.sql($$UPDATE postern.user_account SET device_removed_at = now() - interval '1 day' RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.adds('e4', 'eve'), 'added', 'none is when the probation is over');
+SELECT is(pg_temp.calls('e4', remove => true) || ' ' || pg_temp.adds('e5', 'eve'), 'done added',
+    'nor after one that removed itself');
+
 SELECT * FROM finish();
 ROLLBACK;

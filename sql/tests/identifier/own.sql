@@ -65,8 +65,13 @@ SELECT is(pg_temp.removes('+4366412345678', 'a@x.example'), 'removed', 'it may g
 SELECT is(pg_temp.removes('a@x.example', 'a@x.example'), 'last_way_in', 'the last one stays');
 
 -- Guessing costs the guesser.
-SELECT is((SELECT count(*)::int FROM generate_series(1, 100) AS n, LATERAL (SELECT pg_temp.begins('g' || n, 'v@x.example', '1', 'bob@example.com')) AS b,
-    LATERAL (SELECT pg_temp.adds('g' || n, '2', 'bob@example.com')) AS a), 100, 'a hundred wrong codes');
+CREATE FUNCTION pg_temp.guesses(first integer, last integer) RETURNS integer LANGUAGE sql AS $$
+    SELECT count(*)::int FROM generate_series(first, last) AS n, LATERAL (SELECT pg_temp.begins('g' || n, 'v@x.example', '1', 'bob@example.com')) AS b,
+        LATERAL (SELECT pg_temp.adds('g' || n, '2', 'bob@example.com')) AS a $$;
+SELECT is(pg_temp.guesses(1, 99), 99, 'ninety-nine wrong codes');
+SELECT pg_temp.begins('own', 'bob@example.com', '1', 'bob@example.com') \g /dev/null
+SELECT is(pg_temp.adds('own', '1', 'bob@example.com'), 'added', 'the guesser proves an address of his own');
+SELECT is(pg_temp.guesses(100, 100), 1, 'which forgets none of them');
 SELECT is(pg_temp.adds('g1', '1', 'bob@example.com'), 'refused', 'close this for the guesser');
 SELECT is(pg_temp.ask('mine', 'v@x.example', '121212'), 'ignored', 'and nobody else');
 SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.code_guard$$), '1', 'the address is not counted against');
@@ -81,6 +86,18 @@ SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, template, purp
     WHERE recipient = '+4366411111111'$$), 'sms passkey-added notice', 'goes to the phone');
 SELECT is(pg_temp.sql($$SELECT string_agg(key, ',') FROM postern.rate_bucket WHERE key LIKE 'phone-otp%'$$), 'phone-otp|spend|all',
     'and takes of the budget alone');
+
+-- The first address beside a number: the number is the one that can tell its owner.
+RESET ROLE;
+SELECT set_config('test.ivo', admin.put_user('a', phone => '+4366411111119')::text, true) \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT postern.prove_identifier(pg_temp.realm(), current_setting('test.ivo')::uuid, 'email', 'new@x.example') \g /dev/null
+SELECT postern.queue_notice(pg_temp.realm(), current_setting('test.ivo')::uuid, 'identifier-added',
+    jsonb_build_object('identifier', 'new@x.example')
+    || postern.offer_undo(pg_temp.realm(), current_setting('test.ivo')::uuid, 'identifier', gen_random_uuid(), '', '192.0.2.1')) \g /dev/null
+SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, detail ? 'undo'), ',') FROM postern.message_outbox
+    WHERE template = 'identifier-added' AND recipient IN ('+4366411111119', 'new@x.example')$$), 'sms +4366411111119 t',
+    'the phone is told of the first address, with a way back');
 
 -- Strangers have used up the budget of the day.
 RESET ROLE;

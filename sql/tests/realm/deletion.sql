@@ -13,12 +13,16 @@ SELECT is(pg_temp.refusal($$SELECT admin.delete_realm('a')$$),
     'nothing is deleted in passing');
 SELECT is(pg_temp.refusal($$SELECT admin.delete_realm('a', 'b')$$) LIKE '22023 confirm "b" is not the name of the realm%', true, 'nor by the name of another');
 SELECT is(pg_temp.refusal($$SELECT admin.delete_realm('a', 'a', '91 days')$$), '22023 grace "91 days" is out of range | Allowed is an interval from 0 to 90 days.', 'too long');
+SELECT is(pg_temp.refusal(format('SELECT admin.delete_realm(%L, %L, %L)', 'a', 'a', g)) LIKE '%is out of range%', true, g || ': ' || why)
+  FROM (VALUES ('-12 months 360 days 1 s', 'which compares as more than 0, and ends in the past'),
+               ('12 months -270 days', 'which compares as 90 days, and is more')) AS t (g, why);
 SELECT is(pg_temp.refusal($$SELECT admin.delete_realm('a', 'a', '-1 s')$$) LIKE '22023 grace "-00:00:01" is out of range%', true, 'too short');
 SELECT results_eq($$SELECT deleted_at, erased_at FROM admin.realms WHERE slug = 'a'$$, $$VALUES (NULL::timestamptz, NULL::timestamptz)$$, 'so far nothing is');
 SELECT results_eq($$SELECT users, clients, sessions FROM admin.delete_realm('a', 'a')$$, $$VALUES (2::bigint, 2::bigint, 2::bigint)$$, 'it says what goes');
 SELECT results_eq($$SELECT deleted_at = now(), erased_at = now() + interval '7 days', enabled FROM admin.realms WHERE slug = 'a'$$, $$VALUES (true, true, false)$$, 'in seven days');
 SELECT results_eq($$SELECT slug, erased_at, users, clients FROM admin.deleted_realms$$, $$VALUES ('a', NULL::timestamptz, 2::bigint, 2::bigint)$$, 'the list has it');
-SELECT is_empty($$SELECT * FROM postern.directory() WHERE realm_id = pg_temp.realm()$$, 'its hosts are nobody''s');
+SELECT is((SELECT string_agg(domain || ' ' || is_served, ',') FROM postern.directory() WHERE realm_id = pg_temp.realm()), 'a.example false',
+    'it keeps its host and is not served there');
 SELECT is(pg_temp.refusal($$SELECT admin.put_realm('new', 'a.example')$$) LIKE '22023 primary_domain "a.example" belongs to realm "a"%', true, 'but stay taken');
 SELECT is(pg_temp.refusal($$SELECT admin.put_realm('a', enabled => true)$$),
     '22023 realm "a" is deleted | Call admin.undelete_realm(realm) first, before it is erased.', 'it is not opened in passing');

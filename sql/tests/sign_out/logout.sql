@@ -37,6 +37,14 @@ SELECT ok(pg_temp.alive('s2') AND pg_temp.alive('native'), 'and ends neither of 
 SELECT is(pg_temp.out('b', 'native'), 'ask', 'the browser whose session ended does not speak for an app');
 SELECT is(pg_temp.out('b', 's2'), 'signed_out', 'but for what was opened through it, as a repeated request does');
 SELECT ok(NOT pg_temp.alive('s2') AND pg_temp.alive('native'), 'which is dead, and the app goes on');
+SAVEPOINT swept;
+SELECT pg_temp.browse('b3', request => pg_temp.wanted('k4')), pg_temp.exchange('k4', 's4'), pg_temp.sign_in('swept'),
+       pg_temp.sql($$DELETE FROM postern.session WHERE id IN (pg_temp.uu('s4'), pg_temp.uu('swept')) RETURNING ''$$)
+    \g /dev/null
+SELECT is(pg_temp.out('b3', 'swept') || ' ' || pg_temp.out('b3', 's4'), 'ask ask',
+          'once a session is swept its ID token proves nothing: the person is asked');
+SELECT is(pg_temp.answered('b3'), 'continue', 'and stays signed in');
+ROLLBACK TO swept;
 SELECT pg_temp.browse('b2') \g /dev/null
 SELECT is(pg_temp.out('b2', confirmed => true), 'signed_out', 'a user who says yes');
 SELECT is(pg_temp.answered('b2'), 'login', 'is signed out');

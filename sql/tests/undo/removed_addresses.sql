@@ -122,6 +122,18 @@ SELECT is(pg_temp.links('ada@example.com'), 'identifier new@example.com',
 SELECT is(pg_temp.uses('ada@example.com', 'identifier new@example.com'), 'undone', 'which it does');
 SELECT is(pg_temp.has() || ' ' || coalesce(pg_temp.links('new@example.com'), 'none'), '*ada@example.com none', 'for good');
 
+-- So is what Ada has added since: who reads the mailbox that she threw out cannot take that away.
+SELECT pg_temp.begins(), pg_temp.adds('thief@example.com', 1), pg_temp.enrols() \g /dev/null
+SELECT is(pg_temp.links('thief@example.com'), 'totp app', 'a thief''s address is told of a new factor');
+SELECT is(pg_temp.removes('thief@example.com', '{otp}'), 'removed', 'its owner removes the address');
+SELECT is(pg_temp.links('thief@example.com'), 'removal thief@example.com', 'it has no link left but to come back');
+SELECT is(pg_temp.uses('thief@example.com', 'totp app'), 'gone', 'the factor stays');
+SELECT is(pg_temp.uses('thief@example.com', 'removal thief@example.com'), 'restored', 'also when it comes back');
+SELECT is(pg_temp.uses('thief@example.com', 'totp app'), 'gone', 'which gives it none of the old links');
+SELECT is(pg_temp.uses('ada@example.com', 'identifier thief@example.com'), 'undone', 'the older one ends that');
+SELECT is(pg_temp.has() || ' ' || pg_temp.sql('SELECT count(*)::text FROM postern.totp_factor'), '*ada@example.com 1',
+          'for good, and the factor is there');
+
 -- A thief adds an address and removes the owner's.
 SELECT pg_temp.begins(), pg_temp.adds('thief@example.com', 0) \g /dev/null
 SELECT pg_temp.sql($$UPDATE postern.undo_link SET created_at = now() - interval '1 second' RETURNING 1$$) \g /dev/null
@@ -199,6 +211,11 @@ SELECT pg_temp.begins(), pg_temp.adds('+4366412345678', 1) \g /dev/null
 SELECT is(pg_temp.removes('+4366412345678', '{otp}'), 'removed', 'a number is removed');
 SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || (detail ? 'undo'), ',' ORDER BY recipient) FROM postern.message_outbox
     WHERE template = 'identifier-removed'$$), '+4366412345678 true,Ada@example.com true', 'both are told, with a link each');
+
+SELECT pg_temp.begins(), pg_temp.adds('+4366412345678', 1),
+       postern.tell_of_removed_identifier(pg_temp.realm(), pg_temp.ada(), 'phone', '+4366412345678', true) \g /dev/null
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || (detail ? 'undo'), ',' ORDER BY recipient) FROM postern.message_outbox
+    WHERE template = 'identifier-removed'$$), '+4366412345678 false,Ada@example.com false', 'without contest, without a link');
 
 -- As long as the account can take it back no other account gets it: it is often a thief's, who reads the mailbox.
 SELECT pg_temp.begins(), pg_temp.adds('new@example.com', 1), pg_temp.sign_in('bob', 'bob@example.com') \g /dev/null
