@@ -103,6 +103,33 @@ def test_strangers_cannot_use_up_what_a_known_device_may_ask_for(strict, proxied
     assert app.redeem(asked.code, handle=asked.handle).status == 200
 
 
+def test_one_network_does_not_use_up_what_everybody_finds_of_a_client(world, proxied_node):
+    """Requests of one IPv6 /48 for invented addresses; then each other source, unknown as it may be, has a few requests, by code and by link."""
+    realm = world.realm()
+    app = realm.app(node=proxied_node)
+
+    def uses_up(policy, part, all_but):
+        per = {"": 550, "each|": 250}[part]
+        world.cluster.sql(
+            "INSERT INTO postern.rate_bucket AS b (realm_id, key, tat)"
+            f" SELECT r.id, '{policy}|client|{part}{app.client_id}', now() + interval '1 day' * {per - all_but} / {per}"
+            f" FROM postern.realm AS r WHERE r.slug = '{realm.slug}' ON CONFLICT (realm_id, key) DO UPDATE SET tat = excluded.tat;")
+
+    for policy, path in (("native-otp", REQUEST), ("magic-link", "/api/account/magic-link/request")):
+        realm.limit(policy, "client", 1000, per="1 day", burst=1000)
+        uses_up(policy, "", 10)
+
+        def ask(source, path=path):
+            return app.post_json(path, {"Email": realm.new_email(), "ClientId": app.client_id}, {"X-Forwarded-For": source})
+
+        statuses = [ask(f"2001:db8:7:{number:x}::1").status for number in range(40)]
+        assert statuses == [200] * (10 + 20) + [429] * 10, "what all find, and the share of the network"
+        assert [ask(anywhere()["X-Forwarded-For"]).status for _ in range(5)] == [200] * 5
+        uses_up(policy, "each|", 0)
+        answers = [ask(anywhere()["X-Forwarded-For"]) for _ in range(70)]  # the process has some permits at hand
+        assert answers[-1].status == 429 and answers[-1].json()["dimension"] == "client", "a quarter, and no more"
+
+
 def test_a_device_has_a_target_total_of_its_own(strict):
     """Ten requests an hour by its sid; then it is refused like anybody."""
     app = strict.app()

@@ -322,6 +322,22 @@ def test_administrators_see_no_code_and_no_whole_number(realm):
     assert realm.world.admin.rows_of("possessions", code) == realm.world.admin.rows_of("possessions", number) == []
 
 
+def test_what_strangers_ask_for_a_number_does_not_stop_a_backend(realm):
+    """Anonymous requests use up what strangers may ask for the number, though nothing is sent; the backend has its own."""
+    number, app = new_number(), realm.app()
+    for dimension in ("target", "target-total"):
+        realm.limit("phone-otp", dimension, 2, per="1 hour", burst=2)
+    try:
+        asked = [app.post_json("/api/account/native/otp/request", {"Phone": number}).status for _ in range(3)]
+        assert asked == [200, 200, 429]
+        phone = realm.srv.phone(realm.srv.unify(number))
+        phone.call("open")
+        assert phone.ask("send", channel="otp").status == 200
+    finally:
+        for dimension in ("target", "target-total"):
+            realm.limit("phone-otp", dimension, 1_000_000, per="1 minute", burst=1_000_000)
+
+
 def test_a_message_over_the_limit_of_its_number_is_not_sent(realm):
     """429; it is not counted in the transaction, which goes on later."""
     number = new_number()

@@ -105,6 +105,22 @@ struct DPoPProofTests {
         try verify("four", .standard)
     }
 
+    @Test func `a trusted device's proof has a nonce although the realm wants none`() throws {
+        let realm = try Realm.fixture(id: ProofDraft.realmID)
+        let verifier = DPoPVerifier(nonces: DPoPNonces(keyring: .fixture())) { ProofDraft.now }
+        let url = RequestedURL(realm: realm, host: "r.example", path: "/connect/token")
+        func verify(_ rules: DPoPRules) throws {
+            let text = try ProofDraft(jti: "one").text()
+            _ = try verifier.verify([text], method: "POST", url: url, accessToken: nil, realm: realm, rules: rules)
+        }
+        #expect {
+            try verify(.device)
+        } throws: { error in
+            if case .nonceDue("no nonce", _)? = error as? DPoPRefusal { true } else { false }
+        }
+        try verify(.standard)
+    }
+
     @Test(
         "thumbprints are those of the specifications",
         arguments: [

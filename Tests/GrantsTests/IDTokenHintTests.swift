@@ -89,4 +89,22 @@ struct RequestPermitsTests {
         #expect(small.part(.open) == small)
         #expect(small.part(.reserve) == nil)
     }
+
+    @Test func `of a large limit a quarter is for each source, a small one has none`() {
+        let limit = RateLimit(permits: 6000, per: 3600, burst: 6000, enforced: true)
+        #expect(limit.part(.common)?.permits == 3300)
+        #expect(limit.part(.each)?.permits == 1500)
+        #expect(limit.part(.share)?.permits == 30)
+        let small = RateLimit(permits: 999, per: 3600, burst: 999, enforced: true)
+        #expect(small.part(.common) == small.part(.open))
+        #expect(small.part(.each) == nil)
+        #expect(small.part(.share) == nil)
+    }
+
+    @Test(arguments: [
+        ("2001:db8:1:2:0:0:0:0/64", "2001:db8:1:0:0:0:0:0/48"), ("192.0.2.1", "192.0.2.1"), ("x/64", "x/64"),
+    ])
+    func `a whole network is one source`(source: String, whole: String) {
+        #expect(SourceNetwork.whole(source) == whole)
+    }
 }

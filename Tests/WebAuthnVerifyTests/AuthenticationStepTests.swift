@@ -22,6 +22,10 @@ struct AuthenticationNegative: CustomTestStringConvertible, Sendable {
         .init(.allowCredentials, "another credential was asked for") { $0.ceremony.allowCredentials = [[1, 2, 3]] },
         .init(.userHandle, "no user handle") { $0.afterSigning = { $0.userHandle = nil } },
         .init(.userHandle, "an empty user handle") { $0.afterSigning = { $0.userHandle = [] } },
+        .init(.userHandle, "an empty user handle for a record without one") {
+            $0.record.userHandle = nil
+            $0.afterSigning = { $0.userHandle = [] }
+        },
         .init(.userHandle, "another user's handle") { $0.afterSigning = { $0.userHandle = [1] } },
         .init(.userHandle, "a record of another credential") { $0.record.id = [9] },
         .init(.authenticatorData, "36 bytes") { $0.afterSigning = { $0.authenticatorData.removeLast() } },

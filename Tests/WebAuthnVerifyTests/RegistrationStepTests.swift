@@ -42,6 +42,10 @@ struct RegistrationNegative: CustomTestStringConvertible, Sendable {
         .init(.clientDataSyntax, "no origin") { $0.template.clientData.origin = nil },
         .init(.type, "an assertion's type") { $0.template.clientData.type = "webauthn.get" },
         .init(.challenge, "another challenge") { $0.ceremony.challenge.append(0) },
+        .init(.challenge, "an empty challenge on both sides") {
+            $0.ceremony.challenge = []
+            $0.template.clientData.challenge = ""
+        },
         .init(.origin, "another origin") { $0.template.clientData.origin = "https://evil.example" },
         .init(.crossOrigin, "a frame of another origin") { $0.template.clientData.crossOrigin = true },
         .init(.topOrigin, "a top-level origin") { $0.template.clientData.topOrigin = "https://top.example" },
@@ -61,6 +65,12 @@ struct RegistrationNegative: CustomTestStringConvertible, Sendable {
         },
         .init(.attestationObject, "another credential ID outside") { $0.afterAttesting = { $0.id[0] ^= 1 } },
         .init(.attestationObject, "an empty credential ID") { try attest(&$0, id: []) },
+        .init(.attestationObject, "a fourth member") {
+            $0.afterAttesting = {
+                $0.attestationObject[0] += 1
+                $0.attestationObject += [0x61, 0x78, 0x00]
+            }
+        },
         .init(.attestationObject, "nothing at all") { $0.afterAttesting = { $0.attestationObject = [] } },
         .init(.rpIdHash, "another RP ID") { $0.template.authenticatorData.rpIdHash[0] ^= 1 },
         .init(.userPresent, "UP not set") { $0.template.authenticatorData.flags.remove(.userPresent) },

@@ -38,8 +38,10 @@ public final class RateLimiter: Sendable {
         func key(_ policy: RateLimit.Policy) -> String {
             let part =
                 switch part {
-                case .whole, .open: ""
+                case .whole, .open, .common: ""
                 case .reserve: "reserve|"
+                case .each: "each|"
+                case .share: "share|"
                 }
             return "\(policy.rawValue)|\(dimension.rawValue)|\(part)\(value)"
         }

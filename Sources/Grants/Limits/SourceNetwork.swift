@@ -14,12 +14,20 @@ enum SourceNetwork {
         guard let index = subjects.firstIndex(where: { $0.dimension == .source && $0.value.hasSuffix(narrow) }) else {
             return subjects
         }
-        let groups = subjects[index].value.split(separator: ":")
-        guard groups.count == 8 else { return subjects }
+        guard let network = network(of: subjects[index].value) else { return subjects }
         var counted = subjects
-        counted.insert(
-            .init(.source, groups[..<3].joined(separator: ":") + ":0:0:0:0:0" + wide), at: index + 1)
+        counted.insert(.init(.source, network), at: index + 1)
         return counted
+    }
+
+    /// The largest network that is one source: the /48 of an IPv6 /64, any other source itself.
+    static func whole(_ source: String) -> String {
+        source.hasSuffix(narrow) ? network(of: source) ?? source : source
+    }
+
+    private static func network(of source: String) -> String? {
+        let groups = source.split(separator: ":")
+        return groups.count == 8 ? groups[..<3].joined(separator: ":") + ":0:0:0:0:0" + wide : nil
     }
 
     /// The limit that applies to a subject, given the limit configured for its dimension.

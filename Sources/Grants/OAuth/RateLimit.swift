@@ -59,19 +59,30 @@ public struct RateLimit: Sendable, Equatable {
         case open
         /// The fifth that is kept for known devices.
         case reserve
+        /// What all requests for mails may take: the open part less ``each``.
+        case common
+        /// A quarter of a large budget of mails, of which each source may take a small ``share``.
+        case each
+        /// What one source may take of ``each``.
+        case share
     }
 
-    /// The limit of one part. A budget of fewer than five permits is not divided: `nil` for its reserve.
+    /// The limit of one part; `nil` when there is none. A budget of fewer than five permits has no reserve, and one of
+    /// fewer than a thousand nothing that is for each source.
     func part(_ part: Part) -> RateLimit? {
-        let reserve = RateLimit(permits: permits / 5, per: per, burst: burst / 5, enforced: enforced)
-        let isDivided = reserve.permits > 0 && reserve.burst > 0
+        let hasReserve = permits >= 5 && burst >= 5
+        let isLarge = permits >= 1000 && burst >= 1000
         switch part {
         case .whole: return self
-        case .open where !isDivided: return self
-        case .open:
-            return RateLimit(
-                permits: permits - reserve.permits, per: per, burst: burst - reserve.burst, enforced: enforced)
-        case .reserve: return isDivided ? reserve : nil
+        case .open: return hasReserve ? sized { $0 - $0 / 5 } : self
+        case .common: return isLarge ? sized { $0 - $0 / 5 - $0 / 4 } : self.part(.open)
+        case .each: return isLarge ? sized { $0 / 4 } : nil
+        case .share: return isLarge ? sized { max($0 / 200, 20) } : nil
+        case .reserve: return hasReserve ? sized { $0 / 5 } : nil
         }
+    }
+
+    private func sized(_ size: (Int) -> Int) -> RateLimit {
+        RateLimit(permits: size(permits), per: per, burst: size(burst), enforced: enforced)
     }
 }

@@ -249,10 +249,10 @@ public struct PossessionSteps: Sendable {
     private static func request(
         _ number: PhoneNumber, _ facts: PossessionFacts, realm: Realm, source: String
     ) -> SignInRequest {
-        SignInRequest(
+        let backend = facts.clientId.flatMap { realm.clients[$0] }
+        return SignInRequest(
             realm: realm, id: facts.id.bytes, resendOf: nil, address: .phone(number, .sms), firstName: nil,
-            lastName: nil, client: facts.clientId.flatMap { realm.clients[$0] }, source: source, hint: nil,
-            locale: nil)
+            lastName: nil, client: backend, backend: backend, source: source, hint: nil, locale: nil)
     }
 
     /// Under the limits of every message to a phone, unless it is counted already, or not at all.

@@ -8,10 +8,16 @@ import Persistence
 /// fit gains nothing here that its holder can use against others: the worker takes the address's permits afterwards,
 /// before any mail.
 ///
+/// Anybody may name any public client, so a single network could use up what strangers find of the client and the App.
+/// When it has, each other source still finds a few permits of a quarter that is kept for that (an IPv6 /48 is one).
+///
 /// What messages to phones may cost is counted when one is queued, not here (docs/decisions/0053). A request only looks
 /// whether there are permits. Where strangers have used up what is open to all, a hint looks at what is kept for known
 /// devices. Without a hint a source has a few requests more, whose messages go to proven numbers alone; the answer is
 /// the same for every number.
+///
+/// A backend that has a number proven answers for it, so what it asks for a number is counted under the backend. What
+/// strangers ask for that number, anonymously, does not stop it.
 struct RequestAdmission: Sendable {
     private let limiter: RateLimiter
 
@@ -33,9 +39,9 @@ struct RequestAdmission: Sendable {
         _ statement: (PermitRequest) async throws -> (Answer?, PermitVerdict)
     ) async throws -> Answer {
         let toPhone = request.address.channel != nil
-        let reservable = toPhone ? Self.ofMessages : request.hint == nil ? [] : Self.ofMails
         return try await limiter.admitting(
-            policy, realm: request.realm, reservable: reservable,
+            policy, realm: request.realm, reservable: toPhone ? Self.ofMessages : Self.ofMails,
+            from: toPhone || request.hint != nil ? .reserve : .each,
             subjects: { reserved in
                 toPhone
                     ? Self.looks(of: request, reserved)
@@ -64,19 +70,26 @@ struct RequestAdmission: Sendable {
     ) -> [RateLimiter.Subject] {
         var subjects: [RateLimiter.Subject] = []
         if request.hint == nil {
-            subjects.append(.init(.target, "\(request.address.key)|\(request.source)"))
-            subjects.append(.init(.targetTotal, request.address.key))
+            let target = (request.backend.map { "possession|\($0.clientID)|" } ?? "") + request.address.key
+            subjects.append(.init(.target, "\(target)|\(request.source)"))
+            subjects.append(.init(.targetTotal, target))
         }
         subjects.append(.init(.source, request.source))
         if mayBeUnknown { subjects.append(.init(.registrations, request.source)) }
         if request.address.channel == nil {
-            func part(_ dimension: RateLimit.Dimension) -> RateLimit.Part {
-                reserved.contains(dimension) ? .reserve : .open
+            func take(_ dimension: RateLimit.Dimension, of value: String) {
+                guard reserved.contains(dimension) else {
+                    return subjects.append(.init(dimension, value, part: .common))
+                }
+                guard request.hint == nil else {
+                    return subjects.append(.init(dimension, value, part: .reserve))
+                }
+                let source = SourceNetwork.whole(request.source)
+                subjects.append(.init(dimension, "\(value)|\(source)", part: .share))
+                subjects.append(.init(dimension, value, part: .each))
             }
-            if let client = request.client {
-                subjects.append(.init(.client, client.clientID, part: part(.client)))
-            }
-            if let app = request.realm.app { subjects.append(.init(.app, app.slug, part: part(.app))) }
+            if let client = request.client { take(.client, of: client.clientID) }
+            if let app = request.realm.app { take(.app, of: app.slug) }
         }
         // No address has these keys: they hold no "@" and begin with no "+".
         if let account { subjects.append(.init(.targetTotal, "account|\(account)")) }
@@ -112,10 +125,11 @@ extension RateLimiter {
     /// budget that is not divided there is none.
     /// - Parameters:
     ///   - reservable: the dimensions of which the request may use the reserve.
+    ///   - part: the part that is reserved for it.
     ///   - subjects: what the request takes, given the dimensions whose reserve it uses.
     func admitting<R>(
         _ policy: RateLimit.Policy, realm: Realm, reservable: Set<RateLimit.Dimension>,
-        subjects: (Set<RateLimit.Dimension>) -> [Subject],
+        from part: RateLimit.Part = .reserve, subjects: (Set<RateLimit.Dimension>) -> [Subject],
         _ statement: (PermitRequest) async throws -> (R?, PermitVerdict)
     ) async throws -> R {
         var reserved: Set<RateLimit.Dimension> = []
@@ -124,7 +138,7 @@ extension RateLimiter {
                 return try await admitting(policy, subjects(reserved), realm: realm, statement)
             } catch let error as TokenError {
                 guard let dimension = error.limit?.dimension, reservable.contains(dimension),
-                    !reserved.contains(dimension), realm.rateLimits[policy]?[dimension]?.part(.reserve) != nil
+                    !reserved.contains(dimension), realm.rateLimits[policy]?[dimension]?.part(part) != nil
                 else { throw error }
                 reserved.insert(dimension)
             }

@@ -39,6 +39,8 @@ public struct SignInRequest: Sendable {
     let firstName: PersonName?
     let lastName: PersonName?
     let client: Client?
+    /// The backend that has the number proven, and answers for it; `nil`: anybody may ask.
+    var backend: Client?
     /// Where it came from: an address, IPv6 by /64.
     let source: String
     /// The device it says it comes from.

@@ -107,8 +107,9 @@ UPDATE postern.login_code SET expires_at = now() - interval '1 s' WHERE realm_id
 UPDATE postern.sign_in_request SET expires_at = now() - interval '1 s' WHERE realm_id = pg_temp.realm();
 UPDATE postern.message_outbox SET created_at = now() - interval '8 days' WHERE realm_id = pg_temp.realm();
 INSERT INTO postern.audit_event (realm_id, at, event) VALUES (pg_temp.realm(), now() - interval '367 days', 'old');
-INSERT INTO postern.code_guard (realm_id, address_key, updated_at)
-VALUES (pg_temp.realm(), 'idle', now() - interval '2 days'), (pg_temp.realm(), 'recent', now() - interval '23 hours');
+INSERT INTO postern.code_guard (realm_id, address_key, updated_at, consecutive)
+VALUES (pg_temp.realm(), 'idle', now() - interval '2 days', 1),
+       (pg_temp.realm(), 'recent', now() - interval '23 hours', 1), (pg_temp.realm(), 'empty', now(), 0);
 INSERT INTO postern.code_guard (realm_id, address_key, updated_at, locked_until)
 VALUES (pg_temp.realm(), 'locked', now() - interval '2 days', now() + interval '1 s');
 SELECT count(*) AS audit FROM postern.audit_event \gset
@@ -120,7 +121,7 @@ SELECT is(pg_temp.sql($$SELECT count(*) || ',' || (SELECT count(*) FROM postern.
                       FROM postern.login_code$$), '1,1', 'codes and handles');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '1', 'old mail');
 SELECT is(pg_temp.sql($$SELECT string_agg(address_key, ',' ORDER BY address_key) FROM postern.code_guard
-                      WHERE address_key IN ('idle', 'recent', 'locked')$$), 'locked,recent', 'guards nobody needs');
+                      WHERE address_key IN ('idle', 'recent', 'locked', 'empty')$$), 'locked,recent', 'guards nobody needs');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event$$)::int, :audit - 1, 'and last year''s audit log');
 SELECT cmp_ok(postern.sweep(1000), '>=', 0::bigint, 'it can go round again');
 
