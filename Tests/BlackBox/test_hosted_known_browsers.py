@@ -62,20 +62,6 @@ def test_a_browser_whose_session_has_ended_is_still_known(realm, ended):
     assert "code" in mine.browser.members
 
 
-def test_a_browser_that_signed_out_is_still_known(realm):
-    """By the cookie that it keeps, which signs in nobody."""
-    owner = realm.user()
-    mine = Session(realm)
-    mine.sign_in(owner)
-    mine.browser.open("/connect/logout")
-    mine.browser.submit("continue")
-    assert mine.browser.page.step == "signed-out", mine.browser.answer
-    close_for_strangers(realm, owner)
-    mine.begin()
-    assert mine.browser.page.step == "address", mine.browser.answer
-    assert mails_after(realm, mine, owner) == 1
-
-
 def test_an_id_token_hint_makes_a_browser_known(realm):
     """In a browser without cookies; the hint of another account does not, and a cookie of another does not stand in its way."""
     owner, other = realm.user(), realm.user()

@@ -54,10 +54,10 @@ def is_signed_in(flow):
 
 
 def test_a_hint_and_a_registered_uri_sign_out_and_lead_back(flow):
-    """With the state alone; the session of the hint ends, with offline_access too. The browser keeps its cookie, which opens nothing."""
+    """With the state alone; the session of the hint ends, with offline_access too, and the cookie."""
     answer = logout(flow, id_token_hint=flow.issued["id_token"], post_logout_redirect_uri=GOODBYE, state="a b")
     assert (answer.status, answer.header("location")) == (303, f"{GOODBYE}?state=a%20b")
-    assert answer.header("set-cookie") is None
+    assert answer.header("set-cookie") == "__Host-postern-session=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax; Secure"
     assert not is_signed_in(flow)
     assert flow.app.userinfo(flow.issued["access_token"]).status == 401
     assert flow.app.refresh(flow.issued["refresh_token"]).error == "invalid_grant"

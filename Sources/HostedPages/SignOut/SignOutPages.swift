@@ -51,9 +51,10 @@ struct SignOutPages: Sendable {
             try await parts.signOut.confirm(
                 cookie: cookies.session, host: exchange.host, realm: exchange.realm, source: exchange.source)
             let wayBack = client.flatMap { SignOutRequest.WayBack(question.uri, state: question.state, of: $0) }
-            // The session cookie stays: see SignOutRoutes.
-            return wayBack.map { .seeOther($0.url) }
+            let answer =
+                wayBack.map { .seeOther($0.url) }
                 ?? done(client, exchange, isSignedOut: true, uiLocales: [question.language])
+            return answer.setting(exchange.endedSessionCookie)
         default: return pages.errorPage(.invalidRequest, exchange)
         }
     }

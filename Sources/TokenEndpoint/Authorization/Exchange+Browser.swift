@@ -16,6 +16,9 @@ extension Exchange {
         "\(sessionCookieName)=\(session.cookie.text); Max-Age=\(session.seconds)" + cookieAttributes
     }
 
+    /// `Set-Cookie` that ends the session cookie.
+    public var endedSessionCookie: String { "\(sessionCookieName)=; Max-Age=0" + cookieAttributes }
+
     /// What follows the life of each cookie.
     public var cookieAttributes: String { "; Path=/; HttpOnly; SameSite=Lax" + (hasSecureCookies ? "; Secure" : "") }
 

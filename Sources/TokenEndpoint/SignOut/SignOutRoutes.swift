@@ -33,10 +33,12 @@ struct SignOutRoutes: Sendable {
                 source: exchange.source)
             switch outcome {
             case .ask: return try await pages.askToSignOut(request, exchange)
-            // The browser keeps its cookie. It names a session that has ended: it opens nothing, and the browser is
-            // known as one of that account's when it asks for the next code.
-            case .redirect(let uri): return Answer(.seeOther, headers: [.location: uri])
-            case .signedOut: return pages.signedOut(request, exchange)
+            case .redirect(let uri):
+                return Answer(.seeOther, headers: [.location: uri, .setCookie: exchange.endedSessionCookie])
+            case .signedOut:
+                var answer = pages.signedOut(request, exchange)
+                answer.headers[.setCookie] = exchange.endedSessionCookie
+                return answer
             }
         }
     }
